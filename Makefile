@@ -1,0 +1,93 @@
+# Every verb works alone on a bare machine with Python 3.11 or newer and make: the first one to run
+# builds .venv, and builds it again when pyproject.toml changes.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3.11 python3; do \
+            $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+BIN    := .venv/bin
+STAMP  := .venv/installed-for
+ARGS   ?=
+
+.PHONY: help demo test check bench clean debian-packages
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses an acknowledged write
+	@echo '$$ insync check kip-966'
+	@$(BIN)/insync check kip-966
+	@echo
+	@echo '$$ insync check kafka-0.8 --property acked-survives'
+	@code=0; $(BIN)/insync check kafka-0.8 --property acked-survives || code=$$?; \
+	if [ $$code -ne 12 ]; then \
+		echo "make demo: kafka-0.8 must violate acked-survives (exit code 12), but the exit code was $$code" >&2; \
+		exit 1; \
+	fi; \
+	echo; \
+	echo 'make demo: kip-966 holds (exit code 0); kafka-0.8 loses an acknowledged write (exit code 12, as expected)'
+
+test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(STAMP)  ## ruff, mypy and pyright, all of them even when one complains
+	@bad=0; \
+	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
+	run ruff check .; \
+	run ruff format --check .; \
+	run mypy; \
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
+	exit $$bad
+
+bench: $(STAMP)  ## every measurement in bench/
+	@shopt -s nullglob; scripts=(bench/*.py); \
+	[ $${#scripts[@]} -gt 0 ] || echo 'make bench: nothing in bench/ to measure yet'; \
+	for script in "$${scripts[@]}"; do echo "\$$ python $$script"; $(BIN)/python "$$script" $(ARGS); done
+
+clean:  ## remove .venv, caches and built packages
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp names the folder it was made for: an editable install points at its checkout, so a checkout
+# that was copied or moved together with its .venv installs itself again.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+# Debian splits `venv` from Python. Where we may, we install it; where not, we say what is missing.
+$(STAMP): pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo 'insync needs Python 3.11 or newer, and found none on the PATH' >&2; exit 1; }
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+			if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+				export DEBIAN_FRONTEND=noninteractive; \
+				version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+				echo "Installing the Debian package python$$version-venv ..."; \
+				apt-get update -qq </dev/null || true; \
+				apt-get install -y -qq --no-install-recommends python$$version-venv </dev/null \
+					|| apt-get install -y -qq --no-install-recommends python3-venv </dev/null; \
+			else \
+				echo 'Python has no venv module here; install it (Debian: apt-get install python3-venv)' >&2; \
+				exit 1; \
+			fi; \
+		fi; \
+		echo 'Creating .venv ...'; \
+		$(PYTHON) -m venv --clear .venv; \
+	fi
+	@echo 'Installing insync and its development tools into .venv ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null
+	@printf '%s\n' '$(CURDIR)' > $@
+
+# rumur is a model checker that shares no code with ours, and gcc (with the C library's headers) compiles
+# what it generates. Tests that need them skip visibly without, and fail under CI.
+debian-packages:
+	@command -v rumur >/dev/null && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+		echo 'Installing the Debian packages rumur and gcc ...'; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq </dev/null || true; \
+		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev </dev/null && exit 0; \
+	fi; \
+	echo 'Note: rumur or gcc is missing (Debian: apt-get install rumur gcc); the tests that need them will skip' >&2
