@@ -1,0 +1,36 @@
+"""What every test may ask for.
+
+A Debian package that is missing skips a test where a person sees it, and fails it under CI, where nobody would.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+PROGRAMS = {
+    "rumur": ("rumur", "gcc"),  # rumur writes C, so it is of no use without the compiler
+}
+
+
+def missing_programs(package: str) -> list[str]:
+    """The programs of a Debian package (and of what it needs) that are not on the PATH."""
+    return [program for program in PROGRAMS.get(package, (package,)) if shutil.which(program) is None]
+
+
+def require_package(package: str) -> None:
+    """Skip the calling test when the Debian package is absent; fail it under CI."""
+    missing = missing_programs(package)
+    if not missing:
+        return
+    reason = f"{' and '.join(missing)} not found (Debian: apt-get install {' '.join(missing)})"
+    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        pytest.fail(f"{reason}; under CI this is a failure, not a skip", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def needs_package() -> Callable[[str], None]:
+    """`needs_package("rumur")` at the top of a test that runs a program of that Debian package."""
+    return require_package
