@@ -1,6 +1,6 @@
 """What every test may ask for.
 
-A Debian package that is missing skips a test where a person sees it, and fails it under CI, where nobody would.
+A missing Debian package skips a test where a person sees it, and fails it under CI, where nobody would.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The rule for missing Debian packages: a visible skip at home, a failure under CI, and nothing when present."""
+"""The rule for missing Debian packages: a visible skip at home, a failure under CI, else nothing."""
 
 from collections.abc import Callable
 
