@@ -66,8 +66,8 @@ $(STAMP): pyproject.toml
 				version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 				echo "Installing the Debian package python$$version-venv ..."; \
 				apt-get update -qq </dev/null || true; \
-				apt-get install -y -qq --no-install-recommends python$$version-venv </dev/null \
-					|| apt-get install -y -qq --no-install-recommends python3-venv </dev/null; \
+				apt-get install -y -qq --no-install-recommends python$$version-venv </dev/null >/dev/null \
+					|| apt-get install -y -qq --no-install-recommends python3-venv </dev/null >/dev/null; \
 			else \
 				echo 'Python has no venv module here; install it (Debian: apt-get install python3-venv)' >&2; \
 				exit 1; \
@@ -88,6 +88,6 @@ debian-packages:
 		echo 'Installing the Debian packages rumur and gcc ...'; \
 		export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq </dev/null || true; \
-		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev </dev/null && exit 0; \
+		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev </dev/null >/dev/null && exit 0; \
 	fi; \
 	echo 'Note: rumur or gcc is missing (Debian: apt-get install rumur gcc); the tests that need them will skip' >&2
