@@ -1,0 +1,1 @@
+"""The engines: they know the language, never a model."""

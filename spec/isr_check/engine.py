@@ -1,0 +1,111 @@
+"""What every engine is asked and what it answers.
+
+An engine is one function `explore(instance, wanted, limits, progress) -> Exploration`. All engines answer
+alike, to the number: the search is breadth first, level by level; it ends at the end of a level, when
+the space is exhausted, every wanted property is decided, or a limit is hit; a counterexample is the least of
+the shortest ones, comparing (initial state, then steps) by the order of actions and parameters in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import attrs
+
+from isr_lang import Instance, Property
+
+TYPE_OK = "type-ok"
+DEADLOCK = "deadlock"
+
+
+class Verdict(StrEnum):
+    """From strongest to weakest; ERROR is a bug in insync."""
+
+    PROVED = "PROVED"
+    EXHAUSTED = "EXHAUSTED"
+    BOUNDED = "BOUNDED"
+    SAMPLED = "SAMPLED"
+    BUDGETED = "BUDGETED"
+    UNKNOWN = "UNKNOWN"
+    VACUOUS = "VACUOUS"
+    VIOLATED = "VIOLATED"
+    ERROR = "ERROR"
+
+
+@attrs.frozen
+class Limits:
+    """None: no limit. `stop` is asked between levels and now and then within one (an interrupt)."""
+
+    max_states: int | None = None
+    max_seconds: float | None = None
+    stop: Callable[[], bool] = lambda: False
+
+
+@attrs.frozen
+class Path:
+    """A behaviour by name: the parameters of the initial condition, then (action, parameters) per step."""
+
+    initial: tuple[Any, ...]
+    steps: tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+@attrs.frozen
+class Finding:
+    """The verdict on one property; `path` is its counterexample, or for a `sometimes` its witness."""
+
+    name: str
+    kind: str
+    verdict: Verdict
+    path: Path | None = None
+
+
+@attrs.frozen
+class GuardCount:
+    """Over all states expanded and all parameters: how often the guard decided 'no', how often it let through."""
+
+    action: str
+    index: int
+    text: str
+    passed: int
+    refused: int
+
+
+@attrs.frozen
+class Progress:
+    """`depth` is the level being expanded; `frontier` its size; `rate` distinct states per second."""
+
+    depth: int
+    frontier: int
+    distinct: int
+    generated: int
+    seconds: float
+
+
+@attrs.frozen
+class Exploration:
+    """`complete`: every reachable state was seen. `depth`: steps of the longest shortest path seen."""
+
+    findings: tuple[Finding, ...]
+    complete: bool
+    distinct: int
+    generated: int
+    depth: int
+    seconds: float
+    levels: tuple[int, ...]
+    taken: dict[str, int]
+    guards: tuple[GuardCount, ...]
+
+    def finding(self, name: str) -> Finding:
+        return next(f for f in self.findings if f.name == name)
+
+
+Engine = Callable[[Instance, tuple[str, ...], Limits, Callable[[Progress], None]], Exploration]
+
+CHECKED = ("always", "step", "sometimes", "sometimes-step")
+
+
+def selected(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
+    """The properties to check: those named, or all that an exploration can decide."""
+    return [p for p in instance.properties if p.kind in CHECKED and (not wanted or p.name in wanted)]

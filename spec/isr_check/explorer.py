@@ -1,0 +1,160 @@
+"""Breadth-first exploration with the reference evaluator: the search in its plainest form.
+
+One dictionary of states, one list per level. Parents are positions in the list of all states; the steps of a
+counterexample are found again by expanding its states, so nothing else is stored.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+
+from isr_check.engine import (
+    DEADLOCK,
+    TYPE_OK,
+    Exploration,
+    Finding,
+    GuardCount,
+    Limits,
+    Path,
+    Progress,
+    Verdict,
+    selected,
+)
+from isr_check.reference import Evaluator, State, parameter_values
+from isr_lang import Instance
+
+
+class _Search:
+    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
+        self.instance = instance
+        self.evaluator = Evaluator(instance)
+        self.properties = selected(instance, wanted)
+        self.type_ok = not wanted or TYPE_OK in wanted
+        self.deadlock = DEADLOCK in wanted
+        tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
+        pick = lambda *kinds: [(p.name, tests[p.name], p.kind[0] == "s" and p.kind != "step") for p in self.properties if p.kind in kinds]  # noqa: E501, E731
+        self.on_states = pick("always", "sometimes")
+        self.on_steps = pick("step", "sometimes-step")
+        self.states: list[State] = []
+        self.parents = array("q")
+        self.index: dict[State, int] = {}
+        # name -> (position of the state, None) or (position of the state before, the step's successor)
+        self.found: dict[str, tuple[int, State | None]] = {}
+        self.taken = [0] * len(instance.actions)
+        self.generated = 0
+
+    def add(self, state: State, parent: int) -> bool:
+        if state in self.index:
+            return False
+        position = self.index[state] = len(self.states)
+        self.states.append(state)
+        self.parents.append(parent)
+        if self.type_ok and TYPE_OK not in self.found and not self.evaluator.in_range(state):
+            self.found[TYPE_OK] = position, None
+        for name, test, seek in self.on_states:
+            if name not in self.found and bool(test(state)) is seek:
+                self.found[name] = position, None
+        return True
+
+    def expand(self, position: int) -> list[int]:
+        state, before, new = self.states[position], self.generated, list[int]()
+        for action, _, successor in self.evaluator.successors(state):
+            self.generated += 1
+            self.taken[action] += 1
+            for name, test, seek in self.on_steps:
+                if name not in self.found and bool(test(state, successor)) is seek:
+                    self.found[name] = position, successor
+            if self.add(successor, position):
+                new.append(len(self.states) - 1)
+        if self.deadlock and self.generated == before and DEADLOCK not in self.found:
+            self.found[DEADLOCK] = position, None
+        return new
+
+    def decided(self) -> bool:
+        names = [p.name for p in self.properties] + [TYPE_OK] * self.type_ok + [DEADLOCK] * self.deadlock
+        return bool(names) and all(n in self.found for n in names)
+
+    def path(self, position: int, last: State | None) -> Path:
+        chain = [position]
+        while (parent := self.parents[chain[-1]]) >= 0:
+            chain.append(parent)
+        states = [self.states[i] for i in reversed(chain)] + ([last] if last is not None else [])
+        initial = next(p for p, s in self.evaluator.initial_states() if s == states[0])
+        steps: list[tuple[str, tuple[object, ...]]] = []
+        for old, new in zip(states, states[1:], strict=False):
+            found = next((a, p) for a, p, s in Evaluator(self.instance).successors(old) if s == new)
+            steps.append((self.instance.actions[found[0]].name, found[1]))
+        return Path(initial, tuple(steps))
+
+    def findings(self, complete: bool) -> tuple[Finding, ...]:
+        names = [(p.name, p.kind) for p in self.properties]
+        names += [(TYPE_OK, "always")] * self.type_ok + [(DEADLOCK, "always")] * self.deadlock
+        return tuple(self._finding(name, kind, complete) for name, kind in names)
+
+    def _finding(self, name: str, kind: str, complete: bool) -> Finding:
+        sometimes = kind.startswith("sometimes")
+        if name in self.found:
+            verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
+            return Finding(name, kind, verdict, self.path(*self.found[name]))
+        if not complete:
+            return Finding(name, kind, Verdict.BUDGETED)
+        return Finding(name, kind, Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED)
+
+    def guards(self, expanded: int) -> tuple[GuardCount, ...]:
+        counts: list[GuardCount] = []
+        for base, action in zip(self.evaluator.guard_base, self.instance.actions, strict=True):
+            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
+            for i, guard in enumerate(action.guards):
+                refused = self.evaluator.false[base + i]
+                reached -= refused
+                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused))
+        return tuple(counts)
+
+
+def explore(
+    instance: Instance,
+    wanted: tuple[str, ...] = (),
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Exploration:
+    """Explore with the reference evaluator (see isr_check.engine for the contract)."""
+    limits = limits or Limits()
+    search, start = _Search(instance, wanted), time.monotonic()
+    frontier = [i for _, s in search.evaluator.initial_states() if search.add(s, -1) for i in [len(search.states) - 1]]
+    levels, expanded, cut = [len(frontier)], 0, False
+    while frontier and not cut and not search.decided():
+        reached: list[int] = []
+        for n, position in enumerate(frontier):
+            if n % 512 == 0:
+                elapsed = time.monotonic() - start
+                progress(Progress(len(levels) - 1, len(frontier), len(search.states), search.generated, elapsed))
+                cut = _over(limits, len(search.states), elapsed)
+                if cut:
+                    break
+            reached += search.expand(position)
+            expanded += 1
+        frontier = reached
+        levels += [len(reached)] if reached else []
+    complete = not cut and not frontier
+    return Exploration(
+        search.findings(complete),
+        complete,
+        len(search.states),
+        search.generated,
+        len(levels) - 1,
+        time.monotonic() - start,
+        tuple(levels),
+        {a.name: n for a, n in zip(instance.actions, search.taken, strict=True)},
+        search.guards(expanded),
+    )
+
+
+def _over(limits: Limits, distinct: int, elapsed: float) -> bool:
+    over_states = limits.max_states is not None and distinct >= limits.max_states
+    over_time = limits.max_seconds is not None and elapsed >= limits.max_seconds
+    return over_states or over_time or limits.stop()
+
+
+

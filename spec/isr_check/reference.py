@@ -1,0 +1,287 @@
+"""The meaning of the language in plain Python: the oracle that every other engine is compared with.
+
+An instance becomes one Python module of source text, a function per definition, action and property, made
+from the table `MEANING`: one Python expression per operator. `source(instance)` can be read.
+
+A state is a tuple with the value of each variable (representations: isr_lang.types); S is the state before
+a step, T the state after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, cast
+
+from isr_lang import FoldedAction, Instance, Node, Property
+from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, SortType, Type
+
+State = tuple[Any, ...]
+Parameters = tuple[Any, ...]
+
+
+class _Bits(dict[int, tuple[int, ...]]):
+    """The positions of the members of a set."""
+
+    def __missing__(self, mask: int) -> tuple[int, ...]:
+        self[mask] = tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+        return self[mask]
+
+
+def _get(m: tuple[Any, ...], position: int, otherwise: object) -> object:
+    return m[position] if 0 <= position < len(m) else otherwise
+
+
+def _put(m: tuple[Any, ...], position: int, value: object) -> tuple[Any, ...]:
+    return (*m[:position], value, *m[position + 1 :]) if 0 <= position < len(m) else m
+
+
+def _has(mask: int, position: int) -> bool:
+    return position >= 0 and mask >> position & 1 == 1
+
+
+def _bit(position: int, size: int) -> int:
+    return 1 << position if 0 <= position < size else 0
+
+
+HELPERS: dict[str, Any] = {"BITS": _Bits(), "_get": _get, "_put": _put, "_has": _has, "_bit": _bit}
+
+# {0} {1} {2} are the operands; {low} and {size} belong to the scalar type by which the operator counts
+# positions; {first} is the answer for 'no such thing'; {x} is the bound variable, {range} its values.
+MEANING: dict[str, str] = {
+    "literal": "{value!r}",
+    "constant": "{value!r}",
+    "variable": "{state}[{index}]",
+    "parameter": "{name}",
+    "bound": "{name}",
+    "call": "{function}({state}{args})",
+    "not": "(not {0})",
+    "and": "({0} and {1})",
+    "or": "({0} or {1})",
+    "implies": "(not {0} or {1})",
+    "when": "({1} if {0} else {2})",
+    "equal": "({0} == {1})",
+    "less": "({0} < {1})",
+    "at_most": "({0} <= {1})",
+    "plus": "({0} + {1})",
+    "minus": "({0} - {1})",
+    "some": "({0} - {low} + 1)",
+    "or_else": "(({0} - 1 + {low}) if {0} else {1})",
+    "has": "_has({0}, {1} - {low})",
+    "with": "({0} | _bit({1} - {low}, {size}))",
+    "without": "({0} & ~_bit({1} - {low}, {size}))",
+    "union": "({0} | {1})",
+    "intersection": "({0} & {1})",
+    "difference": "({0} & ~{1})",
+    "subset": "({0} & ~{1} == 0)",
+    "size": "{0}.bit_count()",
+    "get": "_get({0}, {1} - {low}, {first})",
+    "put": "_put({0}, {1} - {low}, {2})",
+    "length": "len({0})",
+    "at": "_get({0}, {1}, {first})",
+    "append": "({0} + ({1},))",
+    "take": "{0}[:max(0, {1})]",
+    "prefix": "({1}[:len({0})] == {0})",
+    "forall": "all({1} for {x} in {range})",
+    "exists": "any({1} for {x} in {range})",
+    "count": "sum(1 for {x} in {range} if {1})",
+    "smallest": "min(({1} for {x} in {range}), default={2})",
+    "largest": "max(({1} for {x} in {range}), default={2})",
+    "select": "sum(1 << {x} - {low} for {x} in {range} if {1})",
+    "build": "tuple({1} for {x} in {range})",
+    "every": "{full}",
+    "below": "((1 << min({size}, max(0, {0} - {low}))) - 1)",
+}
+
+
+class _Writer:
+    """Expressions of one instance as Python source."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.index = {v.name: i for i, v in enumerate(instance.variables)}
+        self.functions: dict[Any, str] = {}
+        self.lines: list[str] = []
+        self.bound: dict[Any, str] = {}
+
+    def expression(self, node: Node) -> str:
+        fields: dict[str, Any] = {}
+        op = node.op
+        if op == "literal":
+            fields["value"] = node.attr
+        elif op == "variable":
+            fields.update(state="T" if node.attr[1] else "S", index=self.index[node.attr[0]])
+        elif op == "parameter":
+            fields["name"] = f"p_{node.attr}"
+        elif op == "bound":
+            fields["name"] = self.bound[node.attr]
+        elif op == "call":
+            args = "".join(f", {self.expression(a)}" for a in node.args)
+            fields.update(function=self.definition(node.attr[0]), state="T" if node.attr[1] else "S", args=args)
+            return MEANING[op].format(**fields)
+        elif op in ("forall", "exists", "count", "smallest", "largest", "select", "build"):
+            domain = node.args[0]
+            fields["x"] = self.bound[node.attr] = f"{node.attr.name}_{len(self.bound)}"
+            fields["low"] = self.instance.bounds(cast("SetType", domain.type).of)[0]
+            fields["range"] = self.range(domain)
+        if (counted := _counted(node)) is not None:
+            fields.update(low=self.instance.bounds(counted)[0], size=self.instance.positions(counted))
+        if op in ("get", "at"):
+            fields["first"] = repr(self.instance.first(node.type))
+        if op == "every":
+            fields["full"] = (1 << self.instance.positions(cast("SetType", node.type).of)) - 1
+        return MEANING[op].format(*(self.expression(a) for a in node.args), **fields)
+
+    def range(self, domain: Node) -> str:
+        low, high = self.instance.bounds(cast("SetType", domain.type).of)
+        if domain.op == "every":
+            return f"range({low}, {high + 1})"
+        if domain.op == "below":
+            return f"range({low}, min({high + 1}, {self.expression(domain.args[0])}))"
+        members = f"BITS[{self.expression(domain)}]"
+        return members if low == 0 else f"[i + {low} for i in {members}]"
+
+    def definition(self, definition: Any) -> str:
+        if definition not in self.functions:
+            self.functions[definition] = f"{definition.name}_{len(self.functions)}"
+            body = self.expression(self.instance.body(definition))
+            params = "".join(f", p_{name}" for name, _ in definition.parameters)
+            self.lines += [f"def {self.functions[definition]}(S{params}):", f"    return {body}", ""]
+        return self.functions[definition]
+
+    def action(self, name: str, action: FoldedAction, guard_base: int) -> list[str]:
+        lines, pad = [f"def {name}(S, false):", "    steps = []"], "    "
+        for parameter, type in action.parameters:
+            lines.append(f"{pad}for p_{parameter} in {self.values(type)}:")
+            pad += "    "
+        for i, guard in enumerate(action.guards):
+            lines += [f"{pad}if not {self.expression(guard.condition)}:", f"{pad}    false[{guard_base + i}] += 1"]
+            lines += [f"{pad}else:"]
+            pad += "    "
+        updates = {u.variable: u for u in action.updates}
+        parts: list[str] = []
+        for v in self.instance.variables:
+            old, update = f"S[{self.index[v.name]}]", updates.get(v.name)
+            parts.append(old if update is None else self.put(old, v.type, update.path, self.expression(update.value)))
+        params = "".join(f"p_{p}, " for p, _ in action.parameters)
+        lines += [f"{pad}steps.append((({params}), ({', '.join(parts)},)))", "    return steps", ""]
+        return lines
+
+    def put(self, old: str, type: Type, path: tuple[Node, ...], value: str) -> str:
+        if not path:
+            return value
+        assert isinstance(type, MapType)
+        low, first = self.instance.bounds(type.key)[0], self.instance.first(type.value)
+        position = f"{self.expression(path[0])} - {low}"
+        inner = self.put(f"_get({old}, {position}, {first!r})", type.value, path[1:], value)
+        return f"_put({old}, {position}, {inner})"
+
+    def values(self, type: Type) -> str:
+        if isinstance(type, SetType):
+            return f"range({1 << self.instance.positions(type.of)})"
+        low, high = self.instance.bounds(cast("Scalar", type))
+        return f"range({low}, {high + 1})"
+
+
+def _counted(node: Node) -> Scalar | None:
+    """The scalar type by whose positions an operator counts."""
+    if node.op == "some":
+        return cast("Scalar", node.args[0].type)
+    if node.op == "or_else":
+        return cast("MaybeType", node.args[0].type).of
+    if node.op in ("has", "with", "without", "select", "below"):
+        of = node.type if node.op == "below" else node.args[0].type
+        return cast("SetType", of).of
+    if node.op in ("get", "put"):
+        return cast("MapType", node.args[0].type).key
+    return None
+
+
+class Evaluator:
+    """Executable form of an instance: initial states, successors, truth of properties.
+
+    `false[i]` counts how often guard i (numbered through all actions, see `guard_base`) was the first of its
+    action's guards that did not hold.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        writer = _Writer(instance)
+        body: list[str] = []
+        self.guard_base: list[int] = []
+        guards = 0
+        for i, action in enumerate(instance.actions):
+            self.guard_base.append(guards)
+            body += writer.action(f"action_{i}", action, guards)
+            guards += len(action.guards)
+        body += writer.action("initial", instance.initial, 0)
+        for i, p in enumerate(instance.properties):
+            body += [f"def property_{i}(S, T=None):", f"    return {writer.expression(p.condition)}", ""]
+            if p.trigger is not None:
+                body += [f"def trigger_{i}(S, T=None):", f"    return {writer.expression(p.trigger)}", ""]
+        self.source = "\n".join(writer.lines + body)
+        self._writer = writer
+        self._space: dict[str, Any] = dict(HELPERS)
+        exec(compile(self.source, f"<{instance.design.name}>", "exec"), self._space)
+        self.false = [0] * guards
+        self.actions: list[Callable[[State, list[int]], list[tuple[Parameters, State]]]] = [
+            self._space[f"action_{i}"] for i in range(len(instance.actions))
+        ]
+        self.properties: list[Callable[..., bool]] = [
+            self._space[f"property_{i}"] for i in range(len(instance.properties))
+        ]
+        self._ranges = [self._range_check(v.type) for v in instance.variables]
+
+    def initial_states(self) -> list[tuple[Parameters, State]]:
+        blank = tuple(self.instance.first(v.type) for v in self.instance.variables)
+        return cast("list[tuple[Parameters, State]]", self._space["initial"](blank, []))
+
+    def successors(self, state: State) -> Iterator[tuple[int, Parameters, State]]:
+        """(index of the action, its parameters, next state), in the order of the model."""
+        for i, action in enumerate(self.actions):
+            for parameters, successor in action(state, self.false):
+                yield i, parameters, successor
+
+    def holds(self, p: Property, old: State, new: State | None = None) -> bool:
+        return bool(self.properties[self.instance.properties.index(p)](old, new))
+
+    def evaluate(self, node: Node, old: State, new: State | None = None, **parameters: object) -> Any:
+        """The value of one more (folded) expression, for explanations."""
+        before = len(self._writer.lines)
+        expression = self._writer.expression(node)
+        exec("\n".join(self._writer.lines[before:]), self._space)
+        names = {f"p_{k}": v for k, v in parameters.items()}
+        return eval(expression, self._space | {"S": old, "T": new} | names)
+
+    def in_range(self, state: State) -> bool:
+        """Every variable within its declared range: the property type-ok."""
+        return all(check(value) for check, value in zip(self._ranges, state, strict=True))
+
+    def _range_check(self, type: Type) -> Callable[[Any], bool]:
+        match type:
+            case NumberType() | SortType():
+                low, high = self.instance.bounds(type)
+                return lambda v: low <= v <= high
+            case MapType():
+                inner = self._range_check(type.value)
+                return lambda v: all(map(inner, v))
+            case SeqType():
+                inner, longest = self._range_check(type.of), self.instance.bounds(type.index)[1]
+                return lambda v: len(v) <= longest and all(map(inner, v))
+            case MaybeType():
+                count = self.instance.positions(type.of)
+                return lambda v: 0 <= v <= count
+            case BoolType() | SetType() | _:
+                return lambda _: True
+
+
+def parameter_values(instance: Instance, action: FoldedAction) -> Iterator[Parameters]:
+    """Every combination of parameters, in the order in which they are tried."""
+    ranges: list[range] = []
+    for _, type in action.parameters:
+        if isinstance(type, SetType):
+            ranges.append(range(1 << instance.positions(type.of)))
+        else:
+            low, high = instance.bounds(cast("Scalar", type))
+            ranges.append(range(low, high + 1))
+    return product(*ranges)

@@ -1,0 +1,149 @@
+"""A design: a state, an initial condition, actions and properties under one name, and how it differs from
+the design it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from isr_lang.declare import Action, Constant, Definition, Property, Struct, Value, Variable
+from isr_lang.errors import ModelError
+from isr_lang.nodes import Node, walk
+from isr_lang.values import nearest
+
+
+@attrs.frozen(eq=False)
+class Design:
+    """A value: change one with `replacing`, `without`, `adding` and `with_defaults`; the original stays as it is."""
+
+    name: str
+    summary: str
+    state: type[Struct]
+    initial: Action
+    actions: tuple[Action, ...]
+    properties: tuple[Property, ...]
+    defaults: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    expected: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    because: str = ""
+    based_on: Design | None = None
+
+    def __attrs_post_init__(self) -> None:
+        names = [a.name for a in self.actions]
+        if len(set(names)) != len(names):
+            raise ModelError(f"two actions of {self.name} have one name")
+        started = {u.variable for u in self.initial.updates}
+        missing = [v.name for v in self.state.variables() if v.name not in started]
+        if missing:
+            raise ModelError(f"the initial condition leaves out {', '.join(missing)}", self.initial.where)
+
+    def replacing(self, name: str, summary: str, *, because: str, **actions: Action) -> Design:
+        """The design with some actions replaced, each keeping its name, and the reason in one sentence."""
+        for slot in actions:
+            self.action_named(slot)
+        changed = tuple(
+            attrs.evolve(actions[a.name], name=a.name) if a.name in actions else a for a in self.actions
+        )
+        return attrs.evolve(self, name=name, summary=summary, because=because, actions=changed, based_on=self)
+
+    def without(self, *names: str) -> Design:
+        """The design less some actions (a message that does not exist there)."""
+        for name in names:
+            self.action_named(name)
+        return attrs.evolve(self, actions=tuple(a for a in self.actions if a.name not in names))
+
+    def adding(self, *actions: Action) -> Design:
+        return attrs.evolve(self, actions=(*self.actions, *actions))
+
+    def with_defaults(self, **defaults: Value) -> Design:
+        return attrs.evolve(self, defaults={**self.defaults, **defaults})
+
+    def expecting(self, **expected: str) -> Design:
+        """Which properties are known to fail at the defaults, and why in a sentence."""
+        return attrs.evolve(self, expected={k.replace("_", "-"): v for k, v in expected.items()})
+
+    def action_named(self, name: str) -> Action:
+        found = next((a for a in self.actions if a.name == name), None)
+        if found is None:
+            raise ModelError(f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}")
+        return found
+
+    def property_named(self, name: str) -> Property:
+        found = next((p for p in self.properties if p.name == name), None)
+        if found is None:
+            raise ModelError(
+                f"{self.name} has no property '{name}'{nearest(name, [p.name for p in self.properties])}"
+            )
+        return found
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self.state.variables()
+
+    def roots(self) -> list[Node]:
+        """Every expression of the design, in a fixed order."""
+        roots: list[Node] = []
+        for a in (self.initial, *self.actions):
+            roots += [g.condition for g in a.guards]
+            roots += [n for u in a.updates for n in (*u.path, u.value)]
+        for p in self.properties:
+            roots += [n for n in (p.condition, p.when, p.trigger) if n is not None]
+        return roots + [v.when for v in self.variables if v.when is not None]
+
+    def definitions(self) -> list[Definition]:
+        """Every definition used, those used by others first."""
+        found: dict[Definition, None] = {}
+
+        def visit(node: Node) -> None:
+            for n in walk(node):
+                if n.op == "call" and n.attr[0] not in found:
+                    visit(n.attr[0].body)
+                    found.setdefault(n.attr[0])
+
+        for root in self.roots():
+            visit(root)
+        return list(found)
+
+    def constants(self) -> list[Constant]:
+        """Every bound, switch and setting, in the order of first use (types of the variables first)."""
+        found: dict[Constant, None] = {}
+
+        def visit(node: Node) -> None:
+            for n in walk(node):
+                if n.op == "constant":
+                    found.setdefault(n.attr)
+
+        for type in self.types():
+            for node in (getattr(type, "size", None), getattr(type, "high", None)):
+                if isinstance(node, Node):
+                    visit(node)
+        for root in (*self.roots(), *(d.body for d in self.definitions())):
+            visit(root)
+        return list(found)
+
+    def types(self) -> list[Any]:
+        """Every scalar type that a variable or a parameter has, in order of declaration."""
+        found: dict[Any, None] = {}
+
+        def visit(type: Any) -> None:
+            for part in (getattr(type, a, None) for a in ("key", "index", "of", "value")):
+                if part is not None:
+                    visit(part)
+            if not any(hasattr(type, a) for a in ("key", "index", "of", "value")):
+                found.setdefault(type)
+
+        for v in self.variables:
+            visit(v.type)
+        for a in (self.initial, *self.actions):
+            for _, type in a.parameters:
+                visit(type)
+        return list(found)
+
+    def model_hash(self) -> str:
+        """A hash of all that the design means: 16 hexadecimal digits, stable across machines and versions."""
+        from isr_lang.printing import design_text
+
+        return hashlib.sha256(design_text(self).encode()).hexdigest()[:16]
+

@@ -1,0 +1,337 @@
+"""A design with its constants fixed: sizes known, settings folded away.
+
+What the settings decide is decided here, once, for every engine: a guard that they make true is dropped, an
+action that they make impossible is off, a variable that does not exist under them keeps its initial value
+and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import attrs
+
+from isr_lang.declare import Action, Constant, Definition, Property, Update, Value
+from isr_lang.design import Design
+from isr_lang.errors import ModelError
+from isr_lang.nodes import Node, literal, walk
+from isr_lang.printing import text
+from isr_lang.types import (
+    BOOL,
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    NumberType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
+from isr_lang.values import nearest
+
+
+class SettingError(ValueError):
+    """A constant that does not exist or a value that it cannot have: one sentence for the command line."""
+
+
+@attrs.frozen(eq=False)
+class FoldedGuard:
+    """`index` is the position among the guards as written, `name` its text there."""
+
+    index: int
+    name: str
+    condition: Node
+
+
+@attrs.frozen(eq=False)
+class FoldedAction:
+    """An action that the settings leave possible."""
+
+    action: Action
+    guards: tuple[FoldedGuard, ...]
+    updates: tuple[Update, ...]
+
+    @property
+    def name(self) -> str:
+        return self.action.name
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Type], ...]:
+        return self.action.parameters
+
+
+class Instance:
+    """design + constants; `actions`, `initial`, `properties` and `body` are folded."""
+
+    def __init__(self, design: Design, constants: Mapping[str, Value] | None = None) -> None:
+        self.design = design
+        self.constants = check_constants(design, constants or {})
+        self._folded: dict[Node, Node] = {}
+        self._bodies: dict[Definition, Node] = {}
+        self._off: dict[str, Node] = {}
+        start = {u.variable: u.value for u in design.initial.updates}
+        for v in design.variables:
+            if v.when is not None and self.fold(v.when).attr is False:
+                self._off[v.name] = self.fold(start[v.name])
+        self._folded.clear()  # what was folded before the absent variables were known
+        self.variables = tuple(v for v in design.variables if v.name not in self._off)
+        self.initial = cast("FoldedAction", self._action(design.initial))
+        folded = [(a.name, self._action(a)) for a in design.actions]
+        self.actions = tuple(a for _, a in folded if a is not None)
+        self.off_actions = tuple(name for name, a in folded if a is None)
+        self.properties = tuple(self._property(p) for p in design.properties if self._promised(p))
+        self.off_properties = tuple(p.name for p in design.properties if not self._promised(p))
+
+    # sizes
+
+    def bounds(self, type: Scalar) -> tuple[int, int]:
+        """The lowest and highest value of a scalar type."""
+        match type:
+            case BoolType():
+                return 0, 1
+            case NumberType():
+                if type.high is None:
+                    raise ModelError(f"{type} has no bounds; it is not the type of a variable")
+                return type.low, cast("int", self.fold(type.high).attr)
+            case SortType():
+                return 0, cast("int", self.fold(type.size).attr) - 1
+            case ChoiceType():
+                return 0, len(type.members) - 1
+
+    def positions(self, type: Scalar) -> int:
+        """How many values a scalar type has."""
+        low, high = self.bounds(type)
+        return max(0, high - low + 1)
+
+    def first(self, type: Type) -> object:
+        """The value that stands for 'no such thing': the first of the type, nothing, empty."""
+        match type:
+            case MaybeType() | SetType():
+                return 0
+            case SeqType():
+                return ()
+            case MapType():
+                return (self.first(type.value),) * self.positions(type.key)
+            case BoolType():
+                return False
+            case _:
+                return self.bounds(type)[0]
+
+    def body(self, definition: Definition) -> Node:
+        if definition not in self._bodies:
+            self._bodies[definition] = self.fold(definition.body)
+        return self._bodies[definition]
+
+    # folding
+
+    def fold(self, node: Node) -> Node:
+        """The node with constants replaced and what they decide simplified."""
+        done = self._folded.get(node)
+        if done is None:
+            done = self._folded[node] = self._fold(node)
+        return done
+
+    def _fold(self, node: Node) -> Node:
+        if node.op == "constant":
+            return self._constant(node)
+        if node.op == "variable":
+            if node.attr[0] in self._off:
+                return self._off[node.attr[0]]
+            return self._single(node)
+        args = tuple(self.fold(a) for a in node.args)
+        rebuilt = Node(node.op, args, node.attr, node.type)
+        rule = SIMPLIFY.get(node.op)
+        simpler = rule(self, rebuilt) if rule else None
+        return simpler if simpler is not None else self._single(rebuilt)
+
+    def _constant(self, node: Node) -> Node:
+        constant = cast("Constant", node.attr)
+        value = self.constants[constant.name]
+        if constant.choice is not None:
+            return literal(constant.names.index(cast("str", value)), node.type)
+        return literal(value, node.type)
+
+    def _single(self, node: Node) -> Node:
+        """A value read from a type with one value is that value."""
+        if node.op in ("variable", "get", "at", "parameter", "bound") and isinstance(node.type, NumberType | SortType):
+            low, high = self.bounds(node.type)
+            if low == high:
+                return literal(low, node.type)
+        return node
+
+    def interval(self, node: Node) -> tuple[int, int] | None:
+        """The least and greatest value that the node can have, where that is plain to see."""
+        if node.op == "literal" and isinstance(node.attr, int):
+            return node.attr, node.attr
+        stored = node.op in ("variable", "get", "at", "parameter", "bound", "length", "or_else")
+        if stored and isinstance(node.type, NumberType | SortType | ChoiceType) and node.type != NumberType("Count"):
+            return self.bounds(node.type)
+        return None
+
+    def _update(self, update: Update) -> Update:
+        return Update(update.variable, tuple(self.fold(n) for n in update.path), self.fold(update.value))
+
+    def _action(self, action: Action) -> FoldedAction | None:
+        guards: list[FoldedGuard] = []
+        for i, guard in enumerate(action.guards):
+            condition = self.fold(guard.condition)
+            if condition.op == "literal":
+                if not condition.attr:
+                    return None
+                continue
+            guards.append(FoldedGuard(i, text(guard.condition), condition))
+        updates = tuple(self._update(u) for u in action.updates if u.variable not in self._off)
+        return FoldedAction(action, tuple(guards), updates)
+
+    def _promised(self, p: Property) -> bool:
+        return p.when is None or self.fold(p.when).attr is not False
+
+    def _property(self, p: Property) -> Property:
+        trigger = self.fold(p.trigger) if p.trigger is not None else None
+        return attrs.evolve(p, condition=self.fold(p.condition), trigger=trigger)
+
+
+def check_constants(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
+    """The full table of constants: given, else the design's, else the default; SettingError if one is wrong."""
+    known = {c.name: c for c in design.constants()}
+    for name in given:
+        if name not in known:
+            raise SettingError(f"{design.name} has no bound or setting '{name}'{nearest(name, list(known))}")
+    values: dict[str, Value] = {}
+    for name, c in known.items():
+        value = given.get(name, design.defaults.get(name, c.default))
+        if c.names and c.choice is None:
+            value = c.names.index(value) == 1 if isinstance(value, str) and value in c.names else value
+            if not isinstance(value, bool):
+                raise SettingError(f"{c.option} is on or off, not {value}")
+        elif c.choice is not None:
+            if str(value) not in c.names:
+                raise SettingError(f"{c.option} is one of {', '.join(c.names)}, not {value}")
+            value = str(value)
+        elif not isinstance(value, int) or isinstance(value, bool) or not c.low <= value <= c.high:
+            raise SettingError(f"{c.option} is a whole number from {c.low} to {c.high}, not {value}")
+        values[name] = value
+    return values
+
+
+TRUE, FALSE = literal(True, BOOL), literal(False, BOOL)
+
+
+def _truth(value: bool) -> Node:
+    return TRUE if value else FALSE
+
+
+def _not(_: Instance, n: Node) -> Node | None:
+    (a,) = n.args
+    return _truth(not a.attr) if a.op == "literal" else a.args[0] if a.op == "not" else None
+
+
+def _and(_: Instance, n: Node) -> Node | None:
+    a, b = n.args
+    return FALSE if FALSE in (a, b) else b if a is TRUE else a if b is TRUE else None
+
+
+def _or(_: Instance, n: Node) -> Node | None:
+    a, b = n.args
+    return TRUE if TRUE in (a, b) else b if a is FALSE else a if b is FALSE else None
+
+
+def _implies(_: Instance, n: Node) -> Node | None:
+    a, b = n.args
+    return TRUE if a is FALSE or b is TRUE else b if a is TRUE else None
+
+
+def _when(_: Instance, n: Node) -> Node | None:
+    c, a, b = n.args
+    return a if c is TRUE or a is b else b if c is FALSE else None
+
+
+def _equal(i: Instance, n: Node) -> Node | None:
+    a, b = n.args
+    if a is b:
+        return TRUE
+    if a.op == b.op == "literal":
+        return _truth(a.attr == b.attr)
+    if n.args[0].type == BOOL and b.op == "literal":
+        return a if b.attr else i.fold(Node("not", (a,), None, BOOL))
+    return None
+
+
+def _ordered(strict: bool) -> Callable[[Instance, Node], Node | None]:
+    def rule(i: Instance, n: Node) -> Node | None:
+        a, b = (i.interval(x) for x in n.args)
+        if a is None or b is None:
+            return None
+        if a[1] < b[0] or (not strict and a[1] == b[0]):
+            return TRUE
+        if a[0] > b[1] or (strict and a[0] == b[1]):
+            return FALSE
+        return None
+
+    return rule
+
+
+def _arithmetic(sign: int) -> Callable[[Instance, Node], Node | None]:
+    def rule(_: Instance, n: Node) -> Node | None:
+        a, b = n.args
+        if a.op == b.op == "literal":
+            return literal(cast("int", a.attr) + sign * cast("int", b.attr), n.type)
+        return a if b.op == "literal" and b.attr == 0 and a.type == n.type else None
+
+    return rule
+
+
+def _get(_: Instance, n: Node) -> Node | None:
+    m = n.args[0]
+    return literal(m.attr[0], n.type) if m.op == "literal" and len(set(m.attr)) == 1 else None
+
+
+def _build(i: Instance, n: Node) -> Node | None:
+    domain, body = n.args
+    if body.op == "literal" and domain.op == "every":
+        return literal((body.attr,) * i.positions(cast("SetType", domain.type).of), n.type)
+    return None
+
+
+def _constant_body(n: Node, value: Node) -> Node | None:
+    return value if n.args[1] is value else None
+
+
+def _call(i: Instance, n: Node) -> Node | None:
+    body = i.body(n.attr[0])
+    return body if body.op == "literal" else None
+
+
+Rule = Callable[[Instance, Node], Node | None]
+
+SIMPLIFY: dict[str, Rule] = {
+    "not": _not,
+    "and": _and,
+    "or": _or,
+    "implies": _implies,
+    "when": _when,
+    "equal": _equal,
+    "less": _ordered(strict=True),
+    "at_most": _ordered(strict=False),
+    "plus": _arithmetic(1),
+    "minus": _arithmetic(-1),
+    "get": _get,
+    "build": _build,
+    "forall": lambda i, n: _constant_body(n, TRUE),
+    "exists": lambda i, n: _constant_body(n, FALSE),
+    "call": _call,
+}
+
+
+def reads(node: Node, instance: Instance) -> set[str]:
+    """The variables that a folded expression reads, through its definitions."""
+    found: set[str] = set()
+    for n in walk(node):
+        if n.op == "variable":
+            found.add(n.attr[0])
+        elif n.op == "call":
+            found |= reads(instance.body(n.attr[0]), instance)
+    return found

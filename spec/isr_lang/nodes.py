@@ -1,0 +1,211 @@
+"""The expression graph: hash-consed nodes and the one table of operators.
+
+Every engine, exporter and printer is a table with one entry per operator of `OPERATORS`; a test compares
+each with this one, so that no operator can be forgotten somewhere.
+
+All operators are total. The answers outside the usual domain, the same in every engine:
+`at` beyond the end of a sequence or `get` beyond the keys of a map is the first value of the type (a model
+whose answer would depend on the order of a symmetric sort is refused); `take` of more than there is, is all;
+`smallest` and `largest` of nothing are their second argument. Arithmetic is on the integers: only what
+is *stored* in a variable must be in range, and `type-ok` is violated where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from isr_lang.errors import ModelError
+from isr_lang.types import (
+    BOOL,
+    COUNT,
+    BoolType,
+    MapType,
+    MaybeType,
+    NumberType,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
+
+
+class Node:
+    """One operator applied to nodes. Equal nodes are the same object; compare with `is`."""
+
+    __slots__ = ("args", "attr", "op", "type")
+    _interned: dict[tuple[object, ...], Node] = {}
+
+    op: str
+    args: tuple[Node, ...]
+    attr: Any
+    type: Type
+
+    def __new__(cls, op: str, args: tuple[Node, ...], attr: Any, type: Type) -> Node:
+        key = (op, args, attr.__class__, attr, type)
+        node = cls._interned.get(key)
+        if node is None:
+            node = object.__new__(cls)
+            node.op, node.args, node.attr, node.type = op, args, attr, type
+            cls._interned[key] = node
+        return node
+
+    def __repr__(self) -> str:
+        from isr_lang.printing import text
+
+        return text(self)
+
+
+@attrs.frozen(eq=False)
+class Binder:
+    """A variable bound by a quantifier, named as in the model's generator expression."""
+
+    type: Type
+    name: str = "?"
+
+    def renamed(self, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+
+@attrs.frozen
+class Operator:
+    """`arity` counts node arguments; `rule` gives the type of the result or None if they do not fit."""
+
+    arity: int
+    rule: Callable[..., Type | None]
+    meaning: str
+
+
+def _same(a: Type, b: Type) -> bool:
+    return a == b or (isinstance(a, NumberType) and isinstance(b, NumberType) and COUNT in (a, b))
+
+
+def _bools(*types: Type) -> Type | None:
+    return BOOL if all(isinstance(t, BoolType) for t in types) else None
+
+
+def _compare(a: Type, b: Type) -> Type | None:
+    return BOOL if isinstance(a, NumberType) and isinstance(b, NumberType) and _same(a, b) else None
+
+
+def _arithmetic(a: Type, b: Type) -> Type | None:
+    return (b if a == COUNT else a) if _compare(a, b) else None
+
+
+def _sets(a: Type, b: Type) -> Type | None:
+    return a if isinstance(a, SetType) and a == b else None
+
+
+def _element(a: Type, b: Type) -> Type | None:
+    return a if isinstance(a, SetType) and _same(a.of, b) else None
+
+
+def _get(m: Type, k: Type) -> Type | None:
+    return m.value if isinstance(m, MapType) and _same(m.key, k) else None
+
+
+def _put(m: Type, k: Type, v: Type) -> Type | None:
+    return m if isinstance(m, MapType) and _same(m.key, k) and _same(m.value, v) else None
+
+
+def _at(s: Type, i: Type) -> Type | None:
+    return s.of if isinstance(s, SeqType) and _same(s.index, i) else None
+
+
+_DOMAIN = "the domain of the bound variable, then the body"
+
+OPERATORS: dict[str, Operator] = {
+    # leaves: what they are is in `attr`
+    "literal": Operator(0, lambda: None, "attr: the value, in the representation of its type"),
+    "constant": Operator(0, lambda: None, "attr: a Constant (bound, switch or setting), fixed when a run starts"),
+    "variable": Operator(0, lambda: None, "attr: (name, primed)"),
+    "parameter": Operator(0, lambda: None, "attr: the name of an action's or definition's parameter"),
+    "bound": Operator(0, lambda: None, "attr: the Binder of the enclosing quantifier"),
+    "call": Operator(-1, lambda *_: None, "attr: (Definition, primed); args: the actual parameters"),
+    # truth
+    "not": Operator(1, _bools, "negation"),
+    "and": Operator(2, _bools, "conjunction"),
+    "or": Operator(2, _bools, "disjunction"),
+    "implies": Operator(2, _bools, "implication"),
+    "when": Operator(
+        3, lambda c, a, b: a if _bools(c) and _same(a, b) else None, "the second if the first holds, else the third"
+    ),
+    "equal": Operator(2, lambda a, b: BOOL if _same(a, b) else None, "equality of values of one type"),
+    "less": Operator(2, _compare, "a < b"),
+    "at_most": Operator(2, _compare, "a <= b"),
+    # numbers
+    "plus": Operator(2, _arithmetic, "a + b on the integers"),
+    "minus": Operator(2, _arithmetic, "a - b on the integers"),
+    # maybe
+    "some": Operator(1, lambda a: MaybeType(a), "the value, as one that is there"),
+    "or_else": Operator(
+        2, lambda m, x: m.of if isinstance(m, MaybeType) and _same(m.of, x) else None, "the value or, of none, the second"
+    ),
+    # sets
+    "has": Operator(2, lambda s, x: BOOL if _element(s, x) else None, "membership"),
+    "with": Operator(2, _element, "the set and this element"),
+    "without": Operator(2, _element, "the set less this element"),
+    "union": Operator(2, _sets, "members of either"),
+    "intersection": Operator(2, _sets, "members of both"),
+    "difference": Operator(2, _sets, "members of the first only"),
+    "subset": Operator(2, lambda a, b: BOOL if _sets(a, b) else None, "every member of the first is in the second"),
+    "size": Operator(1, lambda s: COUNT if isinstance(s, SetType) else None, "how many members"),
+    # maps
+    "get": Operator(2, _get, "the value at a key"),
+    "put": Operator(3, _put, "the map with another value at a key"),
+    # sequences
+    "length": Operator(1, lambda s: s.index if isinstance(s, SeqType) else None, "how many items"),
+    "at": Operator(2, _at, "the item at a position, from 0"),
+    "append": Operator(
+        2, lambda s, x: s if isinstance(s, SeqType) and _same(s.of, x) else None, "the sequence with one more item"
+    ),
+    "take": Operator(
+        2, lambda s, n: s if isinstance(s, SeqType) and _same(s.index, n) else None, "the first n items"
+    ),
+    "prefix": Operator(
+        2, lambda s, t: BOOL if isinstance(s, SeqType) and s == t else None, "the second begins with the first"
+    ),
+    # binders: attr is the Binder; the first argument is its domain
+    "forall": Operator(2, lambda d, b: _bools(b), f"every one; {_DOMAIN}"),
+    "exists": Operator(2, lambda d, b: _bools(b), f"at least one; {_DOMAIN}"),
+    "count": Operator(2, lambda d, b: COUNT if _bools(b) else None, f"how many; {_DOMAIN}"),
+    "smallest": Operator(3, lambda d, b, e: b if _compare(b, e) else None, f"the least; {_DOMAIN}, the answer for none"),
+    "largest": Operator(3, lambda d, b, e: b if _compare(b, e) else None, f"the greatest; {_DOMAIN}, the answer for none"),
+    "select": Operator(2, lambda d, b: d if isinstance(d, SetType) and _bools(b) else None, f"those of a set; {_DOMAIN}"),
+    "build": Operator(2, lambda d, b: MapType(d.of, b) if isinstance(d, SetType) else None, f"a map; {_DOMAIN}"),
+    # domains of bound variables, beside sets
+    "every": Operator(0, lambda: None, "all values of a scalar type, as a set"),
+    "below": Operator(1, lambda n: SetType(n) if isinstance(n, NumberType) else None, "the numbers from the type's low up to, not including, n, as a set"),
+}
+
+
+def apply(op: str, *args: Node, attr: Any = None) -> Node:
+    """The node `op(args)`, typed by the table; ModelError when the arguments do not fit."""
+    rule = OPERATORS[op]
+    result = rule.rule(*(a.type for a in args)) if len(args) == rule.arity else None
+    if result is None:
+        shown = ", ".join(f"{a!r}: {a.type}" for a in args)
+        raise ModelError(f"'{op}' ({rule.meaning}) does not apply to ({shown})")
+    if op == "at" and isinstance(args[0].type, SeqType) and isinstance(args[0].type.of, SortType):
+        raise ModelError("a sequence of a sort has no item that could stand for 'beyond the end'; use a number type")
+    return Node(op, args, attr, result)
+
+
+def literal(value: object, type: Type) -> Node:
+    return Node("literal", (), value, type)
+
+
+def walk(node: Node) -> list[Node]:
+    """The node and everything below it, each once, children first."""
+    seen: dict[int, Node] = {}
+
+    def visit(n: Node) -> None:
+        if id(n) not in seen:
+            for child in n.args:
+                visit(child)
+            seen[id(n)] = n
+
+    visit(node)
+    return list(seen.values())

@@ -1,0 +1,108 @@
+"""The types a variable can have: every one finite once the bounds are fixed.
+
+A type describes the *values* that the engines compute with:
+
+    Bool      False, True
+    number    an int in low..high
+    sort      an int in 0..size-1, names that have no order; symmetric if renaming them changes nothing
+    choice    an int, the position of the member's name
+    maybe     0 for none, otherwise 1 + the position of the value in its own type
+    set       an int, bit i set when the element at position i is a member
+    map       a tuple, one value per key, in the order of the key's type
+    seq       a tuple, at most as long as the number type of its index has positions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from isr_lang.nodes import Node
+
+
+@attrs.frozen
+class BoolType:
+    def __str__(self) -> str:
+        return "Bool"
+
+
+@attrs.frozen
+class NumberType:
+    """low..high, both expressions over the bounds; `high` is None for the unbounded `Count`."""
+
+    name: str
+    low: int = 0
+    high: Node | None = attrs.field(default=None, eq=False)
+    doc: str = attrs.field(default="", eq=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.frozen
+class SortType:
+    name: str
+    size: Node = attrs.field(eq=False)
+    symmetric: bool = attrs.field(eq=False)
+    prefix: str = attrs.field(eq=False)
+    doc: str = attrs.field(default="", eq=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.frozen
+class ChoiceType:
+    name: str
+    members: tuple[str, ...]
+    doc: str = attrs.field(default="", eq=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Scalar = BoolType | NumberType | SortType | ChoiceType
+
+
+@attrs.frozen
+class MaybeType:
+    of: Scalar
+
+    def __str__(self) -> str:
+        return f"Maybe[{self.of}]"
+
+
+@attrs.frozen
+class SetType:
+    of: Scalar
+
+    def __str__(self) -> str:
+        return f"Set[{self.of}]"
+
+
+@attrs.frozen
+class MapType:
+    key: Scalar
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Map[{self.key}, {self.value}]"
+
+
+@attrs.frozen
+class SeqType:
+    """Positions are 0-based; the longest sequence has as many items as the index type's `high`."""
+
+    index: NumberType
+    of: Scalar
+
+    def __str__(self) -> str:
+        return f"Seq[{self.index}, {self.of}]"
+
+
+Type = BoolType | NumberType | SortType | ChoiceType | MaybeType | SetType | MapType | SeqType
+
+BOOL = BoolType()
+COUNT = NumberType("Count")
