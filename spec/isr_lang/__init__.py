@@ -30,7 +30,7 @@ from isr_lang.declare import (
     switch,
     var,
 )
-from isr_lang.design import Design
+from isr_lang.design import Assumption, Design, assume
 from isr_lang.errors import ModelError, Where
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
 from isr_lang.nodes import OPERATORS, Binder, Node, walk
@@ -39,10 +39,10 @@ from isr_lang.quantify import count, exists, forall, largest, smallest, when
 from isr_lang.values import NONE, Bool, Choice, Count, Map, Maybe, Number, Seq, Set, Sort
 
 __all__ = [
-    "NONE", "OPERATORS", "Action", "Binder", "Bool", "Choice", "Constant", "Count", "Definition", "Design", "FoldedAction",
+    "NONE", "OPERATORS", "Action", "Assumption", "Binder", "Bool", "Choice", "Constant", "Count", "Definition", "Design", "FoldedAction",
     "FoldedGuard", "Guard", "Instance",
     "Map", "Maybe", "ModelError", "Node", "Number", "Property", "Seq", "Set", "SettingError", "Sort", "Step", "Struct", "Update",
-    "Value", "Variable", "Where", "action", "always", "bound", "count", "define", "exists", "forall", "initial",
+    "Value", "Variable", "Where", "action", "always", "assume", "bound", "count", "define", "exists", "forall", "initial",
     "largest", "leads_to", "reads", "setting", "show", "smallest", "sometimes", "sometimes_step", "step", "switch", "text",
     "var", "walk", "when",
 ]  # fmt: skip

@@ -12,7 +12,22 @@ import attrs
 from isr_lang.declare import Action, Constant, Definition, Property, Struct, Value, Variable
 from isr_lang.errors import ModelError
 from isr_lang.nodes import Node, walk
-from isr_lang.values import nearest
+from isr_lang.values import Bool, nearest
+
+
+@attrs.frozen(eq=False)
+class Assumption:
+    """A condition over the constants without which the design means nothing; `sentence` says what is wrong."""
+
+    condition: Node
+    sentence: str
+
+
+def assume(condition: Bool, otherwise: str) -> Assumption:
+    """Settings that contradict each other: `assume(MIN <= SIZE, otherwise="the minimum is above the size")`."""
+    if any(n.op in ("variable", "parameter", "call") for n in walk(condition.node)):
+        raise ModelError("an assumption is over bounds and settings only")
+    return Assumption(condition.node, otherwise)
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +44,7 @@ class Design:
     expected: Mapping[str, str] = attrs.field(factory=dict[str, str])
     because: str = ""
     based_on: Design | None = None
+    assumptions: tuple[Assumption, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         names = [a.name for a in self.actions]
@@ -90,7 +106,8 @@ class Design:
             roots += [n for u in a.updates for n in (*u.path, u.value)]
         for p in self.properties:
             roots += [n for n in (p.condition, p.when, p.trigger) if n is not None]
-        return roots + [v.when for v in self.variables if v.when is not None]
+        roots += [v.when for v in self.variables if v.when is not None]
+        return roots + [a.condition for a in self.assumptions]
 
     def definitions(self) -> list[Definition]:
         """Every definition used, those used by others first."""

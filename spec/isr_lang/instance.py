@@ -72,6 +72,7 @@ class Instance:
         self._folded: dict[Node, Node] = {}
         self._bodies: dict[Definition, Node] = {}
         self._off: dict[str, Node] = {}
+        self._check_assumptions()
         start = {u.variable: u.value for u in design.initial.updates}
         for v in design.variables:
             if v.when is not None and self.fold(v.when).attr is False:
@@ -84,6 +85,16 @@ class Instance:
         self.off_actions = tuple(name for name, a in folded if a is None)
         self.properties = tuple(self._property(p) for p in design.properties if self._promised(p))
         self.off_properties = tuple(p.name for p in design.properties if not self._promised(p))
+
+    def _check_assumptions(self) -> None:
+        for a in self.design.assumptions:
+            condition = self.fold(a.condition)
+            if condition.op != "literal":
+                raise ModelError(f"the constants do not decide the assumption {text(a.condition)}")
+            if not condition.attr:
+                named = (cast("Constant", n.attr) for n in walk(a.condition) if n.op == "constant")
+                given = ", ".join(f"{c.option} {_shown(self.constants[c.name])}" for c in named)
+                raise SettingError(f"{a.sentence} ({given})")
 
     # sizes
 
@@ -215,6 +226,10 @@ def check_constants(design: Design, given: Mapping[str, Value]) -> dict[str, Val
             raise SettingError(f"{c.option} is a whole number from {c.low} to {c.high}, not {value}")
         values[name] = value
     return values
+
+
+def _shown(value: Value) -> str:
+    return ("off", "on")[value] if isinstance(value, bool) else str(value)
 
 
 TRUE, FALSE = literal(True, BOOL), literal(False, BOOL)
