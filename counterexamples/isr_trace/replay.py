@@ -1,0 +1,224 @@
+"""Running a trace again: what is asked of an evaluator, how a behaviour becomes a trace, and when it counts.
+
+A step is found again by its name and parameters, never by its position, so that a shortened or reordered
+list of steps can be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from isr_lang import Instance, Node, Property, show
+from isr_lang.types import MapType, SortType, Type
+from isr_trace.trace import FOREIGN, ActionNote, Step, Trace, TraceError, resolved
+
+Values = tuple[object, ...]
+"""A state by the position of its variables, or parameters by theirs."""
+
+TYPE_OK = "type-ok"
+DEADLOCK = "deadlock"
+
+
+class Evaluator(Protocol):
+    """What the reference evaluator offers; anything else that answers alike will do."""
+
+    @property
+    def instance(self) -> Instance: ...
+    def initial_states(self) -> Sequence[tuple[Values, Values]]: ...
+    def successors(self, state: Values, /) -> Iterator[tuple[int, Values, Values]]: ...
+    def holds(self, p: Property, old: Values, new: Values | None = None, /) -> bool: ...
+    def evaluate(self, node: Node, old: Values, new: Values | None = None, /) -> object: ...
+    def in_range(self, state: Values, /) -> bool: ...
+
+
+@attrs.frozen
+class Move:
+    """A step by name: the action and its parameters in the order of the action."""
+
+    action: str
+    parameters: Values
+
+
+@attrs.frozen
+class Run:
+    """A behaviour: the parameters of the initial condition, the moves, and all states."""
+
+    initial: Values
+    moves: tuple[Move, ...]
+    states: tuple[Values, ...]
+
+
+def goal(evaluator: Evaluator, name: str) -> Callable[[Values | None, Values], bool]:
+    """The test `(state before, state)` for what a trace of this property must end in: a violation, or for a
+    `sometimes` the witness."""
+    instance = evaluator.instance
+    if name == TYPE_OK:
+        return lambda _, state: not evaluator.in_range(state)
+    if name == DEADLOCK:
+        return lambda _, state: next(iter(evaluator.successors(state)), None) is None
+    p = next((p for p in instance.properties if p.name == name), None)
+    if p is None:
+        why = "is not promised under these settings" if name in instance.off_properties else "does not exist"
+        raise TraceError(f"the property {name} {why} in {instance.design.name}")
+    if p.kind == "eventually":
+        raise TraceError(f"{name} is a liveness property; only traces that end can be replayed")
+    wanted = p.kind.startswith("sometimes")
+    if p.kind in ("step", "sometimes-step"):
+        return lambda before, state: before is not None and evaluator.holds(p, before, state) is wanted
+    return lambda _, state: evaluator.holds(p, state) is wanted
+
+
+class Replay:
+    """Steps of one instance by name, each state expanded once."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.names = [a.name for a in evaluator.instance.actions]
+        self.starts = {p: s for p, s in evaluator.initial_states()}
+        self._next: dict[Values, dict[Move, Values]] = {}
+
+    def successors(self, state: Values) -> dict[Move, Values]:
+        """Every step that is possible, in the order of the model."""
+        if state not in self._next:
+            self._next[state] = {
+                Move(self.names[action], tuple(parameters)): successor
+                for action, parameters, successor in self.evaluator.successors(state)
+            }
+        return self._next[state]
+
+    def start(self, initial: Values) -> Values:
+        if initial not in self.starts:
+            raise TraceError(f"{self.evaluator.instance.design.name} has no initial state for {initial}")
+        return self.starts[initial]
+
+    def exact(self, initial: Values, moves: Iterable[Move]) -> Run | None:
+        """The run of exactly these moves, None when one of them is impossible."""
+        states = [self.start(initial)]
+        done = tuple(moves)
+        for move in done:
+            successor = self.successors(states[-1]).get(move)
+            if successor is None:
+                return None
+            states.append(successor)
+        return Run(initial, done, tuple(states))
+
+    def lenient(self, initial: Values, moves: Iterable[Move]) -> Run:
+        """The run of those moves that are possible when their turn comes."""
+        states, done = [self.start(initial)], list[Move]()
+        for move in moves:
+            successor = self.successors(states[-1]).get(move)
+            if successor is not None:
+                states.append(successor)
+                done.append(move)
+        return Run(initial, tuple(done), tuple(states))
+
+    def until(self, run: Run, reached: Callable[[Values | None, Values], bool]) -> Run | None:
+        """The run up to where it first reaches the goal, None when it never does."""
+        for i, state in enumerate(run.states):
+            if reached(run.states[i - 1] if i else None, state):
+                return Run(run.initial, run.moves[:i], run.states[: i + 1])
+        return None
+
+
+def run_of(trace: Trace, replay: Replay) -> Run:
+    """The trace run again; TraceError where the model does not do what the trace says."""
+    instance = replay.evaluator.instance
+    if trace.foreign:
+        raise TraceError(FOREIGN)
+    moves = tuple(Move(s.action, tuple(s.parameters.values())) for s in trace.steps)
+    initial = tuple(trace.initial.values())
+    states = [replay.start(initial)]
+    names = [v.name for v in instance.variables]
+    for i, (move, step) in enumerate(zip(moves, trace.steps, strict=True), 1):
+        successor = replay.successors(states[-1]).get(move)
+        if successor is None:
+            raise TraceError(
+                f"step {i}, {trace.step_text(step)}, is not possible there in {instance.design.name}"
+            )
+        states.append(successor)
+    for i, (state, recorded) in enumerate(zip(states, trace.states, strict=True)):
+        for name, value in zip(names, state, strict=True):
+            if recorded.get(name) != value:
+                raise TraceError(f"after step {i} the trace has another '{name}' than {instance.design.name}")
+    return Run(initial, moves, tuple(states))
+
+
+def check_goal(run: Run, evaluator: Evaluator, name: str) -> None:
+    """TraceError unless the run ends in what a trace of this property must end in."""
+    before = run.states[-2] if run.moves else None
+    if not goal(evaluator, name)(before, run.states[-1]):
+        raise TraceError(f"this trace does not end in a state that decides {name}")
+
+
+def record(
+    evaluator: Evaluator,
+    initial: Values,
+    steps: Iterable[tuple[str, Values]],
+    *,
+    property_name: str = "",
+    verdict: str = "",
+) -> Trace:
+    """The trace of a behaviour given by names; TraceError when a step of it is impossible.
+
+    `property_name` may be a property of the design, `type-ok`, `deadlock` or nothing (a sampled behaviour).
+    """
+    replay, moves = Replay(evaluator), tuple(Move(a, p) for a, p in steps)
+    states = [replay.start(initial)]
+    for i, move in enumerate(moves, 1):
+        successor = replay.successors(states[-1]).get(move)
+        if successor is None:
+            raise TraceError(f"step {i}, {move.action}{move.parameters}, is not possible there")
+        states.append(successor)
+    return trace_of(
+        Run(initial, moves, tuple(states)), evaluator.instance, property_name=property_name, verdict=verdict
+    )
+
+
+def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: str = "") -> Trace:
+    """The run as a trace."""
+    design = instance.design
+    promised = next((p for p in design.properties if p.name == property_name), None)
+    used = {m.action for m in run.moves}
+    notes = {
+        a.name: ActionNote({n: resolved(t, instance) for n, t in a.parameters}, a.action.summary)
+        for a in instance.actions
+        if a.name in used
+    }
+    variables = {v.name: resolved(v.type, instance) for v in instance.variables}
+    types = {n: resolved(t, instance) for n, t in instance.initial.parameters}
+    return Trace(
+        design.name,
+        design.model_hash(),
+        dict(instance.constants),
+        property_name,
+        promised.kind if promised else "always" if property_name else "",
+        str(verdict),
+        promised.summary if promised else "",
+        dict(variables),
+        notes,
+        dict(zip(types, run.initial, strict=True)),
+        types,
+        _steps(run, notes, actors_of(variables.values())),
+        tuple(dict(zip(variables, state, strict=True)) for state in run.states),
+    )
+
+
+def _steps(run: Run, notes: Mapping[str, ActionNote], actors: SortType | None) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for move in run.moves:
+        types = notes[move.action].parameters
+        parameters = dict(zip(types, move.parameters, strict=True))
+        named = [show(parameters[n], t) for n, t in types.items() if t == actors]
+        actor, peer = (*named, "", "")[:2]
+        earlier = [i for i, s in enumerate(steps, 1) if s.actor == peer]
+        steps.append(Step(move.action, parameters, actor, peer, earlier[-1] if peer and earlier else None))
+    return tuple(steps)
+
+
+def actors_of(variables: Iterable[Type | None]) -> SortType | None:
+    """The sort that acts: the one by which most variables are indexed."""
+    keys = [t.key for t in variables if isinstance(t, MapType) and isinstance(t.key, SortType)]
+    return max(keys, key=keys.count, default=None)

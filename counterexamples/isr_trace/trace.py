@@ -1,0 +1,144 @@
+"""A trace: one behaviour of a model with everything needed to read it years later.
+
+The values are those of the engines (isr_lang.types); the types that explain them travel along, their sizes
+written in, so that a file opens without the model it came from. A *foreign* trace was written by another
+program: its variables have no types and its values stay as the file has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from isr_lang import Instance, Value, show
+from isr_lang.nodes import literal
+from isr_lang.types import (
+    COUNT,
+    MapType,
+    MaybeType,
+    NumberType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
+
+SCHEMA = "insync/trace/1"
+
+FOREIGN = "this trace was written by another program and names no design of ours; it can only be shown"
+
+State = Mapping[str, object]
+
+
+class TraceError(ValueError):
+    """A trace that cannot be read, written or used here: one sentence for the command line (exit code 65)."""
+
+
+@attrs.frozen
+class Step:
+    """What was done, by whom, to whom. `after` is the step (counted from 1) by which the peer last acted."""
+
+    action: str
+    parameters: Mapping[str, object]
+    actor: str = ""
+    peer: str = ""
+    after: int | None = None
+
+
+@attrs.frozen
+class ActionNote:
+    """What the trace remembers of an action: its parameters' types and the sentence of what it does."""
+
+    parameters: Mapping[str, Type]
+    does: str = ""
+
+
+@attrs.frozen
+class Minimised:
+    """From how many steps to how many; `shortest` when every shorter behaviour was looked at."""
+
+    before: int
+    after: int
+    shortest: bool
+
+
+@attrs.frozen
+class Trace:
+    """`states` has one entry more than `steps`, the first being the initial state chosen by `initial`."""
+
+    design: str
+    model_hash: str
+    constants: Mapping[str, Value]
+    property_name: str
+    kind: str
+    verdict: str
+    promise: str
+    variables: Mapping[str, Type | None]
+    actions: Mapping[str, ActionNote]
+    initial: Mapping[str, object]
+    initial_types: Mapping[str, Type]
+    steps: tuple[Step, ...]
+    states: tuple[State, ...]
+    minimised: Minimised | None = None
+    loop: int | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another program wrote it: variables only."""
+        return not self.design
+
+    def parameters_text(self, step: Step) -> str:
+        """`r=r1, m=m2`."""
+        note = self.actions.get(step.action, ActionNote({}))
+        types = note.parameters
+        return ", ".join(
+            f"{name}={show(value, types[name]) if name in types else value}"
+            for name, value in step.parameters.items()
+        )
+
+    def step_text(self, step: Step) -> str:
+        """`leader_appends(r=r1, m=m2)`."""
+        return f"{step.action}({self.parameters_text(step)})"
+
+
+def require_version(trace: Trace, model_hash: str) -> None:
+    """TraceError unless the trace is of this version of its model."""
+    if trace.foreign:
+        raise TraceError(FOREIGN)
+    if trace.model_hash != model_hash:
+        raise TraceError(
+            f"this is a trace of another version of {trace.design} "
+            f"(model hash {trace.model_hash}, now {model_hash}); "
+            f"check {trace.property_name} again"
+        )
+
+
+def resolved(type: Type, instance: Instance) -> Type:
+    """The type with its sizes written in as plain numbers."""
+    match type:
+        case NumberType(high=None):
+            return type
+        case NumberType():
+            return NumberType(type.name, type.low, literal(instance.bounds(type)[1], COUNT))
+        case SortType():
+            return SortType(type.name, literal(instance.positions(type), COUNT), type.symmetric, type.prefix)
+        case MaybeType():
+            return MaybeType(_scalar(type.of, instance))
+        case SetType():
+            return SetType(_scalar(type.of, instance))
+        case MapType():
+            return MapType(_scalar(type.key, instance), resolved(type.value, instance))
+        case SeqType():
+            index = resolved(type.index, instance)
+            assert isinstance(index, NumberType)
+            return SeqType(index, _scalar(type.of, instance))
+        case _:
+            return type
+
+
+def _scalar(type: Scalar, instance: Instance) -> Scalar:
+    scalar = resolved(type, instance)
+    assert not isinstance(scalar, MaybeType | SetType | MapType | SeqType)
+    return scalar
