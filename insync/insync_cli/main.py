@@ -1,9 +1,109 @@
-"""Entry point of the console script `insync`."""
+"""Entry point of the console script `insync`: finds the verb and imports only what it needs."""
 
+from __future__ import annotations
+
+import importlib
+import os
 import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from insync_cli.exits import MEANING, Exit, InputError, UsageError, did_you_mean
+
+VERBS: dict[str, tuple[str, str]] = {
+    "designs": (
+        "insync_cli.designs",
+        "the designs: what each changes, which guarantees are expected to fail",
+    ),
+    "check": (
+        "insync_cli.check",
+        "explore a design; a verdict per property, counterexamples saved and shown",
+    ),
+    "show": ("insync_cli.show", "a trace in the terminal: its steps, what changed, the last scene"),
+    "explain": (
+        "insync_cli.explain",
+        "why a trace violates its property: the failed conjunct with its values",
+    ),
+    "minimise": ("insync_cli.minimise", "the same violation with fewer and calmer steps"),
+    "sample": ("insync_cli.sample", "diverse passing traces to read"),
+    "export": ("insync_cli.export", "the design for other people's checkers: TLA+, Murphi"),
+    "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
+}
+"""Verb -> its module (`parser(argv)`, `run(options)`) and one line of help."""
+
+Parse = Callable[[Sequence[str]], Namespace]
+Run = Callable[[Namespace], int]
 
 
-def main() -> int:
-    """Say that there is nothing here yet, with the exit code of an internal error."""
-    print("insync: the command line is not built yet", file=sys.stderr)
-    return 70
+def usage() -> str:
+    verbs = "\n".join(f"  {name:<10}{summary}" for name, (_, summary) in VERBS.items())
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())
+    return f"""usage: insync VERB ...   (insync VERB --help has an example)
+
+Kafka's in-sync-replica protocol, stated once and explored exhaustively.
+
+verbs:
+{verbs}
+
+options:
+  --help    this text
+  --version the version
+
+exit codes:
+{codes}
+
+example:
+  insync check kafka-0.8 --property acked-survives
+"""
+
+
+def version() -> str:
+    from importlib.metadata import version
+
+    return version("insync")
+
+
+def dispatch(arguments: Sequence[str]) -> int:
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("--help", "-h", "help"):
+        print(usage(), end="")
+        return Exit.HOLDS if arguments else Exit.USAGE
+    if verb in ("--version", "-V"):
+        print(f"insync {version()}")
+        return Exit.HOLDS
+    if verb not in VERBS:
+        raise UsageError(f"there is no verb '{verb}'{did_you_mean(verb, VERBS)} (insync --help lists them)")
+    module = vars(importlib.import_module(VERBS[verb][0]))
+    options = cast("Parse", module["parser"])(arguments[1:])
+    options.command = ["insync", *arguments]
+    return cast("Run", module["run"])(options)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is the answer (insync_cli.exits)."""
+    try:
+        code = dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return int(code)
+    except (UsageError, InputError) as problem:
+        print(f"insync: {problem}", file=sys.stderr)
+        return int(problem.exit)
+    except SystemExit as done:  # argparse has printed its help
+        return done.code if isinstance(done.code, int) else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left has no reader
+        return int(Exit.PIPE)
+    except KeyboardInterrupt:
+        print("insync: interrupted", file=sys.stderr)
+        return int(Exit.INCONCLUSIVE)
+    except Exception as bug:
+        import traceback
+
+        traceback.print_exc()
+        print(f"insync: this is a bug in insync ({type(bug).__name__}: {bug})", file=sys.stderr)
+        return int(Exit.INTERNAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

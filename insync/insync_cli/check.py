@@ -1,0 +1,205 @@
+"""`insync check`: explore a design, a verdict per property, counterexamples saved and shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import attrs
+
+from insync_cli import options, registry, render, runfile, terminal
+from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.main import version
+from insync_cli.progress import Brake, Ticker, human_size
+from insync_cli.tracefiles import print_short, save
+from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Engine, Exploration, Finding, Limits, Verdict
+from isr_lang import Design, Instance
+
+EXAMPLE = """\
+insync check kafka-0.8 --property acked-survives
+insync check kip-966 --replicas 2 --workers 2 --json -
+insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED"""
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser("check", "Explore every reachable state of a design: a verdict per property.", EXAMPLE)
+    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
+    p.add_argument(
+        "--property", action="append", default=[], metavar="P", help="check only this one; repeatable"
+    )
+    p.add_argument("--deadlock", action="store_true", help="also look for a state without any next step")
+    p.add_argument(
+        "--coverage", choices=("report", "strict"), default="report", help="strict: exit 21 on a gap"
+    )
+    p.add_argument(
+        "--expect", action="append", default=[], metavar="P=VERDICT", help="exit 22 unless; repeatable"
+    )
+    p.add_argument("--out", metavar="DIR", help="where run.json and the traces go (default: below runs/)")
+    p.add_argument("--quiet", action="store_true", help="only the result line")
+    p.add_running()
+    p.add_argument(
+        "--memory", type=options.size, metavar="SIZE", help="stop when the process holds more, such as 2G"
+    )
+    p.add_json()
+    p.add_constants(argv)
+    return p.read(argv)
+
+
+@attrs.frozen
+class Question:
+    """What is asked: `wanted` goes to the engine, `named` are the user's own words."""
+
+    instance: Instance
+    named: tuple[str, ...]
+    expected: dict[str, str]
+    deadlock: bool
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.named, *self.expected)))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        checkable = [p.name for p in self.instance.properties if p.kind in CHECKED] + [TYPE_OK]
+        chosen = [n for n in checkable if not self.named or n in self.asked]
+        return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.asked else ()))
+
+    def unanswered(self) -> list[Finding]:
+        """What was asked for by name and cannot be explored: off at these settings, or liveness."""
+        lines: list[Finding] = []
+        for name in self.asked:
+            if name in (TYPE_OK, DEADLOCK):
+                continue
+            p = self.instance.design.property_named(name)
+            if name in self.instance.off_properties:
+                lines.append(Finding(name, p.kind, Verdict.VACUOUS))
+            elif p.kind not in CHECKED:
+                lines.append(Finding(name, p.kind, Verdict.UNKNOWN))
+        return lines
+
+    def not_checked(self) -> list[str]:
+        return [] if self.named else [p.name for p in self.instance.properties if p.kind not in CHECKED]
+
+
+def run(given: Namespace) -> int:
+    design = registry.design_named(cast("str", given.design))
+    question = Question(
+        registry.instance_of(design, options.constants_given(given)),
+        tuple(registry.check_property(design, name) for name in cast("list[str]", given.property)),
+        expectations(design, cast("list[str]", given.expect)),
+        cast("bool", given.deadlock),
+    )
+    engine = cast("str | None", given.engine) or registry.default_engine()
+    explore = registry.engine_named(engine)
+    json_target = cast("str | None", given.json)
+    terminal.check_json_target(json_target)
+    folder = terminal.make_folder(Path(cast("str | None", given.out) or default_folder(question, engine)))
+    found, stopped_by = explored(question, explore, given)
+    findings = (*found.findings, *question.unanswered())
+    saved = {f.name: save(question.instance, f, folder) for f in findings if f.path is not None}
+    answer = runfile.run_file(
+        question.instance,
+        found,
+        command=cast("list[str]", given.command),
+        version=version(),
+        engine=engine,
+        workers=workers(engine, cast("int | None", given.workers)),
+        findings=findings,
+        traces={name: str(path) for name, path in saved.items()},
+    )
+    terminal.write_json(str(folder / "run.json"), answer)
+    terminal.write_json(json_target, answer)
+    about = render.notes(
+        question.instance, complete=found.complete, stopped_by=stopped_by, not_checked=question.not_checked()
+    )
+    if json_target != "-":
+        show(given, answer, design, about, folder)
+    if found.distinct == 0 and question.wanted:
+        return Exit.ASSUMPTION
+    return runfile.exit_code(
+        answer,
+        named=question.named,
+        strict=given.coverage == "strict",
+        uncovered=found.complete and bool(runfile.uncovered(answer)),
+        expected=question.expected,
+    )
+
+
+def explored(question: Question, explore: Engine, given: Namespace) -> tuple[Exploration, str | None]:
+    """The exploration, and what ended it early: Ctrl-C, the memory limit, a limit of the engine."""
+    states, duration = cast("int | None", given.max_states), cast("float | None", given.max_seconds)
+    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
+    if not question.wanted:
+        return Exploration((), False, 0, 0, 0, 0.0, (), {}, ()), None
+    with Brake(cast("int | None", given.memory)) as brake:
+        try:
+            found = explore(question.instance, question.wanted, Limits(states, duration, brake), ticker)
+        except MemoryError:
+            raise UsageError(
+                f"out of memory at {human_size(runfile.peak_rss())}; smaller bounds, or --max-states"
+            ) from None
+        finally:
+            ticker.close()
+    undecided = any(f.verdict is Verdict.BUDGETED for f in found.findings)
+    if found.complete or not undecided:
+        return found, None
+    if brake.reason is None and states is not None and found.distinct >= states:
+        return found, f"--max-states {states:,}"
+    return found, brake.reason or f"--max-seconds {duration:g}" if duration is not None else brake.reason
+
+
+def workers(engine: str, asked: int | None) -> int:
+    """The reference engine has one worker whatever was asked."""
+    import os
+
+    return 1 if engine == "reference" else asked or os.cpu_count() or 1
+
+
+def expectations(design: Design, words: list[str]) -> dict[str, str]:
+    """`acked-survives=VIOLATED` as a table."""
+    table: dict[str, str] = {}
+    verdicts = [v.value for v in Verdict]
+    for word in words:
+        name, equals, verdict = word.partition("=")
+        if not equals:
+            raise UsageError(f"--expect is PROPERTY=VERDICT, not {word}")
+        registry.check_property(design, name)
+        if verdict.upper() not in verdicts:
+            hint = did_you_mean(verdict.upper(), verdicts) or f"; they are {', '.join(verdicts)}"
+            raise UsageError(f"there is no verdict '{verdict}'{hint}")
+        table[name] = verdict.upper()
+    return table
+
+
+def default_folder(question: Question, engine: str) -> str:
+    """Below runs/, the same for the same question, so that a repeated run replaces its own files."""
+    parts = [question.instance.design.model_hash(), question.instance.constants, question.wanted, engine]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+    return f"runs/{question.instance.design.name}-{digest}"
+
+
+def show(given: Namespace, answer: runfile.Run, design: Design, about: render.Notes, folder: Path) -> None:
+    out = terminal.console(plain=cast("bool", given.plain))
+    if not given.quiet:
+        render.render(out, answer, design, about)
+        violated = [
+            line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]
+        ]
+        for i, line in enumerate(violated):
+            if i == 0:
+                print_short(out, Path(str(line["trace"])))
+            out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
+        out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
+    for name, word in expected_otherwise(answer, cast("list[str]", given.expect)):
+        out.print(f"expected {name}, but it is {word}", soft_wrap=True)
+    out.print(render.result_line(answer, about), soft_wrap=True)
+
+
+def expected_otherwise(answer: runfile.Run, words: list[str]) -> list[tuple[str, str]]:
+    verdicts = {line["name"]: line["verdict"] for line in answer["properties"]}
+    pairs = [(word, verdicts.get(word.partition("=")[0], "absent")) for word in words]
+    return [(word, actual) for word, actual in pairs if word.partition("=")[2].upper() != actual]

@@ -1,0 +1,176 @@
+"""`insync designs`: what each design changes and why, what is expected of it, and its bounds and settings."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from insync_cli import options, registry, terminal
+from insync_cli.exits import Exit
+from isr_lang import Design, Value, text
+from isr_lang.declare import summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLE = """\
+insync designs
+insync designs kip-966
+insync designs --json -"""
+
+
+class ConstantLine(TypedDict):
+    name: str
+    option: str
+    kind: str
+    default: Value
+    values: list[str] | None
+    low: int | None
+    high: int | None
+    doc: str
+
+
+class PropertyLine(TypedDict):
+    name: str
+    kind: str
+    expected: str | None
+    doc: str
+
+
+class ActionLine(TypedDict):
+    name: str
+    function: str
+    guards: list[str]
+    doc: str
+
+
+class DesignEntry(TypedDict):
+    name: str
+    summary: str
+    based_on: str | None
+    because: str
+    changes: list[str]
+    model_hash: str
+    constants: list[ConstantLine]
+    properties: list[PropertyLine]
+    actions: list[ActionLine]
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser("designs", "The designs, or one of them in detail.", EXAMPLE)
+    p.add_argument("design", metavar="DESIGN", nargs="?", help="its actions, properties, bounds and settings")
+    p.add_json()
+    return p.read(argv)
+
+
+def run(given: Namespace) -> int:
+    name = cast("str | None", given.design)
+    chosen = [registry.design_named(name)] if name else list(registry.designs().values())
+    target = cast("str | None", given.json)
+    terminal.write_json(target, {"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
+    if target != "-":
+        out = terminal.console(plain=cast("bool", given.plain))
+        if name:
+            print_design(out, entry(chosen[0]))
+        else:
+            print_all(out, [entry(d) for d in chosen])
+    return Exit.HOLDS
+
+
+def changes(design: Design) -> list[str]:
+    """How a design differs from the one it was made from, an action or a promise at a time."""
+    if design.based_on is None:
+        return []
+    mine, theirs = ({a.name: a for a in d.actions} for d in (design, design.based_on))
+    said = [
+        f"{n} is {mine[n].function}" for n in mine if n in theirs and mine[n].function != theirs[n].function
+    ]
+    said += [f"adds {n}" for n in mine if n not in theirs] + [f"lacks {n}" for n in theirs if n not in mine]
+    table = {c.name: c for c in design.constants()}
+    for name, value in design.defaults.items():
+        if name in table and value != design.based_on.defaults.get(name, table[name].default):
+            said.append(f"{table[name].option} {options.shown(value)}")
+    return said
+
+
+def entry(design: Design) -> DesignEntry:
+    return DesignEntry(
+        name=design.name,
+        summary=design.summary,
+        based_on=design.based_on.name if design.based_on else None,
+        because=design.because,
+        changes=changes(design),
+        model_hash=design.model_hash(),
+        constants=[
+            ConstantLine(
+                name=c.name,
+                option=c.option,
+                kind="setting" if c.names else "budget" if c.budget else "bound",
+                default=design.defaults.get(c.name, c.default),
+                values=list(c.names) or None,
+                low=None if c.names else c.low,
+                high=None if c.names else c.high,
+                doc=summary(c.doc),
+            )
+            for c in design.constants()
+        ],
+        properties=[
+            PropertyLine(name=p.name, kind=p.kind, expected=design.expected.get(p.name), doc=p.doc)
+            for p in design.properties
+        ],
+        actions=[
+            ActionLine(
+                name=a.name, function=a.function, guards=[text(g.condition) for g in a.guards], doc=a.doc
+            )
+            for a in design.actions
+        ],
+    )
+
+
+def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
+    for e in entries:
+        out.print(e["name"], style="bold", end="")
+        out.print(f": {e['summary']}")
+        if e["based_on"]:
+            out.print(f"  {e['based_on']} with {'; '.join(e['changes']) or 'nothing changed'}", style="dim")
+        if e["because"]:
+            out.print(f"  because {e['because']}")
+        kept = sum(p["kind"] in ("always", "step") and p["expected"] is None for p in e["properties"])
+        out.print(f"  at the defaults {kept} promises hold", end="")
+        broken = [f"{p['name']} ({p['expected']})" for p in e["properties"] if p["expected"] is not None]
+        out.print(f", and these fail: {'; '.join(broken)}" if broken else "")
+        defaults = (f"{c['option']} {options.shown(c['default'])}" for c in e["constants"])
+        out.print(f"  {' '.join(defaults)}\n", style="dim")
+    out.print("insync designs DESIGN has the details of one")
+
+
+def print_design(out: Console, e: DesignEntry) -> None:
+    out.print(f"{e['name']}: {e['summary']}", style="bold")
+    if e["based_on"]:
+        out.print(f"  based on {e['based_on']}: {'; '.join(e['changes'])}")
+    if e["because"]:
+        out.print(f"  because {e['because']}")
+    out.print(f"  model {e['model_hash']}")
+    for title, setting in (("Bounds and fault budgets", False), ("Settings", True)):
+        chosen = [c for c in e["constants"] if (c["kind"] == "setting") is setting]
+        if chosen:
+            out.print(f"\n{title}", style="bold")
+            terminal.print_table(out, ("option", "default", "", ""), [constant_row(c) for c in chosen])
+    out.print("\nProperties", style="bold")
+    rows = [(p["name"], p["kind"], property_text(p)) for p in e["properties"]]
+    terminal.print_table(out, ("property", "kind", ""), rows)
+    out.print("\nActions", style="bold")
+    for a in e["actions"]:
+        out.print(f"  {a['name']}" + (f" = {a['function']}" if a["function"] != a["name"] else ""))
+        for line in a["doc"].splitlines():
+            out.print(f"      {line}", style="dim")
+
+
+def constant_row(c: ConstantLine) -> tuple[str, str, str, str]:
+    extent = "|".join(c["values"]) if c["values"] else f"{c['low']}..{c['high']}"
+    return c["option"], options.shown(c["default"]), extent, c["doc"]
+
+
+def property_text(p: PropertyLine) -> str:
+    return (f"Expected to fail: {p['expected']}.\n" if p["expected"] else "") + p["doc"]

@@ -1,0 +1,58 @@
+"""Exit codes, and the two exceptions that become one sentence on stderr."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What a script can rely on."""
+
+    HOLDS = 0
+    ASSUMPTION = 10
+    DEADLOCK = 11
+    SAFETY = 12
+    LIVENESS = 13
+    INCONCLUSIVE = 20
+    UNCOVERED = 21
+    UNEXPECTED = 22
+    USAGE = 64
+    INPUT = 65
+    INTERNAL = 70
+    PIPE = 141
+
+
+MEANING = {
+    Exit.HOLDS: "holds",
+    Exit.ASSUMPTION: "an assumption of the design does not hold: it has no initial state",
+    Exit.DEADLOCK: "deadlock",
+    Exit.SAFETY: "a safety property is violated",
+    Exit.LIVENESS: "a liveness property is violated",
+    Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
+    Exit.UNCOVERED: "vacuous or uncovered",
+    Exit.UNEXPECTED: "an expectation was not met",
+    Exit.USAGE: "wrong usage",
+    Exit.INPUT: "a bad input file",
+    Exit.INTERNAL: "a bug in insync",
+}
+"""The table of `insync --help` (141 is what a shell reports when the reader of a pipe went away)."""
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as given: exit 64."""
+
+    exit = Exit.USAGE
+
+
+class InputError(Exception):
+    """A file is not what it should be: exit 65."""
+
+    exit = Exit.INPUT
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """'; did you mean "x"?' with the nearest spelling, or nothing."""
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,138 @@
+"""Progress on stderr, and the two ways a person or a machine stops a run: Ctrl-C and the memory limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+from insync_cli.runfile import peak_rss
+
+if TYPE_CHECKING:
+    from isr_check.engine import Progress
+
+LINE_EVERY = 5.0
+"""Seconds between two lines where no terminal can redraw one."""
+
+REDRAW_EVERY = 0.2
+
+
+def resident() -> int:
+    """Bytes of memory held now; where the system does not tell, the most ever held."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return peak_rss()
+
+
+class Brake:
+    """Asked by the engine whether to stop; afterwards `reason` says who pulled it."""
+
+    def __init__(self, memory: int | None = None) -> None:
+        self.memory = memory
+        self.reason: str | None = None
+
+    def __call__(self) -> bool:
+        if self.reason is None and self.memory is not None and resident() > self.memory:
+            self.reason = f"the memory limit of {human_size(self.memory)}"
+        return self.reason is not None
+
+    def pull(self, number: int, _: FrameType | None) -> None:
+        if self.reason is not None:
+            raise KeyboardInterrupt  # a second Ctrl-C does not wait for the engine
+        self.reason = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+    def __enter__(self) -> Brake:
+        try:
+            self._before = {n: signal.signal(n, self.pull) for n in (signal.SIGINT, signal.SIGTERM)}
+        except ValueError:  # only the main thread may listen for signals
+            self._before = {}
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class Ticker:
+    """One line that is redrawn in a terminal, a line every few seconds elsewhere, nothing when quiet."""
+
+    def __init__(self, *, quiet: bool, plain: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.quiet, self.clock = quiet, clock
+        self.redraws = not plain and sys.stderr.isatty()
+        self.levels: dict[int, int] = {}
+        self.last = clock()
+        self.drawn = 0
+
+    def __call__(self, at: Progress) -> None:
+        self.levels[at.depth] = at.frontier
+        now = self.clock()
+        if self.quiet or now - self.last < (REDRAW_EVERY if self.redraws else LINE_EVERY):
+            return
+        self.last = now
+        line = self.line(at)
+        if self.redraws:
+            sys.stderr.write("\r" + line.ljust(self.drawn))
+            self.drawn = len(line)
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def line(self, at: Progress) -> str:
+        rate = at.distinct / at.seconds if at.seconds > 0 else 0.0
+        repeats = 1 - at.distinct / at.generated if at.generated > at.distinct else 0.0
+        parts = [
+            f"depth {at.depth}",
+            f"frontier {at.frontier:,}",
+            f"{at.distinct:,} states",
+            f"{rate:,.0f} states/s",
+            f"{repeats:.0%} duplicates",
+            human_size(resident()),
+        ]
+        total = estimate(list(self.levels.values()))
+        return " · ".join([*parts, f"estimate {two_digits(total)} states in all"] if total else parts)
+
+    def close(self) -> None:
+        if self.drawn:
+            sys.stderr.write("\r" + " " * self.drawn + "\r")
+            sys.stderr.flush()
+
+
+def estimate(levels: list[int]) -> int | None:
+    """All states, extrapolated from the sizes of the levels; None while their growth does not slow down.
+
+    Levels of a breadth-first search rise and fall about like a bell curve: the ratio of neighbours shrinks
+    by a steady factor, taken here over the last four levels.
+    """
+    if len(levels) < 8 or min(levels[-5:]) < 1:
+        return None
+    ratios = [b / a for a, b in zip(levels[-5:], levels[-4:], strict=False)]
+    factor = (ratios[-1] / ratios[0]) ** (1 / (len(ratios) - 1))
+    if factor > 0.995:
+        return None
+    total, size, ratio = float(sum(levels)), float(levels[-1]), ratios[-1]
+    while size >= 1 and total < 1e15:
+        ratio *= factor
+        size *= ratio
+        total += size
+    return int(total)
+
+
+def two_digits(n: int) -> str:
+    """An estimate deserves two digits."""
+    scale = max(1, 10 ** (len(str(n)) - 2))
+    return f"{round(n / scale) * scale:,}"
+
+
+def human_size(size: int) -> str:
+    amount = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit != "GB" else f"{amount:.1f} GB"
+        amount /= 1024
+    return f"{amount:.1f} TB"

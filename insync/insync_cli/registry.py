@@ -1,0 +1,70 @@
+"""What the command line finds by name: designs, instances, properties, engines."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from insync_cli.exits import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from isr_check.engine import Engine
+    from isr_lang import Design, Instance, Value
+
+ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer"}
+
+
+def designs() -> Mapping[str, Design]:
+    """Every design by name, imported when the first verb needs one."""
+    from isr_history import DESIGNS
+
+    return DESIGNS
+
+
+def design_named(name: str) -> Design:
+    known = designs()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; the designs are {', '.join(known)}"
+        raise UsageError(f"there is no design '{name}'{hint}")
+    return known[name]
+
+
+def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
+    """The design with its constants; UsageError when one is out of range or they contradict each other."""
+    from isr_lang import Instance, SettingError
+
+    try:
+        return Instance(design, constants)
+    except SettingError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def property_names(design: Design) -> list[str]:
+    """Every name that --property and --expect take."""
+    from isr_check.engine import DEADLOCK, TYPE_OK
+
+    return [*(p.name for p in design.properties), TYPE_OK, DEADLOCK]
+
+
+def check_property(design: Design, name: str) -> str:
+    names = property_names(design)
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; its properties are {', '.join(names)}"
+        raise UsageError(f"{design.name} has no property '{name}'{hint}")
+    return name
+
+
+def available(engine: str) -> bool:
+    return importlib.util.find_spec(ENGINES[engine]) is not None
+
+
+def default_engine() -> str:
+    return next(name for name in ENGINES if available(name))
+
+
+def engine_named(name: str) -> Engine:
+    if not available(name):
+        raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
+    return cast("Engine", vars(importlib.import_module(ENGINES[name]))["explore"])

@@ -1,0 +1,127 @@
+"""A run file as text for people: never a stronger word than the run file has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from insync_cli import terminal
+from insync_cli.options import shown
+from insync_cli.progress import human_size
+from insync_cli.runfile import PropertyLine, Run, uncovered
+from isr_check.engine import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isr_lang import Design, Instance
+
+
+@attrs.frozen
+class Notes:
+    """What the text says beyond the run file: why the search ended, what was left out and why."""
+
+    complete: bool
+    stopped_by: str | None
+    off_properties: Sequence[str]
+    off_actions: Sequence[str]
+    not_checked: Sequence[str]
+    expected: dict[str, str]
+
+
+def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_checked: Sequence[str]) -> Notes:
+    return Notes(
+        complete,
+        stopped_by,
+        instance.off_properties,
+        instance.off_actions,
+        not_checked,
+        dict(instance.design.expected),
+    )
+
+
+def render(out: Console, run: Run, design: Design, about: Notes) -> None:
+    out.print(f"{run['design']}: {design.summary}", style="bold")
+    out.print("  " + " · ".join(f"{name.replace('_', '-')} {shown(v)}" for name, v in run["bounds"].items()))
+    out.print(f"  engine {run['engine']} · workers {run['workers']} · model {run['model_hash']}\n")
+    rows = [
+        (terminal.verdict(line["verdict"]), line["name"], line["kind"], remark(line, about))
+        for line in run["properties"]
+    ]
+    terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
+    terminal.print_lines(out, "Not checked by this engine (liveness)", about.not_checked)
+    off = [f"property {p}" for p in about.off_properties] + [f"action {a}" for a in about.off_actions]
+    terminal.print_lines(out, "Off at these settings", off)
+    findings = uncovered(run) if about.complete else []
+    terminal.print_lines(out, "Never exercised at these bounds", findings)
+    out.print("\n" + statistics(run))
+    if not about.complete:
+        out.print("coverage is not judged: not every state was seen")
+
+
+def remark(line: PropertyLine, about: Notes) -> str:
+    """What the verdict word alone does not say."""
+    name, word, depth = line["name"], line["verdict"], line["depth"]
+    reason = about.expected.get(name)
+    if word == Verdict.VIOLATED:
+        return f"in {steps(depth)}" + (f"; expected: {reason}" if reason else "")
+    if line["kind"] == "sometimes" and depth is not None:
+        return f"witness in {steps(depth)}"
+    if name in about.off_properties:
+        return "not promised at these settings"
+    if word == Verdict.VACUOUS:
+        return "no witness in the whole space"
+    if word == Verdict.UNKNOWN:
+        return "this engine does not check liveness"
+    if word == Verdict.BUDGETED:
+        return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
+    return f"though it may fail at the defaults: {reason}" if reason else ""
+
+
+def steps(n: int | None) -> str:
+    return f"{n} step{'' if n == 1 else 's'}"
+
+
+def statistics(run: Run) -> str:
+    s = run["stats"]
+    return (
+        f"{s['distinct']:,} distinct states, {s['generated']:,} generated, depth {s['depth']}, "
+        f"{s['seconds']:.1f} s ({s['distinct_per_second']:,.0f} states/s), {human_size(s['peak_rss_bytes'])}"
+    )
+
+
+def result_line(run: Run, about: Notes) -> str:
+    """The one line to grep for: the weakest verdict and what it means."""
+    return f"insync check {run['design']}: {run['verdict']} - {sentence(run, about)}"
+
+
+def sentence(run: Run, about: Notes) -> str:
+    lines = run["properties"]
+    of = {word: [line["name"] for line in lines if line["verdict"] == word] for word in Verdict}
+    after = f"after {run['stats']['distinct']:,} states"
+    parts: list[str] = []
+    if of[Verdict.VIOLATED]:
+        parts.append(f"{' and '.join(of[Verdict.VIOLATED])} violated")
+    if of[Verdict.VACUOUS]:
+        parts.append(f"{' and '.join(of[Verdict.VACUOUS])} vacuous")
+    if of[Verdict.UNKNOWN]:
+        parts.append(f"{' and '.join(of[Verdict.UNKNOWN])} not checked by this engine")
+    if of[Verdict.BUDGETED]:
+        parts.append(
+            f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided"
+        )
+    held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
+    promises = sum(line["kind"] == "always" for line in held)
+    if promises:
+        parts.append(
+            f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state"
+        )
+    if len(held) > promises:
+        parts.append(f"{count(len(held) - promises, 'probe')} reached")
+    return "; ".join(parts) or "nothing was checked"
+
+
+def count(n: int, thing: str) -> str:
+    return f"{n} {thing}{'' if n == 1 else 's'}"

@@ -1,0 +1,176 @@
+"""`run.json`: what one exploration found, schema first; the terminal text is rendered from it.
+
+The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/test_cli_run_file.py).
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from insync_cli.exits import Exit
+from isr_check.engine import DEADLOCK, Exploration, Finding, Verdict
+
+if TYPE_CHECKING:
+    from isr_lang import Instance, Value
+
+SCHEMA = "insync/run/1"
+KINDS = {"step": "always", "sometimes-step": "sometimes"}
+"""A promise about steps is an `always`, a probe for a step a `sometimes`."""
+
+
+class PropertyLine(TypedDict):
+    name: str
+    kind: str
+    verdict: str
+    trace: str | None
+    depth: int | None
+
+
+class Stats(TypedDict):
+    generated: int
+    distinct: int
+    depth: int
+    seconds: float
+    distinct_per_second: float
+    peak_rss_bytes: int
+    collision_policy: str
+
+
+class Coverage(TypedDict):
+    actions: dict[str, int]
+    guards: dict[str, dict[str, list[int]]]
+
+
+class Run(TypedDict):
+    schema: str
+    command: list[str]
+    version: str
+    model_hash: str
+    design: str
+    bounds: dict[str, Value]
+    engine: str
+    workers: int
+    seed: int | None
+    verdict: str
+    properties: list[PropertyLine]
+    stats: Stats
+    coverage: Coverage
+
+
+def weakest(verdicts: Sequence[str]) -> str:
+    """The verdict of the whole: as weak as its weakest line."""
+    order = list(Verdict)
+    return max((Verdict(v) for v in verdicts), key=order.index, default=Verdict.UNKNOWN).value
+
+
+def property_line(finding: Finding, trace: str | None) -> PropertyLine:
+    return PropertyLine(
+        name=finding.name,
+        kind=KINDS.get(finding.kind, finding.kind),
+        verdict=finding.verdict.value,
+        trace=trace,
+        depth=len(finding.path.steps) if finding.path is not None else None,
+    )
+
+
+def statistics(found: Exploration) -> Stats:
+    return Stats(
+        generated=found.generated,
+        distinct=found.distinct,
+        depth=found.depth,
+        seconds=round(found.seconds, 3),
+        distinct_per_second=round(found.distinct / found.seconds, 1) if found.seconds > 0 else 0.0,
+        peak_rss_bytes=peak_rss(),
+        collision_policy="exact",
+    )
+
+
+def coverage(found: Exploration) -> Coverage:
+    """Per action how often it was taken; per guard how often it let through and how often it refused.
+
+    Two guards of an action that read alike are told apart by their position.
+    """
+    guards: dict[str, dict[str, list[int]]] = {}
+    for g in found.guards:
+        table = guards.setdefault(g.action, {})
+        table[g.text if g.text not in table else f"{g.text} (conjunct {g.index + 1})"] = [g.passed, g.refused]
+    return Coverage(actions=dict(found.taken), guards=guards)
+
+
+def run_file(
+    instance: Instance,
+    found: Exploration,
+    *,
+    command: list[str],
+    version: str,
+    engine: str,
+    workers: int,
+    findings: Sequence[Finding],
+    traces: Mapping[str, str],
+) -> Run:
+    lines = [property_line(f, traces.get(f.name)) for f in findings]
+    return Run(
+        schema=SCHEMA,
+        command=command,
+        version=version,
+        model_hash=instance.design.model_hash(),
+        design=instance.design.name,
+        bounds=instance.constants,
+        engine=engine,
+        workers=workers,
+        seed=None,
+        verdict=weakest([line["verdict"] for line in lines]),
+        properties=lines,
+        stats=statistics(found),
+        coverage=coverage(found),
+    )
+
+
+def peak_rss() -> int:
+    """The most memory this process ever held, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def uncovered(run: Run) -> list[str]:
+    """What a complete exploration shows about a model that was never exercised, one sentence each."""
+    sentences: list[str] = []
+    for action, taken in run["coverage"]["actions"].items():
+        guards = run["coverage"]["guards"].get(action, {})
+        # The guards after one that never holds are never reached; naming that one says it all.
+        shut = next(
+            (f", because this never holds: {text}" for text, (passed, _) in guards.items() if not passed), ""
+        )
+        if taken == 0:
+            sentences.append(f"action {action} is never enabled{shut}")
+        else:
+            sentences += [
+                f"a guard of {action} never refuses: {t}" for t, (_, refused) in guards.items() if not refused
+            ]
+    return sentences
+
+
+def exit_code(
+    run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]
+) -> Exit:
+    """The answer as a number. What an expectation names is judged by it, the rest by itself."""
+    verdicts = {line["name"]: line["verdict"] for line in run["properties"]}
+    if Verdict.ERROR in verdicts.values():
+        return Exit.INTERNAL
+    if any(verdicts.get(name) != verdict for name, verdict in expected.items()):
+        return Exit.UNEXPECTED
+    lines = [line for line in run["properties"] if line["name"] not in expected]
+    violated = [line for line in lines if line["verdict"] == Verdict.VIOLATED]
+    if any(line["kind"] == "always" and line["name"] != DEADLOCK for line in violated):
+        return Exit.SAFETY
+    if violated:
+        return Exit.LIVENESS if any(line["kind"] == "eventually" for line in violated) else Exit.DEADLOCK
+    vacuous = [line["name"] for line in lines if line["verdict"] == Verdict.VACUOUS]
+    if vacuous and (strict or any(name in named for name in vacuous)):
+        return Exit.UNCOVERED
+    if any(line["verdict"] in (Verdict.BUDGETED, Verdict.UNKNOWN) for line in lines):
+        return Exit.INCONCLUSIVE
+    return Exit.UNCOVERED if strict and uncovered else Exit.HOLDS
