@@ -6,6 +6,7 @@ everything unmentioned unchanged. Iterating a symbolic set in a generator binds 
 expression is a quantifier. This package knows no engine and no protocol.
 """
 
+from isr_lang.containers import Map, Maybe, Seq, Set
 from isr_lang.declare import (
     Action,
     Constant,
@@ -32,11 +33,12 @@ from isr_lang.declare import (
 )
 from isr_lang.design import Assumption, Design, assume
 from isr_lang.errors import ModelError, Where
+from isr_lang.expr import NONE
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
 from isr_lang.nodes import OPERATORS, Binder, Node, walk
 from isr_lang.printing import show, text
 from isr_lang.quantify import count, exists, forall, largest, smallest, when
-from isr_lang.values import NONE, Bool, Choice, Count, Map, Maybe, Number, Seq, Set, Sort
+from isr_lang.scalars import Bool, Choice, Count, Number, Sort
 
 __all__ = [
     "NONE", "OPERATORS", "Action", "Assumption", "Binder", "Bool", "Choice", "Constant", "Count", "Definition", "Design", "FoldedAction",

@@ -15,7 +15,9 @@ import attrs
 from isr_lang.errors import ModelError, Where
 from isr_lang.nodes import Node, walk
 from isr_lang.types import BOOL, COUNT, BoolType, ChoiceType, NumberType, Scalar, Type
-from isr_lang.values import Bool, Choice, Count, Expr, nearest, type_of, wrap
+from isr_lang.containers import type_of
+from isr_lang.expr import Expr, nearest, wrap
+from isr_lang.scalars import Bool, Choice, Count
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Expr)

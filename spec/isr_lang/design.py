@@ -12,7 +12,8 @@ import attrs
 from isr_lang.declare import Action, Constant, Definition, Property, Struct, Value, Variable
 from isr_lang.errors import ModelError
 from isr_lang.nodes import Node, walk
-from isr_lang.values import Bool, nearest
+from isr_lang.scalars import Bool
+from isr_lang.expr import nearest
 
 
 @attrs.frozen(eq=False)

@@ -6,8 +6,14 @@ value (take one branch of an `if`, keep one operand of an `and`) is refused ther
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
+from collections.abc import Callable
+from itertools import islice
+from opcode import opname
 from pathlib import Path
+from types import FrameType
 
 import attrs
 
@@ -33,9 +39,97 @@ class ModelError(Exception):
         super().__init__(f"{self.where}: {message}")
 
 
-def model_line() -> Where:
-    """The innermost line on the call stack that lies outside this package."""
-    frame = sys._getframe(1)
+def _model_frame() -> FrameType:
+    """The innermost call that lies outside this package."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the one way to the caller's line
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
+    return frame
+
+
+def model_line() -> Where:
+    """The line of the model that is being read."""
+    frame = _model_frame()
     return Where(frame.f_code.co_filename, frame.f_lineno)
+
+
+def def_line(function: Callable[..., object]) -> Where:
+    """The line of a function's `def`, below its decorators."""
+    code = function.__code__
+    line = code.co_firstlineno
+    while (text := linecache.getline(code.co_filename, line).lstrip()) and not text.startswith("def "):
+        line += 1
+    return Where(code.co_filename, line if text else code.co_firstlineno)
+
+
+INSTEAD = {
+    "and": "Write a & b instead of `a and b`, each comparison in parentheses: (a == b) & (c == d)",
+    "or": "Write a | b instead of `a or b`, each comparison in parentheses: (a == b) | (c == d)",
+    "not": "Write ~a instead of `not a`",
+    "if": "Write when(c, a, b) for a value, or one action per case, instead of `if`",
+    "chain": "Write (a <= b) & (b <= c) instead of `a <= b <= c`",
+    "filter": "Write forall(c.implies(p) for ...), exists(c & p for ...) or S.where(lambda x: c) instead of "
+    "an `if` inside a generator",
+    "assert": "Write an @always property instead of `assert`",
+    "call": "Write when(a < b, a, b) instead of min(a, b), smallest(... for x in S, or_else=0) over a set, "
+    "and forall and exists instead of all and any",
+}
+_ANYTHING = "Write & | ~ for and/or/not, when(c, a, b) for if, and S.has(x) for in"
+
+
+def asked_for_truth() -> str:
+    """What to write instead of the construct that asked a symbolic value for its truth.
+
+    Python hands `and`, `if` and their kin to one method, `__bool__`, without saying which of them asks, so
+    the model's source is read at the place that is being executed.
+    """
+    frame = _model_frame()
+    if opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL"):
+        return INSTEAD["call"]
+    positions = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except SyntaxError:
+        return _ANYTHING
+    return INSTEAD.get(_construct(tree, positions), _ANYTHING)
+
+
+Positions = tuple[int | None, int | None, int | None, int | None]
+
+
+def _construct(tree: ast.Module, positions: Positions | None) -> str:
+    """The innermost construct around a place that takes one side or the other, by its key in INSTEAD."""
+    found, size = "", (sys.maxsize, sys.maxsize)
+    for node in ast.walk(tree):
+        for kind, part in _askers(node):
+            lines = (part.end_lineno or part.lineno) - part.lineno
+            extent = lines, (part.end_col_offset or 0) - part.col_offset
+            if _inside(positions, part) and extent <= size:
+                found, size = kind, extent
+    return found
+
+
+def _askers(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    match node:
+        case ast.BoolOp(op=op):
+            return [("and" if isinstance(op, ast.And) else "or", node)]
+        case ast.UnaryOp(op=ast.Not()):
+            return [("not", node)]
+        case ast.Compare(ops=[_, _, *_]):
+            return [("chain", node)]
+        case ast.IfExp(test=test) | ast.If(test=test) | ast.While(test=test):
+            return [("if", test)]
+        case ast.Assert(test=test):
+            return [("assert", test)]
+        case ast.comprehension(ifs=ifs):
+            return [("filter", test) for test in ifs]
+        case _:
+            return []
+
+
+def _inside(positions: Positions | None, part: ast.expr) -> bool:
+    if positions is None or None in positions:
+        return False
+    line, end_line, column, end_column = positions
+    start, end = (line or 0, column or 0), (end_line or 0, end_column or 0)
+    return (part.lineno, part.col_offset) <= start and end <= (part.end_lineno or 0, part.end_col_offset or 0)

@@ -30,7 +30,7 @@ from isr_lang.types import (
     SortType,
     Type,
 )
-from isr_lang.values import nearest
+from isr_lang.expr import nearest
 
 
 class SettingError(ValueError):

@@ -13,7 +13,7 @@ is *stored* in a variable must be in range, and `type-ok` is violated where it i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -22,6 +22,7 @@ from isr_lang.types import (
     BOOL,
     COUNT,
     BoolType,
+    ChoiceType,
     MapType,
     MaybeType,
     NumberType,
@@ -36,11 +37,11 @@ class Node:
     """One operator applied to nodes. Equal nodes are the same object; compare with `is`."""
 
     __slots__ = ("args", "attr", "op", "type")
-    _interned: dict[tuple[object, ...], Node] = {}
+    _interned: ClassVar[dict[tuple[object, ...], Node]] = {}
 
     op: str
     args: tuple[Node, ...]
-    attr: Any
+    attr: Any  # its type depends on the operator, see OPERATORS
     type: Type
 
     def __new__(cls, op: str, args: tuple[Node, ...], attr: Any, type: Type) -> Node:
@@ -69,12 +70,16 @@ class Binder:
         object.__setattr__(self, "name", name)
 
 
+Rule = Callable[..., Type | None]
+"""The type of the result from the types of the operands, or None if they do not fit."""
+
+
 @attrs.frozen
 class Operator:
-    """`arity` counts node arguments; `rule` gives the type of the result or None if they do not fit."""
+    """`arity` counts the arguments that are nodes, -1 for any number."""
 
     arity: int
-    rule: Callable[..., Type | None]
+    rule: Rule
     meaning: str
 
 
@@ -82,8 +87,20 @@ def _same(a: Type, b: Type) -> bool:
     return a == b or (isinstance(a, NumberType) and isinstance(b, NumberType) and COUNT in (a, b))
 
 
+def _leaf(*_: Type) -> None:
+    """Leaves and calls are made with their type: Node(...), not apply(...)."""
+
+
 def _bools(*types: Type) -> Type | None:
     return BOOL if all(isinstance(t, BoolType) for t in types) else None
+
+
+def _when(c: Type, a: Type, b: Type) -> Type | None:
+    return a if _bools(c) and _same(a, b) else None
+
+
+def _equal(a: Type, b: Type) -> Type | None:
+    return BOOL if _same(a, b) else None
 
 
 def _compare(a: Type, b: Type) -> Type | None:
@@ -94,12 +111,32 @@ def _arithmetic(a: Type, b: Type) -> Type | None:
     return (b if a == COUNT else a) if _compare(a, b) else None
 
 
+def _some(a: Type) -> Type | None:
+    return MaybeType(a) if isinstance(a, BoolType | NumberType | SortType | ChoiceType) else None
+
+
+def _or_else(m: Type, x: Type) -> Type | None:
+    return m.of if isinstance(m, MaybeType) and _same(m.of, x) else None
+
+
+def _has(s: Type, x: Type) -> Type | None:
+    return BOOL if _element(s, x) else None
+
+
+def _element(s: Type, x: Type) -> Type | None:
+    return s if isinstance(s, SetType) and _same(s.of, x) else None
+
+
 def _sets(a: Type, b: Type) -> Type | None:
     return a if isinstance(a, SetType) and a == b else None
 
 
-def _element(a: Type, b: Type) -> Type | None:
-    return a if isinstance(a, SetType) and _same(a.of, b) else None
+def _subset(a: Type, b: Type) -> Type | None:
+    return BOOL if _sets(a, b) else None
+
+
+def _size(s: Type) -> Type | None:
+    return COUNT if isinstance(s, SetType) else None
 
 
 def _get(m: Type, k: Type) -> Type | None:
@@ -110,75 +147,106 @@ def _put(m: Type, k: Type, v: Type) -> Type | None:
     return m if isinstance(m, MapType) and _same(m.key, k) and _same(m.value, v) else None
 
 
+def _length(s: Type) -> Type | None:
+    return s.index if isinstance(s, SeqType) else None
+
+
 def _at(s: Type, i: Type) -> Type | None:
     return s.of if isinstance(s, SeqType) and _same(s.index, i) else None
+
+
+def _append(s: Type, x: Type) -> Type | None:
+    return s if isinstance(s, SeqType) and _same(s.of, x) else None
+
+
+def _take(s: Type, n: Type) -> Type | None:
+    return s if isinstance(s, SeqType) and _same(s.index, n) else None
+
+
+def _prefix(s: Type, t: Type) -> Type | None:
+    return BOOL if isinstance(s, SeqType) and s == t else None
+
+
+def _quantifier(d: Type, body: Type) -> Type | None:
+    return BOOL if isinstance(d, SetType) and _bools(body) else None
+
+
+def _count(d: Type, body: Type) -> Type | None:
+    return COUNT if _quantifier(d, body) else None
+
+
+def _extreme(d: Type, body: Type, otherwise: Type) -> Type | None:
+    return body if isinstance(d, SetType) and _compare(body, otherwise) else None
+
+
+def _select(d: Type, body: Type) -> Type | None:
+    return d if _quantifier(d, body) else None
+
+
+def _build(d: Type, body: Type) -> Type | None:
+    return MapType(d.of, body) if isinstance(d, SetType) else None
+
+
+def _below(n: Type) -> Type | None:
+    return SetType(n) if isinstance(n, NumberType) else None
 
 
 _DOMAIN = "the domain of the bound variable, then the body"
 
 OPERATORS: dict[str, Operator] = {
     # leaves: what they are is in `attr`
-    "literal": Operator(0, lambda: None, "attr: the value, in the representation of its type"),
-    "constant": Operator(0, lambda: None, "attr: a Constant (bound, switch or setting), fixed when a run starts"),
-    "variable": Operator(0, lambda: None, "attr: (name, primed)"),
-    "parameter": Operator(0, lambda: None, "attr: the name of an action's or definition's parameter"),
-    "bound": Operator(0, lambda: None, "attr: the Binder of the enclosing quantifier"),
-    "call": Operator(-1, lambda *_: None, "attr: (Definition, primed); args: the actual parameters"),
+    "literal": Operator(0, _leaf, "attr: the value, in the representation of its type"),
+    "constant": Operator(0, _leaf, "attr: a Constant (bound, switch or setting), fixed when a run starts"),
+    "variable": Operator(0, _leaf, "attr: (name, primed)"),
+    "parameter": Operator(0, _leaf, "attr: the name of an action's or definition's parameter"),
+    "bound": Operator(0, _leaf, "attr: the Binder of the enclosing quantifier"),
+    "call": Operator(-1, _leaf, "attr: (Definition, primed); args: the actual parameters"),
     # truth
     "not": Operator(1, _bools, "negation"),
     "and": Operator(2, _bools, "conjunction"),
     "or": Operator(2, _bools, "disjunction"),
     "implies": Operator(2, _bools, "implication"),
-    "when": Operator(
-        3, lambda c, a, b: a if _bools(c) and _same(a, b) else None, "the second if the first holds, else the third"
-    ),
-    "equal": Operator(2, lambda a, b: BOOL if _same(a, b) else None, "equality of values of one type"),
+    "when": Operator(3, _when, "the second if the first holds, else the third"),
+    "equal": Operator(2, _equal, "equality of values of one type"),
     "less": Operator(2, _compare, "a < b"),
     "at_most": Operator(2, _compare, "a <= b"),
     # numbers
     "plus": Operator(2, _arithmetic, "a + b on the integers"),
     "minus": Operator(2, _arithmetic, "a - b on the integers"),
     # maybe
-    "some": Operator(1, lambda a: MaybeType(a), "the value, as one that is there"),
-    "or_else": Operator(
-        2, lambda m, x: m.of if isinstance(m, MaybeType) and _same(m.of, x) else None, "the value or, of none, the second"
-    ),
+    "some": Operator(1, _some, "the value, as one that is there"),
+    "or_else": Operator(2, _or_else, "the value or, of none, the second"),
     # sets
-    "has": Operator(2, lambda s, x: BOOL if _element(s, x) else None, "membership"),
+    "has": Operator(2, _has, "membership"),
     "with": Operator(2, _element, "the set and this element"),
     "without": Operator(2, _element, "the set less this element"),
     "union": Operator(2, _sets, "members of either"),
     "intersection": Operator(2, _sets, "members of both"),
     "difference": Operator(2, _sets, "members of the first only"),
-    "subset": Operator(2, lambda a, b: BOOL if _sets(a, b) else None, "every member of the first is in the second"),
-    "size": Operator(1, lambda s: COUNT if isinstance(s, SetType) else None, "how many members"),
+    "subset": Operator(2, _subset, "every member of the first is in the second"),
+    "size": Operator(1, _size, "how many members"),
     # maps
     "get": Operator(2, _get, "the value at a key"),
     "put": Operator(3, _put, "the map with another value at a key"),
     # sequences
-    "length": Operator(1, lambda s: s.index if isinstance(s, SeqType) else None, "how many items"),
+    "length": Operator(1, _length, "how many items"),
     "at": Operator(2, _at, "the item at a position, from 0"),
-    "append": Operator(
-        2, lambda s, x: s if isinstance(s, SeqType) and _same(s.of, x) else None, "the sequence with one more item"
-    ),
-    "take": Operator(
-        2, lambda s, n: s if isinstance(s, SeqType) and _same(s.index, n) else None, "the first n items"
-    ),
-    "prefix": Operator(
-        2, lambda s, t: BOOL if isinstance(s, SeqType) and s == t else None, "the second begins with the first"
-    ),
+    "append": Operator(2, _append, "the sequence with one more item"),
+    "take": Operator(2, _take, "the first n items"),
+    "prefix": Operator(2, _prefix, "the second begins with the first"),
     # binders: attr is the Binder; the first argument is its domain
-    "forall": Operator(2, lambda d, b: _bools(b), f"every one; {_DOMAIN}"),
-    "exists": Operator(2, lambda d, b: _bools(b), f"at least one; {_DOMAIN}"),
-    "count": Operator(2, lambda d, b: COUNT if _bools(b) else None, f"how many; {_DOMAIN}"),
-    "smallest": Operator(3, lambda d, b, e: b if _compare(b, e) else None, f"the least; {_DOMAIN}, the answer for none"),
-    "largest": Operator(3, lambda d, b, e: b if _compare(b, e) else None, f"the greatest; {_DOMAIN}, the answer for none"),
-    "select": Operator(2, lambda d, b: d if isinstance(d, SetType) and _bools(b) else None, f"those of a set; {_DOMAIN}"),
-    "build": Operator(2, lambda d, b: MapType(d.of, b) if isinstance(d, SetType) else None, f"a map; {_DOMAIN}"),
+    "forall": Operator(2, _quantifier, f"every one; {_DOMAIN}"),
+    "exists": Operator(2, _quantifier, f"at least one; {_DOMAIN}"),
+    "count": Operator(2, _count, f"how many; {_DOMAIN}"),
+    "smallest": Operator(3, _extreme, f"the least; {_DOMAIN}, the answer for none"),
+    "largest": Operator(3, _extreme, f"the greatest; {_DOMAIN}, the answer for none"),
+    "select": Operator(2, _select, f"those of a set; {_DOMAIN}"),
+    "build": Operator(2, _build, f"a map; {_DOMAIN}"),
     # domains of bound variables, beside sets
-    "every": Operator(0, lambda: None, "all values of a scalar type, as a set"),
-    "below": Operator(1, lambda n: SetType(n) if isinstance(n, NumberType) else None, "the numbers from the type's low up to, not including, n, as a set"),
+    "every": Operator(0, _leaf, "all values of a scalar type, as a set"),
+    "below": Operator(1, _below, "the numbers from the type's low up to, not including, n, as a set"),
 }
+"""The one table: every engine, exporter and printer has an entry per operator, in a table of its own."""
 
 
 def apply(op: str, *args: Node, attr: Any = None) -> Node:
@@ -189,7 +257,9 @@ def apply(op: str, *args: Node, attr: Any = None) -> Node:
         shown = ", ".join(f"{a!r}: {a.type}" for a in args)
         raise ModelError(f"'{op}' ({rule.meaning}) does not apply to ({shown})")
     if op == "at" and isinstance(args[0].type, SeqType) and isinstance(args[0].type.of, SortType):
-        raise ModelError("a sequence of a sort has no item that could stand for 'beyond the end'; use a number type")
+        raise ModelError(
+            "a sequence of a sort has no item that could stand for 'beyond the end'; use a number type"
+        )
     return Node(op, args, attr, result)
 
 

@@ -1,4 +1,4 @@
-"""Quantifiers over generator expressions: `forall(old.isr.has(f) for f in Replica.all())`.
+"""Quantifiers over generator expressions: `forall(old.done.has(w) for w in Worker.all())`.
 
 A generator expression over a symbolic set yields exactly once, with a bound variable. What it yields is the
 body; the loop variables' names are kept for printing.
@@ -8,32 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from types import GeneratorType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from isr_lang.containers import domains, frames
 from isr_lang.errors import ModelError
+from isr_lang.expr import Expr, lift, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
+from isr_lang.scalars import Bool, Count, Number
 from isr_lang.types import BOOL
-from isr_lang.values import Bool, Count, Expr, Number, domains, frames, lift, wrap
 
 N = TypeVar("N", bound=Number)
 V = TypeVar("V", bound=Expr)
 
 
 def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
+    """The bound variables of a generator expression, outermost first, and its body."""
     if not isinstance(bodies, GeneratorType):
-        raise ModelError(f"{name} takes a generator expression: {name}(... for x in S)")
-    generator = cast("Generator[object, None, None]", bodies)
+        raise ModelError(f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}")
+    generator = cast("GeneratorType[object, Any, Any]", bodies)
     frames.append([])
     try:
-        body = next(generator, None)
+        body = next(cast("Generator[object]", generator), None)
         binders = frames[-1]
         names = {b.node.attr: n for n, b in generator.gi_frame.f_locals.items() if isinstance(b, Expr)}
         for binder in binders:
             if binder not in names:
-                raise ModelError("iterate a set only in the generator itself, not in a comprehension inside it")
+                raise ModelError(
+                    "iterate a set in the generator itself, forall(... for x in S), not in a list inside it"
+                )
             binder.renamed(names[binder])
-        if next(generator, None) is not None or not binders:
-            raise ModelError(f"{name} takes one generator over symbolic sets")
+        if not binders or next(cast("Generator[object]", generator), None) is not None:
+            raise ModelError(f"{name} ranges over symbolic sets: {name}(... for x in S)")
     finally:
         frames.pop()
     if isinstance(body, bool):
@@ -45,7 +50,7 @@ def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
 
 def _nest(op: str, bodies: Iterable[object]) -> Bool:
     binders, body = _read(bodies, op)
-    node = body.node
+    node = lift(body, BOOL)
     for binder in reversed(binders):
         node = apply(op, domains[binder], node, attr=binder)
     return Bool(node)
@@ -85,6 +90,28 @@ def largest(bodies: Iterable[N], *, or_else: N | int) -> N:
 
 def when(condition: Bool, then: V, otherwise: V | int | bool) -> V:
     """`then` if the condition holds, else `otherwise`."""
-    if not isinstance(condition, Bool) or not isinstance(then, Expr):  # pyright: ignore[reportUnnecessaryIsInstance]
+    given: tuple[object, object] = (condition, then)
+    if not isinstance(given[0], Bool) or not isinstance(given[1], Expr):
         raise ModelError("write when(condition, a, b) with a symbolic condition and a symbolic a")
     return cast("V", wrap(apply("when", condition.node, then.node, lift(otherwise, then.node.type))))
+
+
+def rename_apart(node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None) -> None:
+    """Number bound variables that would hide a name of an enclosing scope, `w` to `w2`.
+
+    Python functions that build parts of a model bring their loop variables along. Who reads the printed
+    model, and a language without hiding (TLA+), must be able to tell them apart.
+    """
+    done = set() if done is None else done
+    if (id(node), taken) in done:
+        return
+    done.add((id(node), taken))
+    inner = taken
+    if isinstance(node.attr, Binder) and node.op != "bound":
+        binder, number, name = node.attr, 1, node.attr.name
+        while binder.name in taken:
+            number += 1
+            binder.renamed(f"{name}{number}")
+        inner = taken | {binder.name}
+    for position, argument in enumerate(node.args):
+        rename_apart(argument, inner if position == 1 else taken, done)

@@ -10,6 +10,9 @@ A type describes the *values* that the engines compute with:
     set       an int, bit i set when the element at position i is a member
     map       a tuple, one value per key, in the order of the key's type
     seq       a tuple, at most as long as the number type of its index has positions
+
+Two types are equal when their declarations are, to the last word: models that use one name for different
+things can live in one process.
 """
 
 from __future__ import annotations
@@ -22,42 +25,42 @@ if TYPE_CHECKING:
     from isr_lang.nodes import Node
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class BoolType:
     def __str__(self) -> str:
         return "Bool"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class NumberType:
     """low..high, both expressions over the bounds; `high` is None for the unbounded `Count`."""
 
     name: str
     low: int = 0
-    high: Node | None = attrs.field(default=None, eq=False)
-    doc: str = attrs.field(default="", eq=False)
+    high: Node | None = None
+    doc: str = ""
 
     def __str__(self) -> str:
         return self.name
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class SortType:
     name: str
-    size: Node = attrs.field(eq=False)
-    symmetric: bool = attrs.field(eq=False)
-    prefix: str = attrs.field(eq=False)
-    doc: str = attrs.field(default="", eq=False)
+    size: Node
+    symmetric: bool
+    prefix: str
+    doc: str = ""
 
     def __str__(self) -> str:
         return self.name
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class ChoiceType:
     name: str
     members: tuple[str, ...]
-    doc: str = attrs.field(default="", eq=False)
+    doc: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -66,7 +69,7 @@ class ChoiceType:
 Scalar = BoolType | NumberType | SortType | ChoiceType
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class MaybeType:
     of: Scalar
 
@@ -74,7 +77,7 @@ class MaybeType:
         return f"Maybe[{self.of}]"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class SetType:
     of: Scalar
 
@@ -82,7 +85,7 @@ class SetType:
         return f"Set[{self.of}]"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class MapType:
     key: Scalar
     value: Type
@@ -91,7 +94,7 @@ class MapType:
         return f"Map[{self.key}, {self.value}]"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class SeqType:
     """Positions are 0-based; the longest sequence has as many items as the index type's `high`."""
 
