@@ -1,4 +1,4 @@
-"""Exit codes, and the two exceptions that become one sentence on stderr."""
+"""Exit codes, and the exceptions that become one sentence on stderr."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ class InputError(Exception):
     """A file is not what it should be: exit 65."""
 
     exit = Exit.INPUT
+
+
+class Inconclusive(Exception):
+    """Too little was explored for any answer: exit 20."""
+
+    exit = Exit.INCONCLUSIVE
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from insync_cli.exits import MEANING, Exit, InputError, UsageError, did_you_mean
+from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError, did_you_mean
 
 VERBS: dict[str, tuple[str, str]] = {
     "designs": (
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return int(code)
-    except (UsageError, InputError) as problem:
+    except (UsageError, InputError, Inconclusive) as problem:
         print(f"insync: {problem}", file=sys.stderr)
         return int(problem.exit)
     except SystemExit as done:  # argparse has printed its help

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from insync_cli.exits import InputError, UsageError
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
+from isr_trace.diff import changes
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
+from isr_trace.scene import scene
+from isr_trace.show import print_trace
 from isr_trace.trace import Trace, TraceError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_lang import Instance
+    from isr_lang import Instance, Value
 
 
 def save(instance: Instance, finding: Finding, folder: Path) -> Path:
@@ -46,3 +49,52 @@ def load(path: Path) -> Trace:
 
 def print_short(out: Console, path: Path) -> None:
     """The steps with what they changed, the last scene, and why the property fails there."""
+    trace = load(path)
+    out.print()
+    print_trace(trace, out, scenes=False)
+    drawn = scene(trace, len(trace.states) - 1)
+    out.print("\n".join(["", *(f"  {line}" for line in drawn.lines())]) if drawn else "", soft_wrap=True)
+
+
+class ChangeLine(TypedDict):
+    path: str
+    before: str
+    after: str
+
+
+class StepLine(TypedDict):
+    step: int
+    action: str
+    parameters: str
+    changes: list[ChangeLine]
+
+
+class TraceReport(TypedDict):
+    design: str
+    model_hash: str
+    property: str
+    verdict: str
+    bounds: dict[str, Value]
+    steps: list[StepLine]
+
+
+def steps_of(trace: Trace) -> TraceReport:
+    """A trace as the JSON reports have it: its steps, and what each changed."""
+    named = [(s.action, trace.parameters_text(s)) for s in trace.steps]
+    named = named or [("", "")] * (len(trace.states) - 1)  # another program does not say what it did
+    return TraceReport(
+        design=trace.design,
+        model_hash=trace.model_hash,
+        property=trace.property_name,
+        verdict=trace.verdict,
+        bounds=dict(trace.constants),
+        steps=[
+            StepLine(
+                step=i,
+                action=action,
+                parameters=parameters,
+                changes=[ChangeLine(path=c.path, before=c.before, after=c.after) for c in changes(trace, i)],
+            )
+            for i, (action, parameters) in enumerate(named, 1)
+        ],
+    )

@@ -1,0 +1,57 @@
+"""`insync show`: a trace file in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from insync_cli import options, registry, terminal
+from insync_cli.exits import Exit
+from insync_cli.tracefiles import load, steps_of
+from isr_trace.show import print_trace
+from isr_trace.trace import Trace
+
+EXAMPLE = """\
+insync show counterexamples/jepsen-2013/trace.itf.json
+insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --full"""
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser(
+        "show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE
+    )
+    p.add_argument("trace", metavar="TRACE", help="an ITF file, ours or another program's")
+    p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
+    p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
+    p.add_json()
+    return p.read(argv)
+
+
+def run(given: Namespace) -> int:
+    path = Path(cast("str", given.trace))
+    trace, target = load(path), cast("str | None", given.json)
+    if target != "-":
+        out = terminal.console(plain=cast("bool", given.plain))
+        print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
+    terminal.write_json(target, {"schema": "insync/show/1", **steps_of(trace)})
+    mismatch = other_version(trace)
+    if mismatch:
+        print(f"insync: {path}: {mismatch}", file=sys.stderr)
+    return Exit.INPUT if mismatch else Exit.HOLDS
+
+
+def other_version(trace: Trace) -> str:
+    """Why the model of today cannot vouch for a trace of ours; the file itself still opens."""
+    if trace.foreign:
+        return ""
+    design = registry.designs().get(trace.design)
+    if design is None:
+        return f"its design {trace.design} does not exist here; it is shown as it was written"
+    now = design.model_hash()
+    if now == trace.model_hash:
+        return ""
+    version = f"another version of {trace.design} (model {trace.model_hash}, now {now})"
+    return f"it is of {version}; it is shown as it was written"
