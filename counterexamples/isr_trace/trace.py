@@ -15,6 +15,7 @@ from isr_lang import Instance, Value, show
 from isr_lang.nodes import literal
 from isr_lang.types import (
     COUNT,
+    ChoiceType,
     MapType,
     MaybeType,
     NumberType,
@@ -124,6 +125,8 @@ def resolved(type: Type, instance: Instance) -> Type:
             return NumberType(type.name, type.low, literal(instance.bounds(type)[1], COUNT))
         case SortType():
             return SortType(type.name, literal(instance.positions(type), COUNT), type.symmetric, type.prefix)
+        case ChoiceType():
+            return ChoiceType(type.name, type.members)
         case MaybeType():
             return MaybeType(_scalar(type.of, instance))
         case SetType():

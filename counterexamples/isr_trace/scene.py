@@ -1,0 +1,211 @@
+"""The scene: one state of a replicated log as a picture in text, a row per replica, always in the same place.
+
+    r1 L* [0@0 1@2|2@2]  epoch 2, isr {r1, r2}
+    r2  * [0@0|1@2    ]  epoch 2, fetch requested
+    r3 x  [0@0|       ]  epoch 1
+          controller: leader r1, epoch 2, isr {r1, r2}
+          clients: committed [0 1], acked {0}
+          LOST: record 1 was acknowledged, and no replica has it
+
+`L` leads, `*` is in the in-sync set, `x` is down; `1@2` is record 1 of leader epoch 2; the bar stands after
+what the replica knows to be committed. What is drawn is found by the names and shapes of variables, all of
+them in `ROLES`; a part without its variable is left out, and a model without logs has no scene at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from isr_trace.diff import Plain, expression, plain
+from isr_trace.trace import Trace
+
+LEGEND = "L leads, * in sync, x down; record@epoch; left of the bar: known to be committed"
+
+
+# The shape of a role's value: one, several, or one per replica.
+ONE, MANY, EACH = str, tuple, dict
+
+ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
+    # of each replica
+    "log": (EACH, ("log",)),
+    "high watermark": (EACH, ("high_watermark",)),
+    "epoch": (EACH, ("leader_epoch",)),
+    "follows": (EACH, ("leader",)),
+    "own isr": (EACH, ("isr",)),
+    "pending isr": (EACH, ("pending_isr",)),
+    "fetch": (EACH, ("fetch",)),
+    "alter": (EACH, ("alter",)),
+    # of the whole
+    "alive": (MANY, ("alive",)),
+    "fenced": (MANY, ("fenced",)),
+    "leader": (ONE, ("controller_leader", "leader")),
+    "controller epoch": (ONE, ("controller_epoch",)),
+    "isr": (MANY, ("controller_isr", "isr")),
+    "elr": (MANY, ("controller_elr",)),
+    # of records and clients
+    "written in": (MANY, ("written_in",)),
+    "committed": (MANY, ("committed",)),
+    "acked": (MANY, ("acked",)),
+    "consumed": (MANY, ("consumed",)),
+}
+"""Role in the scene: the shape of its value, and the names its variable may have, the preferred one first."""
+
+NOBODY = "none"
+
+
+@attrs.frozen
+class Row:
+    """One replica."""
+
+    name: str
+    leads: bool
+    in_sync: bool
+    down: bool
+    cells: tuple[str, ...]
+    watermark: int | None
+    remarks: tuple[str, ...]
+    room: int
+    """Characters between the brackets, so that all rows of a trace end in one column."""
+
+    def text(self) -> str:
+        marks = f"{'x' if self.down else 'L' if self.leads else ' '}{'*' if self.in_sync else ' '}"
+        line = f"{self.name} {marks} [{_cells_text(self.cells, self.watermark).ljust(self.room)}]"
+        return f"{line}  {', '.join(self.remarks)}".rstrip()
+
+
+@attrs.frozen
+class Scene:
+    """The rows and the lines below them; `lost` are those that say that something is gone."""
+
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        pad = " " * (max(len(r.name) for r in self.rows) + 4)
+        return [r.text() for r in self.rows] + [pad + line for line in (*self.notes, *self.lost)]
+
+
+def scene(trace: Trace, index: int) -> Scene | None:
+    """The picture of a state, None when the model has no logs to draw."""
+    view = View(trace, index)
+    if not view.replicas:
+        return None
+    room = max(View(trace, i).width() for i in range(len(trace.states)))
+    return Scene(tuple(view.row(r, room) for r in view.replicas), tuple(view.notes()), tuple(view.lost()))
+
+
+class View:
+    """A state by role: what the scene is drawn from."""
+
+    def __init__(self, trace: Trace, index: int) -> None:
+        self.found: dict[str, Plain] = {}
+        for role, (shape, names) in ROLES.items():
+            for name in names:
+                value = plain(expression(trace, index, name)) if name in trace.states[index] else None
+                if isinstance(value, shape):
+                    self.found[role] = value
+                    break
+        logs = self.found.get("log")
+        drawable = isinstance(logs, dict) and all(isinstance(cells, tuple) for cells in logs.values())
+        self.replicas = tuple(logs) if isinstance(logs, dict) and drawable else ()
+
+    def each(self, role: str, replica: str) -> Plain | None:
+        values = self.found.get(role)
+        return values.get(replica) if isinstance(values, dict) else None
+
+    def many(self, role: str) -> tuple[str, ...]:
+        return _texts(self.found.get(role))
+
+    def log(self, replica: str) -> tuple[str, ...]:
+        return _texts(self.each("log", replica))
+
+    def cells(self, replica: str) -> tuple[str, ...]:
+        epochs = dict(enumerate(self.many("written in")))
+        return tuple(
+            f"{record}@{epochs[int(record)]}" if record.isdecimal() and int(record) in epochs else record
+            for record in self.log(replica)
+        )
+
+    def width(self) -> int:
+        return max((len(_cells_text(self.cells(r), 0)) for r in self.replicas), default=0)
+
+    def down(self, replica: str) -> bool:
+        return "alive" in self.found and replica not in self.many("alive")
+
+    def leads(self, replica: str) -> bool:
+        """By its own account where that is known (a deposed leader still acts), else by the controller's."""
+        believes = self.each("follows", replica)
+        return (believes if believes is not None else self.found.get("leader")) == replica
+
+    def row(self, replica: str, room: int) -> Row:
+        watermark, epoch = self.each("high watermark", replica), self.each("epoch", replica)
+        remarks = [f"epoch {epoch}"] if isinstance(epoch, str) else []
+        for role, word in (("own isr", "isr"), ("pending isr", "asks for")):
+            members = _texts(self.each(role, replica))
+            remarks += [f"{word} {_set(members)}"] if members else []
+        for message in ("fetch", "alter"):
+            state = self.each(message, replica)
+            remarks += [f"{message} {state}"] if isinstance(state, str) and state != NOBODY else []
+        return Row(
+            replica,
+            self.leads(replica),
+            replica in self.many("isr"),
+            self.down(replica),
+            self.cells(replica),
+            int(watermark) if isinstance(watermark, str) and watermark.isdecimal() else None,
+            tuple(remarks),
+            room,
+        )
+
+    def notes(self) -> Iterator[str]:
+        leader, epoch = self.found.get("leader"), self.found.get("controller epoch")
+        parts: list[str] = []
+        if isinstance(leader, str):
+            parts.append("no leader" if leader == NOBODY else f"leader {leader}")
+        if isinstance(epoch, str):
+            parts.append(f"epoch {epoch}")
+        parts += [f"isr {_set(self.many('isr'))}"] if "isr" in self.found else []
+        parts += [f"{role} {_set(self.many(role))}" for role in ("elr", "fenced") if self.many(role)]
+        if parts:
+            yield "controller: " + ", ".join(parts)
+        clients = [f"committed {_list(self.many('committed'))}"] if "committed" in self.found else []
+        clients += [f"acked {_set(self.many('acked'))}"] if "acked" in self.found else []
+        clients += [f"consumed {_list(self.many('consumed'))}"] if "consumed" in self.found else []
+        if clients:
+            yield "clients: " + ", ".join(clients)
+
+    def lost(self) -> Iterator[str]:
+        """In words: what was acknowledged or committed, and is where nobody can serve it."""
+        acked = self.many("acked")
+        for record in dict.fromkeys((*acked, *self.many("committed"))):
+            was = f"record {record} was {'acknowledged' if record in acked else 'committed'}"
+            holders = [r for r in self.replicas if record in self.log(r)]
+            leader = self.found.get("leader")
+            if not holders:
+                yield f"LOST: {was}, and no replica has it"
+            elif isinstance(leader, str) and leader in self.replicas and leader not in holders:
+                yield f"LOST: {was}, and the leader {leader} does not have it"
+            elif all(self.down(r) for r in holders):
+                yield f"UNAVAILABLE: {was}, and only {', '.join(holders)} has it, which is down"
+
+
+def _texts(value: Plain | None) -> tuple[str, ...]:
+    return tuple(v for v in value if isinstance(v, str)) if isinstance(value, tuple) else ()
+
+
+def _set(members: tuple[str, ...]) -> str:
+    return "{" + ", ".join(members) + "}"
+
+
+def _list(members: tuple[str, ...]) -> str:
+    return "[" + " ".join(members) + "]"
+
+
+def _cells_text(cells: tuple[str, ...], watermark: int | None) -> str:
+    """The cells with a bar at the watermark; the bar takes the place of a space."""
+    if watermark is None:
+        return " ".join(cells)
+    return " ".join(cells[:watermark]) + "|" + " ".join(cells[watermark:])

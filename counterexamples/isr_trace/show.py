@@ -1,0 +1,130 @@
+"""A trace for the terminal: T0 to Tn, each with what was done, what that means and what it changed.
+
+Everything is lines of `rich` text, so one rendering serves a colour terminal, a log and a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from isr_lang import show as show_value
+from isr_trace.diff import Change, changes, expression, text_of
+from isr_trace.scene import LEGEND, Scene, scene
+from isr_trace.trace import Step, Trace
+
+ADDED, REMOVED, CHANGED, QUIET = "green", "red", "yellow", "dim"
+
+
+def print_trace(
+    trace: Trace, console: Console | None = None, *, scenes: bool = True, full: bool = False
+) -> None:
+    """Print the story; without colour where `NO_COLOR` is set or nobody watches."""
+    out = console or Console(highlight=False, markup=False, emoji=False)
+    for line in story(trace, scenes=scenes, full=full):
+        out.print(line, soft_wrap=True, highlight=False)
+
+
+def plain_text(lines: Iterable[Text]) -> str:
+    return "".join(line.plain.rstrip() + "\n" for line in lines)
+
+
+def story(trace: Trace, *, scenes: bool = True, full: bool = False) -> Iterator[Text]:
+    """The whole trace; `full` shows every variable at every step, not only what changed."""
+    yield from heading(trace)
+    if scenes and scene(trace, 0) is not None:
+        yield Text(f"  {LEGEND}", style=QUIET)
+    for index in range(len(trace.states)):
+        yield Text()
+        yield from beat(trace, index, scenes=scenes, full=full)
+    if trace.loop is not None:
+        yield Text()
+        yield Text(f"then T{trace.loop} again, for ever", style="bold")
+
+
+def heading(trace: Trace) -> Iterator[Text]:
+    """What the trace is of and what it shows."""
+    n = len(trace.states) - 1
+    count = "1 step" if n == 1 else f"{n} steps"
+    if trace.foreign:
+        yield Text(f"a trace of another program, {count}, {len(trace.variables)} variables", style="bold")
+        return
+    about = f": {trace.property_name} {trace.verdict}".rstrip() if trace.property_name else ""
+    yield Text(f"{trace.design}{about}, {count}", style="bold")
+    if trace.promise:
+        yield Text(f"  {trace.promise}")
+    if trace.constants:
+        yield Text("  " + " ".join(f"{k}={_plain(v)}" for k, v in trace.constants.items()), style=QUIET)
+    if trace.minimised is not None:
+        m = trace.minimised
+        sure = "no shorter one exists" if m.shortest else "no step can be left out"
+        yield Text(f"  minimised from {m.before} to {m.after} steps; {sure}", style=QUIET)
+
+
+def _plain(value: object) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def beat(trace: Trace, index: int, *, scenes: bool = True, full: bool = False) -> Iterator[Text]:
+    """One moment: T0 with all variables, or a step with what it changed."""
+    drawn = scene(trace, index) if scenes else None
+    title = Text(f"T{index}", style="bold")
+    if index and trace.steps:
+        step = trace.steps[index - 1]
+        yield title.append("  ").append(step.action).append(_given(trace, step), style="default not bold")
+        sentence = narration(trace, step)
+        if sentence:
+            yield Text("    " + sentence)
+    else:
+        yield title.append("  start" if not index else "")
+    if index:
+        yield from _changed(changes(trace, index))
+    if full or (not index and drawn is None):
+        yield from table(trace, index)
+    if drawn is not None:
+        yield from _drawn(drawn)
+
+
+def _given(trace: Trace, step: Step) -> str:
+    return f"({trace.parameters_text(step)})"
+
+
+def narration(trace: Trace, step: Step) -> str:
+    """The action's sentence, its `parameters` in backquotes replaced by their values."""
+    note = trace.actions.get(step.action)
+    if note is None:
+        return ""
+    values = {name: show_value(value, note.parameters[name]) for name, value in step.parameters.items()}
+    return re.sub(r"`(\w+)`", lambda m: values.get(m[1], m[0]), note.does)
+
+
+def _changed(found: list[Change]) -> Iterator[Text]:
+    if not found:
+        yield Text("      nothing that is recorded changes", style=QUIET)
+    width = max((len(c.path) for c in found), default=0)
+    for change in found:
+        line = Text("      " + change.path.ljust(width) + "  ")
+        if not change.before:
+            yield line.append(f"+ {change.after}", style=ADDED)
+        elif not change.after:
+            yield line.append(f"- {change.before}", style=REMOVED)
+        else:
+            yield line.append(change.before).append(" -> ", style=QUIET).append(change.after, style=CHANGED)
+
+
+def table(trace: Trace, index: int) -> Iterator[Text]:
+    """Every variable with its value."""
+    width = max(map(len, trace.variables), default=0)
+    for name in trace.variables:
+        value = expression(trace, index, name)
+        if value is not None:
+            yield Text(f"      {name.ljust(width)}  {text_of(value)}", style=QUIET)
+
+
+def _drawn(drawn: Scene) -> Iterator[Text]:
+    lines, lost = drawn.lines(), len(drawn.lost)
+    for i, line in enumerate(lines):
+        yield Text("      " + line, style="bold red" if i >= len(lines) - lost else "")
