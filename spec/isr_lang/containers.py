@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, cast, get_args, get_origin
 
 from isr_lang.errors import ModelError
-from isr_lang.expr import Expr, Nothing, bind, containers, fits, lift, wrap
+from isr_lang.expr import Expr, Nothing, bind, containers, fits, lift, unchecked, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool, Choice, Count, Number, Scalar, Sort, equal
 from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SetType, Type
@@ -47,7 +47,7 @@ class Maybe(Expr, Generic[E]):
         """The value, as one that is there."""
         return Maybe(apply("some", value.node))
 
-    def or_else(self, other: E) -> E:
+    def or_else(self, other: E | int) -> E:
         """The value or, when there is none, `other`."""
         of = cast("MaybeType", self.node.type).of
         return cast("E", wrap(apply("or_else", self.node, lift(other, of))))
@@ -138,8 +138,8 @@ class Map(Expr, Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         kind = cast("MapType", self.node.type).key
-        if isinstance(key, Expr) and not fits(key.node.type, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"{self!r} is indexed by {kind}, and {key!r} is a {key.node.type}")
+        if isinstance(found := unchecked(key), Expr) and not fits(found.node.type, kind):
+            raise ModelError(f"{self!r} is indexed by {kind}, and {key!r} is a {found.node.type}")
         return cast("V", wrap(apply("get", self.node, lift(key, kind))))
 
     def put(self, key: K, value: V | int | Nothing) -> Map[K, V]:
@@ -231,7 +231,9 @@ def type_of(annotation: object) -> Type:
 def _scalar(annotation: object) -> ScalarType:
     kind = type_of(annotation)
     if isinstance(kind, MaybeType | SetType | MapType | SeqType):
-        raise ModelError(f"a Maybe, Set or Seq is of plain values, and so are the keys of a Map: not a {kind}")
+        raise ModelError(
+            f"a Maybe, Set or Seq is of plain values, and so are the keys of a Map: not a {kind}"
+        )
     return kind
 
 

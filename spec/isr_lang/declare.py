@@ -1,4 +1,4 @@
-"""What a model declares: constants, state variables, definitions, actions and properties.
+"""What a model declares beside its state: definitions, actions and properties.
 
 Each declaration traces its function once, at import, into the expression graph. Nothing here knows how a
 model is explored.
@@ -8,131 +8,48 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import ParamSpec, TypeVar, cast, get_type_hints, overload
 
 import attrs
 
-from isr_lang.errors import ModelError, Where
-from isr_lang.nodes import Node, walk
-from isr_lang.types import BOOL, COUNT, BoolType, ChoiceType, NumberType, Scalar, Type
+from isr_lang.constants import Constant, Value, bound, setting, switch
 from isr_lang.containers import type_of
-from isr_lang.expr import Expr, nearest, wrap
-from isr_lang.scalars import Bool, Choice, Count
+from isr_lang.errors import ModelError, Where, def_line
+from isr_lang.expr import Expr, fits, unchecked, wrap
+from isr_lang.nodes import Node, walk
+from isr_lang.quantify import rename_apart
+from isr_lang.scalars import Bool
+from isr_lang.state import Struct, Variable, var
+from isr_lang.types import BOOL, Scalar, Type
+
+__all__ = [
+    "Action",
+    "Constant",
+    "Definition",
+    "Guard",
+    "Property",
+    "Step",
+    "Struct",
+    "Update",
+    "Value",
+    "Variable",
+    "action",
+    "always",
+    "bound",
+    "define",
+    "initial",
+    "leads_to",
+    "setting",
+    "sometimes",
+    "sometimes_step",
+    "step",
+    "switch",
+    "var",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Expr)
-C = TypeVar("C", bound=Choice)
 Step = tuple[Bool, ...]
-Value = int | bool | str
-
-
-@attrs.frozen
-class Constant:
-    """A bound (low..high), a switch, or a setting with named values. Fixed when a run starts."""
-
-    name: str
-    default: Value
-    doc: str = attrs.field(eq=False)
-    low: int = attrs.field(default=0, eq=False)
-    high: int = attrs.field(default=1, eq=False)
-    choice: ChoiceType | None = attrs.field(default=None, eq=False)
-    names: tuple[str, ...] = attrs.field(default=(), eq=False)
-    budget: bool = attrs.field(default=False, eq=False)
-
-    @property
-    def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
-
-
-def bound(name: str, doc: str, *, default: int, low: int = 0, high: int, budget: bool = False) -> Count:
-    """A whole number in low..high, chosen on the command line; a fault budget when `budget`."""
-    return Count(Node("constant", (), Constant(name, default, doc, low, high, budget=budget), COUNT))
-
-
-def switch(name: str, doc: str, *, default: bool) -> Bool:
-    """A setting that is on or off."""
-    return Bool(Node("constant", (), Constant(name, default, doc, names=("off", "on")), BOOL))
-
-
-def setting(name: str, doc: str, *, values: dict[str, C], default: str) -> C:
-    """A setting with named values, each a member of one Choice in declaration order."""
-    first = next(iter(values.values()))
-    kind = cast("ChoiceType", first.node.type)
-    constant = Constant(name, default, doc, choice=kind, names=tuple(values))
-    return cast("C", wrap(Node("constant", (), constant, kind)))
-
-
-@attrs.frozen
-class Variable:
-    """A state variable. `when`: it exists only under this condition over the constants."""
-
-    name: str
-    type: Type = attrs.field(eq=False)
-    doc: str = attrs.field(eq=False)
-    when: Node | None = attrs.field(default=None, eq=False)
-    ghost: bool = attrs.field(default=False, eq=False)
-
-
-class _Declared:
-    """The class attribute of a state variable; on an instance, its symbolic value."""
-
-    def __init__(self, doc: str, condition: Bool | None, ghost: bool) -> None:
-        self.doc, self.condition, self.ghost = doc, condition, ghost
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Struct | None, owner: type[Struct]) -> Any:
-        if instance is None:
-            return self
-        return wrap(Node("variable", (), (self.name, instance.primed), owner.variable(self.name).type))
-
-    def __set__(self, instance: Struct, value: object) -> None:
-        raise ModelError(f"write new.{self.name} == ... (an update is an equation), not an assignment")
-
-
-def var(doc: str, *, when: Bool | None = None, ghost: bool = False) -> Any:
-    """A state variable: what it means; the setting under which it exists; whether it only records history."""
-    return _Declared(doc, when, ghost)
-
-
-class Struct:
-    """The state of a model: `class State(Struct)` with one annotated `var(...)` per variable."""
-
-    _variables: dict[str, Variable]
-
-    def __init_subclass__(cls) -> None:
-        hints = get_type_hints(cls)
-        cls._variables = {}
-        for name, declared in vars(cls).items():
-            if isinstance(declared, _Declared):
-                condition = declared.condition.node if declared.condition is not None else None
-                cls._variables[name] = Variable(
-                    name, type_of(hints[name]), declared.doc, condition, declared.ghost
-                )
-
-    def __init__(self, primed: bool = False) -> None:
-        self.__dict__["primed"] = primed
-
-    @classmethod
-    def variables(cls) -> tuple[Variable, ...]:
-        return tuple(cls._variables.values())
-
-    @classmethod
-    def variable(cls, name: str) -> Variable:
-        return cls._variables[name]
-
-    if not TYPE_CHECKING:  # for the type checkers a misspelt variable does not exist at all
-
-        def __getattr__(self, name):
-            if name.startswith("__"):
-                raise AttributeError(name)
-            raise ModelError(f"there is no variable '{name}'{nearest(name, list(self._variables))}")
-
-        def __setattr__(self, name, value):
-            if name in self._variables:
-                object.__setattr__(self, name, value)
-            raise ModelError(f"there is no variable '{name}'{nearest(name, list(self._variables))}")
 
 
 @attrs.frozen(eq=False)
@@ -210,57 +127,73 @@ def summary(doc: str) -> str:
     return " ".join(doc.split("\n\n")[0].split())
 
 
-def _where(function: Callable[..., object]) -> Where:
-    return Where(function.__code__.co_filename, function.__code__.co_firstlineno)
-
-
-def _parameters(function: Callable[..., object]) -> Iterator[tuple[str, type]]:
+def _parameters(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     hints = get_type_hints(function)
     for name in inspect.signature(function).parameters:
         if name not in hints:
-            raise ModelError(f"parameter '{name}' of {function.__name__} needs a type", _where(function))
+            raise ModelError(
+                f"parameter '{name}' of {function.__name__} needs a type: {name}: ...", def_line(function)
+            )
         yield name, hints[name]
 
 
-def _is_state(hint: object) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Struct)
+def _doc(function: Callable[..., object]) -> str:
+    return inspect.getdoc(function) or ""
+
+
+def _state(hint: object) -> type[Struct] | None:
+    return hint if isinstance(hint, type) and issubclass(hint, Struct) else None
+
+
+def _formals(
+    function: Callable[..., object], primes: tuple[bool, ...]
+) -> tuple[list[Expr | Struct], list[tuple[str, Type]]]:
+    """The symbolic arguments of a function, the states first and as many as `primes`, and its parameters."""
+    formals: list[Expr | Struct] = []
+    parameters: list[tuple[str, Type]] = []
+    for name, hint in _parameters(function):
+        if state := _state(hint):
+            if parameters or len(formals) == len(primes):
+                expected = " and ".join(("old", "new")[-len(primes) :]) if any(primes) else "one state"
+                raise ModelError(
+                    f"{function.__name__} takes {expected} first, then its parameters", def_line(function)
+                )
+            formals.append(state(primes[len(formals)]))
+        else:
+            parameters.append((name, type_of(hint)))
+            formals.append(wrap(Node("parameter", (), name, parameters[-1][1])))
+    return formals, parameters
 
 
 def define(function: Callable[P, T]) -> Callable[P, T]:
     """A named operator of one state and some scalars; called like a function, kept as a call."""
-    formals: list[Expr | Struct] = []
-    named: list[tuple[str, Scalar]] = []
-    for name, hint in _parameters(function):
-        if _is_state(hint):
-            formals.append(hint())
-        else:
-            kind = type_of(hint)
-            formals.append(wrap(Node("parameter", (), name, kind)))
-            named.append((name, cast("Scalar", kind)))
-    of_state = any(isinstance(f, Struct) for f in formals)
-    if sum(isinstance(f, Struct) for f in formals) > 1:
-        raise ModelError("a definition takes one state; write a plain function for a relation of two", _where(function))
-    body = cast("Callable[..., Expr]", function)(*formals)
-    if not isinstance(body, Expr):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError(f"a definition returns one symbolic value, not {body!r}", _where(function))
-    definition = Definition(
-        function.__name__, tuple(named), body.node, inspect.getdoc(function) or "", of_state, _where(function)
-    )
+    formals, parameters = _formals(function, (False,))
+    body = cast("Callable[..., object]", function)(*formals)
+    if not isinstance(body, Expr):
+        raise ModelError(f"a definition returns one symbolic value, not {body!r}", def_line(function))
+    rename_apart(body.node, frozenset(n for n, _ in parameters))
+    of_state = bool(formals) and isinstance(formals[0], Struct)
+    named = tuple((n, cast("Scalar", t)) for n, t in parameters)
+    definition = Definition(function.__name__, named, body.node, _doc(function), of_state, def_line(function))
 
-    def call(*actuals: Expr | Struct) -> Expr:
+    def call(*actuals: object) -> Expr:
         if len(actuals) != len(formals):
-            raise ModelError(f"{function.__name__} takes {len(formals)} arguments, not {len(actuals)}")
+            names = ", ".join(inspect.signature(function).parameters)
+            raise ModelError(
+                f"{definition.name} takes {len(formals)} arguments, ({names}), not {len(actuals)}"
+            )
         primed = False
         args: list[Node] = []
         for formal, actual in zip(formals, actuals, strict=True):
-            if isinstance(formal, Struct) or isinstance(actual, Struct):
-                if type(formal) is not type(actual):
-                    raise ModelError(f"{function.__name__} takes the state as its first argument")
-                primed = cast("Struct", actual).primed
-            elif formal.node.type != actual.node.type and actual.node.type != COUNT:
-                raise ModelError(f"{function.__name__} takes a {formal.node.type}, not {actual!r}")
-            else:
+            if isinstance(formal, Struct):
+                if not isinstance(actual, type(formal)):
+                    raise ModelError(f"{definition.name} takes the state as its first argument")
+                primed = actual.primed
+            elif isinstance(actual, Expr) and fits(actual.node.type, formal.node.type):
                 args.append(actual.node)
+            else:
+                shown = f"{actual!r}: {actual.node.type}" if isinstance(actual, Expr) else repr(actual)
+                raise ModelError(f"'{formal!r}' of {definition.name} is a {formal.node.type}, not {shown}")
         return wrap(Node("call", tuple(args), (definition, primed), definition.body.type))
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
@@ -279,9 +212,7 @@ def primed_variable(node: Node) -> tuple[str, tuple[Node, ...]] | None:
 
 
 def mentions_primed(node: Node) -> bool:
-    return any(
-        (n.op == "variable" and n.attr[1]) or (n.op == "call" and n.attr[1]) for n in walk(node)
-    )
+    return any(n.op in ("variable", "call") and n.attr[1] for n in walk(node))
 
 
 def as_update(node: Node) -> Update | None:
@@ -301,92 +232,128 @@ def action(function: Callable[..., Step]) -> Action:
 def initial(function: Callable[..., Step]) -> Action:
     """The initial states: new.x == value for every variable; a parameter makes one state per value."""
     made = _trace_action(function, (True,))
-    if any(u.path for u in made.updates) or made.guards:
-        raise ModelError("the initial condition is new.x == value, once for every variable", made.where)
+    for guard in made.guards:
+        raise ModelError("the initial condition is new.x == value, once for every variable", guard.where)
+    if partial := [u.variable for u in made.updates if u.path]:
+        raise ModelError(
+            f"the initial condition gives all of {partial[0]}: new.{partial[0]} == Map.build(...)", made.where
+        )
     return made
 
 
+def _conjuncts(function: Callable[..., Step], formals: list[Expr | Struct]) -> list[Bool]:
+    given = unchecked(function(*formals))
+    if not isinstance(given, tuple):
+        shown = "nothing" if given is None else f"a {type(given).__name__}"
+        where = given.site if isinstance(given, Expr) else def_line(function)
+        raise ModelError(
+            f"{function.__name__} returns a tuple of conjuncts, return (a, b) or (a,), not {shown}", where
+        )
+    found: list[Bool] = []
+    for conjunct in cast("tuple[object, ...]", given):
+        if not isinstance(conjunct, Bool):
+            where = conjunct.site if isinstance(conjunct, Expr) else def_line(function)
+            unpack = "; unpack a step with *" if isinstance(conjunct, tuple) else ""
+            raise ModelError(
+                f"a conjunct of {function.__name__} is {conjunct!r}, not a condition{unpack}", where
+            )
+        found.append(conjunct)
+    return found
+
+
 def _trace_action(function: Callable[..., Step], primes: tuple[bool, ...]) -> Action:
-    where = _where(function)
-    actuals: list[Expr | Struct] = []
-    parameters: list[tuple[str, Type]] = []
-    for name, hint in _parameters(function):
-        if _is_state(hint):
-            actuals.append(hint(primed=primes[min(len(actuals), len(primes) - 1)]))
-        else:
-            kind = type_of(hint)
-            parameters.append((name, kind))
-            actuals.append(wrap(Node("parameter", (), name, kind)))
+    formals, parameters = _formals(function, primes)
+    names = frozenset(n for n, _ in parameters)
     guards: list[Guard] = []
     updates: dict[str, Update] = {}
-    conjuncts: object = function(*actuals)
-    if not isinstance(conjuncts, tuple):
-        raise ModelError(f"{function.__name__} returns a tuple of conjuncts", where)
-    for conjunct in cast("tuple[object, ...]", conjuncts):
-        if not isinstance(conjunct, Bool):
-            raise ModelError(f"a conjunct of {function.__name__} is {conjunct!r}, not a condition", where)
+    for conjunct in _conjuncts(function, formals):
+        rename_apart(conjunct.node, names)
         update = as_update(conjunct.node)
         if update is None:
             if mentions_primed(conjunct.node):
-                raise ModelError("new may only stand alone on the left: new.x == e or new.x[i] == e", conjunct.site)
+                raise ModelError(
+                    "new stands alone on the left, new.x == e or new.x[i] == e, and a guard reads old only",
+                    conjunct.site,
+                )
             guards.append(Guard(conjunct.node, conjunct.site))
             continue
         if any(mentions_primed(n) for n in (*update.path, update.value)):
-            raise ModelError("an update is computed from old only", conjunct.site)
-        if update.variable in updates:
-            raise ModelError(f"{function.__name__} updates '{update.variable}' twice", conjunct.site)
-        updates[update.variable] = update
+            raise ModelError("an update is computed from old only: new.x == e, e without new", conjunct.site)
+        if (name := update.variable) in updates:
+            raise ModelError(
+                f"{function.__name__} updates '{name}' twice; write new.{name} == once, for two keys "
+                f"old.{name}.put(i, a).put(j, b)",
+                conjunct.site,
+            )
+        updates[name] = update
     return Action(
         function.__name__,
         tuple(parameters),
         tuple(guards),
         tuple(updates.values()),
-        inspect.getdoc(function) or "",
-        where,
+        _doc(function),
+        def_line(function),
         function.__name__,
     )
-
-
-def _property(kind: str, function: Callable[..., Bool], when: Bool | None) -> Property:
-    states = [hint(primed=i == 1) for i, (_, hint) in enumerate(_parameters(function))]
-    expected = 2 if kind.endswith("step") else 1
-    if len(states) != expected or not all(isinstance(s, Struct) for s in states):
-        raise ModelError(f"{function.__name__} takes {'old and new' if expected == 2 else 'one state'}", _where(function))
-    condition = function(*states)
-    name = function.__name__.replace("_", "-")
-    doc = inspect.getdoc(function) or ""
-    return Property(name, kind, condition.node, doc, _where(function), when.node if when is not None else None)
 
 
 PropertyFunction = Callable[..., Bool]
 
 
-def _decorator(kind: str) -> Callable[..., Any]:
-    def decorate(function: PropertyFunction | None = None, *, when: Bool | None = None) -> Any:
+def _property(kind: str, function: PropertyFunction, when: Bool | None) -> Property:
+    primes = (False, True) if kind.endswith("step") else (False,)
+    formals, parameters = _formals(function, primes)
+    if parameters or len(formals) != len(primes):
+        expected = "old and new" if len(primes) == 2 else "one state"
+        raise ModelError(f"{function.__name__} takes {expected} and nothing else", def_line(function))
+    condition = unchecked(function(*formals))
+    if not isinstance(condition, Bool):
+        raise ModelError(f"{function.__name__} returns a condition, not {condition!r}", def_line(function))
+    rename_apart(condition.node, frozenset())
+    name = function.__name__.replace("_", "-")
+    scope = when.node if when is not None else None
+    return Property(name, kind, condition.node, _doc(function), def_line(function), scope)
+
+
+class _Kind:
+    """A decorator for one kind of property: `@always`, or `@always(when=SETTING)` to promise it only then."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    @overload
+    def __call__(self, function: PropertyFunction) -> Property: ...
+    @overload
+    def __call__(self, *, when: Bool) -> Callable[[PropertyFunction], Property]: ...
+    def __call__(
+        self, function: PropertyFunction | None = None, *, when: Bool | None = None
+    ) -> Property | Callable[[PropertyFunction], Property]:
         if function is not None:
-            return _property(kind, function, when)
-        return lambda f: _property(kind, f, when)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-
-    return decorate
+            return _property(self._kind, function, when)
+        return lambda f: _property(self._kind, f, when)
 
 
-if TYPE_CHECKING:
+always = _Kind("always")
+"""An invariant: it holds in every reachable state."""
 
-    @overload
-    def always(function: PropertyFunction, /) -> Property: ...
-    @overload
-    def always(*, when: Bool) -> Callable[[PropertyFunction], Property]: ...
-    def always(*_: Any, **__: Any) -> Any:
-        """An invariant of every reachable state."""
+step = _Kind("step")
+"""It holds of every step, as a relation of old and new."""
 
-    step = sometimes = sometimes_step = always
-else:
-    always, step = _decorator("always"), _decorator("step")
-    sometimes, sometimes_step = _decorator("sometimes"), _decorator("sometimes-step")
+sometimes = _Kind("sometimes")
+"""Some reachable state is like this: what guards against a model in which nothing happens."""
+
+sometimes_step = _Kind("sometimes-step")
+"""Some step is like this."""
 
 
 def leads_to(
-    name: str, doc: str, trigger: Property, goal: Property, *, fair: tuple[Action, ...], when: Bool | None = None
+    name: str,
+    doc: str,
+    trigger: Property,
+    goal: Property,
+    *,
+    fair: tuple[Action, ...],
+    when: Bool | None = None,
 ) -> Property:
     """Whenever the trigger holds the goal holds then or later, if every fair action keeps its promise."""
     return Property(
@@ -399,7 +366,3 @@ def leads_to(
         trigger.condition,
         tuple(a.name for a in fair),
     )
-
-
-def scalar_number(type: Type) -> bool:
-    return isinstance(type, NumberType | BoolType)

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 
 from isr_lang.declare import Action, Constant, Definition, Property, Struct, Value, Variable
 from isr_lang.errors import ModelError
+from isr_lang.expr import nearest
 from isr_lang.nodes import Node, walk
 from isr_lang.scalars import Bool
-from isr_lang.expr import nearest
+from isr_lang.types import COUNT, MapType, MaybeType, Scalar, SeqType, SetType, Type
 
 
 @attrs.frozen(eq=False)
@@ -141,22 +141,33 @@ class Design:
             visit(root)
         return list(found)
 
-    def types(self) -> list[Any]:
-        """Every scalar type that a variable or a parameter has, in order of declaration."""
-        found: dict[Any, None] = {}
+    def types(self) -> list[Scalar]:
+        """Every scalar type: those of variables in order of declaration, of parameters, of expressions."""
+        found: dict[Scalar, None] = {}
 
-        def visit(type: Any) -> None:
-            for part in (getattr(type, a, None) for a in ("key", "index", "of", "value")):
-                if part is not None:
-                    visit(part)
-            if not any(hasattr(type, a) for a in ("key", "index", "of", "value")):
-                found.setdefault(type)
+        def visit(type: Type) -> None:
+            match type:
+                case MaybeType() | SetType():
+                    visit(type.of)
+                case MapType():
+                    visit(type.key)
+                    visit(type.value)
+                case SeqType():
+                    visit(type.index)
+                    visit(type.of)
+                case _ if type != COUNT:
+                    found.setdefault(type)
+                case _:
+                    pass
 
         for v in self.variables:
             visit(v.type)
         for a in (self.initial, *self.actions):
             for _, type in a.parameters:
                 visit(type)
+        for root in (*self.roots(), *(d.body for d in self.definitions())):
+            for node in walk(root):
+                visit(node.type)
         return list(found)
 
     def model_hash(self) -> str:

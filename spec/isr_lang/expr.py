@@ -171,12 +171,17 @@ def bind(body: Callable[[E], Expr], type: Scalar) -> tuple[Binder, Node]:
     if len(names) != 1:
         raise ModelError("write a function of one parameter: lambda x: ...")
     binder = Binder(type, names[0].strip("_") or "x")
-    result: object = body(cast("E", wrap(Node("bound", (), binder, type))))
+    result = unchecked(body(cast("E", wrap(Node("bound", (), binder, type)))))
     if isinstance(result, bool):
         return binder, literal(result, BOOL)
     if not isinstance(result, Expr):
         raise ModelError(f"the body of the function must be a symbolic value, not {result!r}")
     return binder, result.node
+
+
+def unchecked(value: object) -> object:
+    """The value, of which the annotations promise more than an untyped model keeps."""
+    return value
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from isr_lang.design import Design
 from isr_lang.nodes import Node
@@ -24,10 +25,11 @@ def show(value: object, type: Type) -> str:
             members = (show(i + first(type.of), type.of) for i in range(value.bit_length()) if value >> i & 1)
             return "{" + ", ".join(members) + "}"
         case MapType(), tuple():
-            keys = (show(i + first(type.key), type.key) for i in range(len(value)))
-            return "(" + ", ".join(f"{k}: {show(v, type.value)}" for k, v in zip(keys, value, strict=True)) + ")"
+            values = cast("tuple[object, ...]", value)
+            keys = (show(i + first(type.key), type.key) for i in range(len(values)))
+            return "(" + ", ".join(f"{k}: {show(v, type.value)}" for k, v in zip(keys, values, strict=True)) + ")"
         case SeqType(), tuple():
-            return "[" + ", ".join(show(v, type.of) for v in value) + "]"
+            return "[" + ", ".join(show(v, type.of) for v in cast("tuple[object, ...]", value)) + "]"
         case _:
             return str(bool(value)).lower() if isinstance(value, int) else str(value)
 

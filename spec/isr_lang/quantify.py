@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from types import GeneratorType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from isr_lang.containers import domains, frames
 from isr_lang.errors import ModelError
-from isr_lang.expr import Expr, lift, wrap
+from isr_lang.expr import Expr, lift, unchecked, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool, Count, Number
 from isr_lang.types import BOOL
@@ -24,20 +24,23 @@ V = TypeVar("V", bound=Expr)
 def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
     """The bound variables of a generator expression, outermost first, and its body."""
     if not isinstance(bodies, GeneratorType):
-        raise ModelError(f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}")
-    generator = cast("GeneratorType[object, Any, Any]", bodies)
+        raise ModelError(
+            f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}"
+        )
+    generator = cast("GeneratorType[object, None, None]", bodies)
     frames.append([])
     try:
-        body = next(cast("Generator[object]", generator), None)
+        body = next(cast("Generator[object, None, None]", generator), None)
         binders = frames[-1]
-        names = {b.node.attr: n for n, b in generator.gi_frame.f_locals.items() if isinstance(b, Expr)}
+        scope = generator.gi_frame.f_locals if generator.gi_frame is not None else {}
+        names = {b.node.attr: n for n, b in scope.items() if isinstance(b, Expr)}
         for binder in binders:
             if binder not in names:
                 raise ModelError(
                     "iterate a set in the generator itself, forall(... for x in S), not in a list inside it"
                 )
             binder.renamed(names[binder])
-        if not binders or next(cast("Generator[object]", generator), None) is not None:
+        if not binders or next(cast("Generator[object, None, None]", generator), None) is not None:
             raise ModelError(f"{name} ranges over symbolic sets: {name}(... for x in S)")
     finally:
         frames.pop()
@@ -90,13 +93,14 @@ def largest(bodies: Iterable[N], *, or_else: N | int) -> N:
 
 def when(condition: Bool, then: V, otherwise: V | int | bool) -> V:
     """`then` if the condition holds, else `otherwise`."""
-    given: tuple[object, object] = (condition, then)
-    if not isinstance(given[0], Bool) or not isinstance(given[1], Expr):
+    if not isinstance(unchecked(condition), Bool) or not isinstance(unchecked(then), Expr):
         raise ModelError("write when(condition, a, b) with a symbolic condition and a symbolic a")
     return cast("V", wrap(apply("when", condition.node, then.node, lift(otherwise, then.node.type))))
 
 
-def rename_apart(node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None) -> None:
+def rename_apart(
+    node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None
+) -> None:
     """Number bound variables that would hide a name of an enclosing scope, `w` to `w2`.
 
     Python functions that build parts of a model bring their loop variables along. Who reads the printed

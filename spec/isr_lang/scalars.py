@@ -114,8 +114,8 @@ class Count(Number, high=0):
 
     if TYPE_CHECKING:  # a count may be compared with any number; the result keeps the number's type
 
-        def __add__(self, other: Count | int) -> Count: ...  # type: ignore[override]
-        def __sub__(self, other: Count | int) -> Count: ...  # type: ignore[override]
+        def __add__(self, other: Count | int) -> Count: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __sub__(self, other: Count | int) -> Count: ...  # pyright: ignore[reportIncompatibleMethodOverride]
         def __lt__(self, other: Number | int) -> Bool: ...
         def __le__(self, other: Number | int) -> Bool: ...
         def __gt__(self, other: Number | int) -> Bool: ...
