@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
 
 import attrs
 
@@ -47,8 +46,8 @@ class Limits:
 class Path:
     """A behaviour by name: the parameters of the initial condition, then (action, parameters) per step."""
 
-    initial: tuple[Any, ...]
-    steps: tuple[tuple[str, tuple[Any, ...]], ...]
+    initial: tuple[int, ...]
+    steps: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @attrs.frozen
@@ -63,7 +62,7 @@ class Finding:
 
 @attrs.frozen
 class GuardCount:
-    """Over all states expanded and all parameters: how often the guard decided 'no', how often it let through."""
+    """Over all states expanded and all parameters: how often the guard let through, how often it said no."""
 
     action: str
     index: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable
+from itertools import pairwise
 
 from isr_check.engine import (
     DEADLOCK,
@@ -22,7 +23,7 @@ from isr_check.engine import (
     Verdict,
     selected,
 )
-from isr_check.reference import Evaluator, State, parameter_values
+from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_lang import Instance
 
 
@@ -34,9 +35,12 @@ class _Search:
         self.type_ok = not wanted or TYPE_OK in wanted
         self.deadlock = DEADLOCK in wanted
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
-        pick = lambda *kinds: [(p.name, tests[p.name], p.kind[0] == "s" and p.kind != "step") for p in self.properties if p.kind in kinds]  # noqa: E501, E731
-        self.on_states = pick("always", "sometimes")
-        self.on_steps = pick("step", "sometimes-step")
+        # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
+        decisive = [
+            (p.kind, (p.name, tests[p.name], p.kind.startswith("sometimes"))) for p in self.properties
+        ]
+        self.on_states = [found for kind, found in decisive if kind in ("always", "sometimes")]
+        self.on_steps = [found for kind, found in decisive if kind in ("step", "sometimes-step")]
         self.states: list[State] = []
         self.parents = array("q")
         self.index: dict[State, int] = {}
@@ -82,9 +86,10 @@ class _Search:
             chain.append(parent)
         states = [self.states[i] for i in reversed(chain)] + ([last] if last is not None else [])
         initial = next(p for p, s in self.evaluator.initial_states() if s == states[0])
-        steps: list[tuple[str, tuple[object, ...]]] = []
-        for old, new in zip(states, states[1:], strict=False):
-            found = next((a, p) for a, p, s in Evaluator(self.instance).successors(old) if s == new)
+        steps: list[tuple[str, Parameters]] = []
+        evaluator = Evaluator(self.instance)  # one whose guard counts nobody reads
+        for old, new in pairwise(states):
+            found = next((a, p) for a, p, s in evaluator.successors(old) if s == new)
             steps.append((self.instance.actions[found[0]].name, found[1]))
         return Path(initial, tuple(steps))
 
@@ -122,15 +127,18 @@ def explore(
     """Explore with the reference evaluator (see isr_check.engine for the contract)."""
     limits = limits or Limits()
     search, start = _Search(instance, wanted), time.monotonic()
-    frontier = [i for _, s in search.evaluator.initial_states() if search.add(s, -1) for i in [len(search.states) - 1]]
+    for _, state in search.evaluator.initial_states():
+        search.add(state, -1)
+    frontier = list(range(len(search.states)))
     levels, expanded, cut = [len(frontier)], 0, False
     while frontier and not cut and not search.decided():
         reached: list[int] = []
         for n, position in enumerate(frontier):
             if n % 512 == 0:
                 elapsed = time.monotonic() - start
-                progress(Progress(len(levels) - 1, len(frontier), len(search.states), search.generated, elapsed))
-                cut = _over(limits, len(search.states), elapsed)
+                distinct = len(search.states)
+                progress(Progress(len(levels) - 1, len(frontier), distinct, search.generated, elapsed))
+                cut = _over(limits, distinct, elapsed)
                 if cut:
                     break
             reached += search.expand(position)
@@ -155,6 +163,3 @@ def _over(limits: Limits, distinct: int, elapsed: float) -> bool:
     over_states = limits.max_states is not None and distinct >= limits.max_states
     over_time = limits.max_seconds is not None and elapsed >= limits.max_seconds
     return over_states or over_time or limits.stop()
-
-
-

@@ -17,7 +17,7 @@ from isr_lang import FoldedAction, Instance, Node, Property
 from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, SortType, Type
 
 State = tuple[Any, ...]
-Parameters = tuple[Any, ...]
+Parameters = tuple[int, ...]
 
 
 class _Bits(dict[int, tuple[int, ...]]):
@@ -117,7 +117,8 @@ class _Writer:
             fields["name"] = self.bound[node.attr]
         elif op == "call":
             args = "".join(f", {self.expression(a)}" for a in node.args)
-            fields.update(function=self.definition(node.attr[0]), state="T" if node.attr[1] else "S", args=args)
+            function, state = self.definition(node.attr[0]), "T" if node.attr[1] else "S"
+            fields.update(function=function, state=state, args=args)
             return MEANING[op].format(**fields)
         elif op in ("forall", "exists", "count", "smallest", "largest", "select", "build"):
             domain = node.args[0]
@@ -155,14 +156,19 @@ class _Writer:
             lines.append(f"{pad}for p_{parameter} in {self.values(type)}:")
             pad += "    "
         for i, guard in enumerate(action.guards):
-            lines += [f"{pad}if not {self.expression(guard.condition)}:", f"{pad}    false[{guard_base + i}] += 1"]
+            lines += [
+                f"{pad}if not {self.expression(guard.condition)}:",
+                f"{pad}    false[{guard_base + i}] += 1",
+            ]
             lines += [f"{pad}else:"]
             pad += "    "
         updates = {u.variable: u for u in action.updates}
         parts: list[str] = []
         for v in self.instance.variables:
             old, update = f"S[{self.index[v.name]}]", updates.get(v.name)
-            parts.append(old if update is None else self.put(old, v.type, update.path, self.expression(update.value)))
+            if update is not None:
+                old = self.put(old, v.type, update.path, self.expression(update.value))
+            parts.append(old)
         params = "".join(f"p_{p}, " for p, _ in action.parameters)
         lines += [f"{pad}steps.append((({params}), ({', '.join(parts)},)))", "    return steps", ""]
         return lines

@@ -61,8 +61,8 @@ class Set(Expr, Generic[E]):
     def __iter__(self) -> Iterator[E]:
         if not frames:
             raise ModelError(
-                "iterate a set in a generator that is given to a quantifier, forall(... for x in S), or write "
-                "S.where(lambda x: ...)"
+                "iterate a set in a generator for a quantifier, forall(... for x in S), "
+                "or write S.where(lambda x: ...)"
             )
         binder = Binder(self._of())
         frames[-1].append(binder)

@@ -20,7 +20,7 @@ from isr_lang.nodes import Node, walk
 from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
 from isr_lang.state import Struct, Variable, var
-from isr_lang.types import BOOL, Scalar, Type
+from isr_lang.types import BOOL, COUNT, MapType, Scalar, SeqType, Type
 
 __all__ = [
     "Action",
@@ -263,6 +263,9 @@ def _conjuncts(function: Callable[..., Step], formals: list[Expr | Struct]) -> l
 
 def _trace_action(function: Callable[..., Step], primes: tuple[bool, ...]) -> Action:
     formals, parameters = _formals(function, primes)
+    for name, kind in parameters:
+        if kind == COUNT or isinstance(kind, MapType | SeqType):
+            raise ModelError(f"'{name}' is chosen among few: not among all of {kind}", def_line(function))
     names = frozenset(n for n, _ in parameters)
     guards: list[Guard] = []
     updates: dict[str, Update] = {}

@@ -18,14 +18,14 @@ from isr_lang.types import COUNT, MapType, MaybeType, Scalar, SeqType, SetType, 
 
 @attrs.frozen(eq=False)
 class Assumption:
-    """A condition over the constants without which the design means nothing; `sentence` says what is wrong."""
+    """A condition over the constants without which a design means nothing, and the sentence that says so."""
 
     condition: Node
     sentence: str
 
 
 def assume(condition: Bool, otherwise: str) -> Assumption:
-    """Settings that contradict each other: `assume(MIN <= SIZE, otherwise="the minimum is above the size")`."""
+    """Settings that contradict each other: `assume(MIN <= SIZE, otherwise="the minimum is above it")`."""
     if any(n.op in ("variable", "parameter", "call") for n in walk(condition.node)):
         raise ModelError("an assumption is over bounds and settings only")
     return Assumption(condition.node, otherwise)
@@ -33,7 +33,7 @@ def assume(condition: Bool, otherwise: str) -> Assumption:
 
 @attrs.frozen(eq=False)
 class Design:
-    """A value: change one with `replacing`, `without`, `adding` and `with_defaults`; the original stays as it is."""
+    """A value: `replacing`, `without`, `adding` and `with_defaults` make another, and this one stays."""
 
     name: str
     summary: str
@@ -84,7 +84,9 @@ class Design:
     def action_named(self, name: str) -> Action:
         found = next((a for a in self.actions if a.name == name), None)
         if found is None:
-            raise ModelError(f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}")
+            raise ModelError(
+                f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}"
+            )
         return found
 
     def property_named(self, name: str) -> Property:
@@ -175,4 +177,3 @@ class Design:
         from isr_lang.printing import design_text
 
         return hashlib.sha256(design_text(self).encode()).hexdigest()[:16]
-

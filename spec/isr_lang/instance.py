@@ -15,6 +15,7 @@ import attrs
 from isr_lang.declare import Action, Constant, Definition, Property, Update, Value
 from isr_lang.design import Design
 from isr_lang.errors import ModelError
+from isr_lang.expr import nearest
 from isr_lang.nodes import Node, literal, walk
 from isr_lang.printing import text
 from isr_lang.types import (
@@ -30,7 +31,6 @@ from isr_lang.types import (
     SortType,
     Type,
 )
-from isr_lang.expr import nearest
 
 
 class SettingError(ValueError):
@@ -70,6 +70,8 @@ class Instance:
         self.design = design
         self.constants = check_constants(design, constants or {})
         self._folded: dict[Node, Node] = {}
+        self._folded_within: dict[Node, Node] = {}
+        self._in_definition = False
         self._bodies: dict[Definition, Node] = {}
         self._off: dict[str, Node] = {}
         self._check_assumptions()
@@ -78,6 +80,8 @@ class Instance:
             if v.when is not None and self.fold(v.when).attr is False:
                 self._off[v.name] = self.fold(start[v.name])
         self._folded.clear()  # what was folded before the absent variables were known
+        self._folded_within.clear()
+        self._bodies.clear()
         self.variables = tuple(v for v in design.variables if v.name not in self._off)
         self.initial = cast("FoldedAction", self._action(design.initial))
         folded = [(a.name, self._action(a)) for a in design.actions]
@@ -132,8 +136,12 @@ class Instance:
                 return self.bounds(type)[0]
 
     def body(self, definition: Definition) -> Node:
+        """The folded body. It is folded apart: what it is called with may be out of range, as in f(x + 1)."""
         if definition not in self._bodies:
+            outside = self._folded, self._in_definition
+            self._folded, self._in_definition = self._folded_within, True
             self._bodies[definition] = self.fold(definition.body)
+            self._folded, self._in_definition = outside
         return self._bodies[definition]
 
     # folding
@@ -167,18 +175,25 @@ class Instance:
 
     def _single(self, node: Node) -> Node:
         """A value read from a type with one value is that value."""
-        if node.op in ("variable", "get", "at", "parameter", "bound") and isinstance(node.type, NumberType | SortType):
+        if isinstance(node.type, NumberType | SortType) and self._in_range(node):
             low, high = self.bounds(node.type)
             if low == high:
                 return literal(low, node.type)
         return node
 
+    def _in_range(self, node: Node) -> bool:
+        """Whether the value is within its type: stored and chosen numbers are, arithmetic may leave it."""
+        if isinstance(node.type, SortType | ChoiceType):
+            return True
+        if node.op in ("get", "at", "length"):
+            return self._in_range(node.args[0])
+        return node.op in ("variable", "bound") or (node.op == "parameter" and not self._in_definition)
+
     def interval(self, node: Node) -> tuple[int, int] | None:
         """The least and greatest value that the node can have, where that is plain to see."""
         if node.op == "literal" and isinstance(node.attr, int):
             return node.attr, node.attr
-        stored = node.op in ("variable", "get", "at", "parameter", "bound", "length", "or_else")
-        if stored and isinstance(node.type, NumberType | SortType | ChoiceType) and node.type != NumberType("Count"):
+        if isinstance(node.type, NumberType | SortType | ChoiceType) and self._in_range(node):
             return self.bounds(node.type)
         return None
 
@@ -206,7 +221,7 @@ class Instance:
 
 
 def check_constants(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
-    """The full table of constants: given, else the design's, else the default; SettingError if one is wrong."""
+    """Every constant: as given, else the design's default, else its own; SettingError if one is wrong."""
     known = {c.name: c for c in design.constants()}
     for name in given:
         if name not in known:
@@ -299,9 +314,12 @@ def _arithmetic(sign: int) -> Callable[[Instance, Node], Node | None]:
     return rule
 
 
-def _get(_: Instance, n: Node) -> Node | None:
-    m = n.args[0]
-    return literal(m.attr[0], n.type) if m.op == "literal" and len(set(m.attr)) == 1 else None
+def _get(i: Instance, n: Node) -> Node | None:
+    m, key = n.args
+    if m.op != "literal" or len(set(m.attr)) != 1:
+        return None
+    known = i.interval(key) is not None or isinstance(key.type, BoolType)
+    return literal(m.attr[0], n.type) if known or m.attr[0] == i.first(n.type) else None
 
 
 def _build(i: Instance, n: Node) -> Node | None:

@@ -11,7 +11,7 @@ from isr_lang.errors import ModelError
 from isr_lang.expr import Expr, nearest, wrap
 from isr_lang.nodes import Node
 from isr_lang.scalars import Bool
-from isr_lang.types import Type
+from isr_lang.types import COUNT, Type
 
 
 @attrs.frozen
@@ -69,6 +69,8 @@ class Struct:
                     raise ModelError(f"variable '{name}' needs a type: {name}: Set[Worker] = var(...)")
                 condition = declared.condition.node if declared.condition is not None else None
                 kind = type_of(hints[name])
+                if kind == COUNT:
+                    raise ModelError(f"'{name}' needs a range: class Level(Number, high=...)")
                 cls._variables[name] = Variable(name, kind, declared.doc, condition, declared.ghost)
         bare = [name for name in vars(cls).get("__annotations__", {}) if name not in cls._variables]
         if bare:
