@@ -5,9 +5,13 @@ A missing Debian package skips a test where a person sees it, and fails it under
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 import pytest
+from tests.models import ticket_desk
 
 PROGRAMS = {
     "rumur": ("rumur", "gcc"),  # rumur writes C, so it is of no use without the compiler
@@ -34,3 +38,13 @@ def require_package(package: str) -> None:
 def needs_package() -> Callable[[str], None]:
     """`needs_package("rumur")` at the top of a test that runs a program of that Debian package."""
     return require_package
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The command line knows the designs of ticket_desk only, and works in an empty folder."""
+    registry = ModuleType("isr_history")
+    vars(registry)["DESIGNS"] = ticket_desk.DESIGNS
+    monkeypatch.setitem(sys.modules, "isr_history", registry)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -99,7 +99,7 @@ def run(given: Namespace) -> int:
     terminal.check_json_target(json_target)
     folder = terminal.make_folder(Path(cast("str | None", given.out) or default_folder(question, engine)))
     found, stopped_by = explored(question, explore, given)
-    findings = (*found.findings, *question.unanswered())
+    findings = (*judged(found), *question.unanswered())
     saved = {f.name: save(question.instance, f, folder) for f in findings if f.path is not None}
     answer = runfile.run_file(
         question.instance,
@@ -150,6 +150,13 @@ def explored(question: Question, explore: Engine, given: Namespace) -> tuple[Exp
     if brake.reason is None and states is not None and found.distinct >= states:
         return found, f"--max-states {states:,}"
     return found, brake.reason or f"--max-seconds {duration:g}" if duration is not None else brake.reason
+
+
+def judged(found: Exploration) -> tuple[Finding, ...]:
+    """The engine's findings; what holds of no state at all says nothing."""
+    if found.distinct:
+        return found.findings
+    return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)
 
 
 def workers(engine: str, asked: int | None) -> int:

@@ -137,9 +137,10 @@ def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
         if e["because"]:
             out.print(f"  because {e['because']}")
         kept = sum(p["kind"] in ("always", "step") and p["expected"] is None for p in e["properties"])
-        out.print(f"  at the defaults {kept} promises hold", end="")
+        held = terminal.count(kept, "promise")
+        out.print(f"  expected at the defaults: {held} kept", end="")
         broken = [f"{p['name']} ({p['expected']})" for p in e["properties"] if p["expected"] is not None]
-        out.print(f", and these fail: {'; '.join(broken)}" if broken else "")
+        out.print(f"; broken: {'; '.join(broken)}" if broken else "")
         defaults = (f"{c['option']} {options.shown(c['default'])}" for c in e["constants"])
         out.print(f"  {' '.join(defaults)}\n", style="dim")
     out.print("insync designs DESIGN has the details of one")

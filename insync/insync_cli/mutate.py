@@ -166,7 +166,8 @@ def fate_text(line: MutantLine) -> str:
     listed = f"; listed as redundant: {line['reason']}" if line["reason"] else ""
     match Fate(line["fate"]):
         case Fate.KILLED:
-            return f"noticed by {', '.join(line['killers'])} in {line['depth']} steps{listed}"
+            steps = terminal.count(line["depth"] or 0, "step")
+            return f"noticed by {', '.join(line['killers'])} in {steps}{listed}"
         case Fate.SETTLED:
             return "decided by the settings"
         case Fate.UNDECIDED:

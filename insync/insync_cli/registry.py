@@ -57,7 +57,8 @@ def check_property(design: Design, name: str) -> str:
 
 
 def available(engine: str) -> bool:
-    return importlib.util.find_spec(ENGINES[engine]) is not None
+    spec = importlib.util.find_spec(ENGINES[engine])
+    return spec is not None and spec.origin is not None
 
 
 def default_engine() -> str:

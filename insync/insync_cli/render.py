@@ -11,6 +11,7 @@ from insync_cli import terminal
 from insync_cli.options import shown
 from insync_cli.progress import human_size
 from insync_cli.runfile import PropertyLine, Run, uncovered
+from insync_cli.terminal import count
 from isr_check.engine import Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     out.print("  " + " · ".join(f"{name.replace('_', '-')} {shown(v)}" for name, v in run["bounds"].items()))
     out.print(f"  engine {run['engine']} · workers {run['workers']} · model {run['model_hash']}\n")
     rows = [
-        (terminal.verdict(line["verdict"]), line["name"], line["kind"], remark(line, about))
+        (terminal.verdict(line["verdict"]), line["name"], line["kind"], remark(line, run, about))
         for line in run["properties"]
     ]
     terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
@@ -61,27 +62,25 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
         out.print("coverage is not judged: not every state was seen")
 
 
-def remark(line: PropertyLine, about: Notes) -> str:
+def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     """What the verdict word alone does not say."""
     name, word, depth = line["name"], line["verdict"], line["depth"]
     reason = about.expected.get(name)
     if word == Verdict.VIOLATED:
-        return f"in {steps(depth)}" + (f"; expected: {reason}" if reason else "")
+        return f"in {count(depth or 0, 'step')}" + (f"; expected: {reason}" if reason else "")
     if line["kind"] == "sometimes" and depth is not None:
-        return f"witness in {steps(depth)}"
+        return f"witness in {count(depth or 0, 'step')}"
     if name in about.off_properties:
         return "not promised at these settings"
     if word == Verdict.VACUOUS:
-        return "no witness in the whole space"
+        return (
+            "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
+        )
     if word == Verdict.UNKNOWN:
         return "this engine does not check liveness"
     if word == Verdict.BUDGETED:
         return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
     return f"though it may fail at the defaults: {reason}" if reason else ""
-
-
-def steps(n: int | None) -> str:
-    return f"{n} step{'' if n == 1 else 's'}"
 
 
 def statistics(run: Run) -> str:
@@ -121,7 +120,3 @@ def sentence(run: Run, about: Notes) -> str:
     if len(held) > promises:
         parts.append(f"{count(len(held) - promises, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"
-
-
-def count(n: int, thing: str) -> str:
-    return f"{n} {thing}{'' if n == 1 else 's'}"

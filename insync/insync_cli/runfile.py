@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from isr_lang import Instance, Value
 
 SCHEMA = "insync/run/1"
+STRENGTH = list(Verdict)
+"""From strongest to weakest."""
+
 KINDS = {"step": "always", "sometimes-step": "sometimes"}
 """A promise about steps is an `always`, a probe for a step a `sometimes`."""
 
@@ -62,8 +65,7 @@ class Run(TypedDict):
 
 def weakest(verdicts: Sequence[str]) -> str:
     """The verdict of the whole: as weak as its weakest line."""
-    order = list(Verdict)
-    return max((Verdict(v) for v in verdicts), key=order.index, default=Verdict.UNKNOWN).value
+    return max((Verdict(v) for v in verdicts), key=STRENGTH.index, default=Verdict.UNKNOWN).value
 
 
 def property_line(finding: Finding, trace: str | None) -> PropertyLine:

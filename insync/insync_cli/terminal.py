@@ -45,14 +45,17 @@ def verdict(word: str) -> Text:
 def print_table(
     out: Console, header: Sequence[str], rows: Iterable[Sequence[str | Text]], indent: int = 2
 ) -> None:
-    """Columns of text; a cell that is too long wraps within its column."""
+    """Columns of text; only the last one wraps."""
     from rich.padding import Padding
     from rich.table import Table
 
+    kept = list(rows)
+    if kept and not any(str(row[-1]) for row in kept):
+        header, kept = header[:-1], [row[:-1] for row in kept]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(header))
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
+    for i, name in enumerate(header):
+        table.add_column(name, no_wrap=i < len(header) - 1, overflow="fold")
+    for row in kept:
         table.add_row(*row)
     out.print(Padding(table, (0, 0, 0, indent), expand=False))
 
@@ -64,6 +67,11 @@ def print_lines(out: Console, title: str, lines: Iterable[str]) -> None:
         out.print(f"\n{title}", style="bold")
         for line in shown:
             out.print(f"  {line}", soft_wrap=True)
+
+
+def count(n: int, thing: str) -> str:
+    """1 step, 2 steps."""
+    return f"{n} {thing}{'' if n == 1 else 's'}"
 
 
 def check_json_target(target: str | None) -> None:

@@ -18,7 +18,7 @@ import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
 from isr_check.reference import Evaluator, State
-from isr_lang import Action, Design, Instance, Node, Property, Value, text
+from isr_lang import Action, Design, Instance, Node, Property, Value, Where, text
 from isr_lang.nodes import apply, literal
 from isr_lang.types import BOOL
 
@@ -73,7 +73,9 @@ class Campaign:
         instance = self._instance(mutated)
         if _same_action(self._instance(self.design), instance, mutant.action):
             return Outcome(mutant, Fate.SETTLED)
-        promise = one_promise([p for p in instance.design.properties if p.name in self.kept])
+        promise = one_promise(
+            [p for p in instance.design.properties if p.name in self.kept], mutated.initial.where
+        )
         asked = self._instance(attrs.evolve(mutated, properties=(promise,)))
         found = self.engine(asked, (EVERY_PROMISE, TYPE_OK), self.limits, lambda _: None)
         broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
@@ -144,14 +146,14 @@ def outcomes(job: Campaign, workers: int = 1) -> Iterator[Outcome]:
         yield from pool.map(_run, every)
 
 
-def one_promise(properties: list[Property]) -> Property:
+def one_promise(properties: list[Property], where: Where) -> Property:
     """All promises as one about steps: the search may end as soon as any of them is broken."""
     conditions: list[Node] = [literal(True, BOOL)]
     for p in properties:
         condition = p.condition if p.kind == "step" else after(p.condition)
         conditions.append(apply("implies", p.when, condition) if p.when is not None else condition)
     together = reduce(lambda a, b: apply("and", a, b), conditions)
-    return Property(EVERY_PROMISE, "step", together, "Every promise at once.", properties[0].where)
+    return Property(EVERY_PROMISE, "step", together, "Every promise at once.", where)
 
 
 def after(node: Node) -> Node:
