@@ -1,0 +1,281 @@
+"""Replication: a leader appends, followers pull, and what every in-sync replica holds is committed.
+
+The numbers in brackets are the rules that re-implementations often miss, listed in isr_model.
+"""
+
+from __future__ import annotations
+
+from isr_lang import NONE, Bool, Map, Maybe, Seq, Set, Step, action, define, exists, smallest, when
+from isr_state import (
+    ACKS,
+    LOG,
+    MIN_INSYNC,
+    RECORDS,
+    Acks,
+    Fetch,
+    LeaderEpoch,
+    Offset,
+    Record,
+    Replica,
+    State,
+    end_of_epoch,
+    epoch_not_above,
+    larger,
+    last_epoch,
+    leads,
+    log_end,
+    maximal_isr,
+    smaller,
+)
+
+# The leader: append, and commit what every replica of the maximal in-sync set holds.
+
+
+def replicated(
+    old: State, leader: Replica, end: Offset, ends: Map[Replica, Maybe[Offset]], members: Set[Replica]
+) -> Offset:
+    """(1) The smallest log end over the members, the leader's own being `end`; a member not yet heard of holds nothing."""
+    return smallest(
+        (when(q == leader, end, ends[q].or_else(0)) for q in members), or_else=old.high_watermark[leader]
+    )
+
+
+def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica]) -> Offset:
+    """(2) The watermark moves up to `up_to`, unless the committed in-sync set is under the minimum."""
+    was = old.high_watermark[leader]
+    return when(isr.size() >= MIN_INSYNC, larger(was, up_to), was)
+
+
+def commits(
+    old: State, new: State, leader: Replica, watermark: Offset, log: Seq[Offset, Record] | None = None
+) -> Step:
+    """The leader's watermark becomes `watermark`, and what is below it is committed."""
+    records = old.log[leader] if log is None else log
+    return (
+        new.high_watermark[leader] == watermark,
+        new.committed == when(watermark > old.committed.length(), records.take(watermark), old.committed),
+    )
+
+
+def acknowledged(
+    old: State,
+    leader: Replica,
+    watermark: Offset,
+    maximal: Set[Replica],
+    log: Seq[Offset, Record] | None = None,
+    written_in: Seq[Record, LeaderEpoch] | None = None,
+) -> Set[Record]:
+    """The records whose producers get their acknowledgement when the watermark passes them.
+
+    (7) None while the maximal set is under the minimum: the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Only
+    the leader that appended a record, in the epoch in which it did, has its producer waiting.
+    Partition.checkEnoughReplicasReachOffset.
+    """
+    records = old.log[leader] if log is None else log
+    epochs = old.written_in if written_in is None else written_in
+    enough = (ACKS == Acks.ALL) & (maximal.size() >= MIN_INSYNC)
+    return Record.all().where(
+        lambda m: (
+            enough
+            & exists((records[o] == m) & (old.high_watermark[leader] <= o) for o in Offset.below(watermark))
+            & (epochs[m] == old.leader_epoch[leader])
+        )
+    )
+
+
+@action
+def leader_appends(old: State, new: State, leader: Replica) -> Step:
+    """A producer's record reaches a leader, which appends it in its own epoch.
+
+    (7) With acks=all it is refused before the append while the committed in-sync set is under the
+    minimum (NOT_ENOUGH_REPLICAS). With acks=1 the append is the acknowledgement. ReplicaManager.appendRecords,
+    Partition.appendRecordsToLeader.
+    """
+    record, log = old.written_in.length(), old.log[leader].append(old.written_in.length())
+    epochs = old.written_in.append(old.leader_epoch[leader])
+    members = maximal_isr(old, leader)
+    up_to = replicated(old, leader, log_end(old, leader) + 1, old.follower_end[leader], members)
+    watermark = advanced(old, leader, up_to, old.isr[leader])
+    at_once = Record.all().where(lambda m: (ACKS == Acks.LEADER) & (m == record))
+    return (
+        leads(old, leader),
+        log_end(old, leader) < LOG,
+        record < RECORDS,
+        (ACKS != Acks.ALL) | (old.isr[leader].size() >= MIN_INSYNC),
+        new.log[leader] == log,
+        new.written_in == epochs,
+        *commits(old, new, leader, watermark, log),
+        new.acked == old.acked | at_once | acknowledged(old, leader, watermark, members, log, epochs),
+    )
+
+
+# Replication: the follower asks from its log end, which is its acknowledgement; the leader answers.
+
+
+def fetch_over(new: State, follower: Replica) -> Step:
+    """No fetch of the follower is in flight."""
+    return (
+        new.fetch[follower] == Fetch.NONE,
+        new.fetch_to[follower] == NONE,
+        new.fetch_epoch[follower] == 0,
+        new.fetch_offset[follower] == 0,
+        new.fetch_last_epoch[follower] == 0,
+        new.fetch_record[follower] == NONE,
+        new.fetch_watermark[follower] == 0,
+    )
+
+
+@define
+def may_fetch(s: State, follower: Replica) -> Bool:
+    """The replica is alive and no fetch of its present epoch is in flight; one of an older epoch is given up."""
+    return s.alive.has(follower) & (
+        (s.fetch[follower] == Fetch.NONE) | (s.fetch_epoch[follower] != s.leader_epoch[follower])
+    )
+
+
+def sends(old: State, new: State, follower: Replica, leader: Replica, message: Fetch) -> Step:
+    """The follower's question: where its log ends, in which epoch that was written, in which epoch it asks."""
+    return (
+        new.fetch[follower] == message,
+        new.fetch_to[follower] == leader,
+        new.fetch_epoch[follower] == old.leader_epoch[follower],
+        new.fetch_offset[follower] == log_end(old, follower),
+        new.fetch_last_epoch[follower] == last_epoch(old, follower),
+        new.fetch_record[follower] == NONE,
+        new.fetch_watermark[follower] == 0,
+    )
+
+
+@action
+def follower_sends_fetch(old: State, new: State, follower: Replica, leader: Replica) -> Step:
+    """A follower asks its leader for what comes after its log end.
+
+    The request names the current leader epoch and the epoch of the last record (KIP-320, KIP-595).
+    AbstractFetcherThread.maybeFetch.
+    """
+    return (
+        may_fetch(old, follower),
+        follower != leader,
+        old.leader[follower] == leader,
+        *sends(old, new, follower, leader, Fetch.REQUESTED),
+    )
+
+
+@define
+def asked(s: State, leader: Replica, follower: Replica) -> Bool:
+    """(3) A fetch of the follower is at the leader, which leads in the very epoch that it names.
+
+    In another epoch the leader would answer FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, and nothing would change.
+    """
+    return (
+        leads(s, leader)
+        & (s.fetch[follower] == Fetch.REQUESTED)
+        & (s.fetch_to[follower] == leader)
+        & (s.fetch_epoch[follower] == s.leader_epoch[leader])
+    )
+
+
+@define
+def continues(s: State, leader: Replica, follower: Replica) -> Bool:
+    """The follower's log, as its fetch describes it, is a prefix of the leader's (KIP-595)."""
+    epoch = s.fetch_last_epoch[follower]
+    return (s.fetch_offset[follower] == 0) | (
+        (epoch_not_above(s, leader, epoch) == epoch)
+        & (s.fetch_offset[follower] <= end_of_epoch(s, leader, epoch))
+    )
+
+
+@define
+def waits(s: State, follower: Replica) -> Bool:
+    """The follower still reads answers in the epoch of its fetch."""
+    return s.fetch_epoch[follower] == s.leader_epoch[follower]
+
+
+def answers(old: State, new: State, leader: Replica, follower: Replica, watermark: Offset) -> Step:
+    """One record, if there is one at the fetch offset, and the watermark; dropped if nobody waits for it."""
+    offset = old.fetch_offset[follower]
+    record = when(offset < log_end(old, leader), Maybe.of(old.log[leader][offset]), NONE)
+    waiting = waits(old, follower)
+    return (
+        new.fetch[follower] == when(waiting, Fetch.ANSWERED, Fetch.NONE),
+        new.fetch_to[follower] == NONE,
+        new.fetch_epoch[follower] == when(waiting, old.fetch_epoch[follower], 0),
+        new.fetch_offset[follower] == 0,
+        new.fetch_last_epoch[follower] == 0,
+        new.fetch_record[follower] == when(waiting, record, NONE),
+        new.fetch_watermark[follower] == when(waiting, watermark, 0),
+    )
+
+
+@action
+def leader_answers_fetch(old: State, new: State, leader: Replica, follower: Replica) -> Step:
+    """A leader takes a follower's fetch as its acknowledgement, moves the watermark, and answers.
+
+    ReplicaManager.fetchMessages, Partition.updateFollowerFetchState, Partition.maybeIncrementLeaderHW.
+    """
+    ends = old.follower_end[leader].put(follower, Maybe.of(old.fetch_offset[follower]))
+    members = maximal_isr(old, leader)
+    up_to = replicated(old, leader, log_end(old, leader), ends, members)
+    watermark = advanced(old, leader, up_to, old.isr[leader])
+    return (
+        asked(old, leader, follower),
+        continues(old, leader, follower),
+        new.follower_end[leader] == ends,
+        new.follower_broker_epoch[leader][follower] == old.broker_epoch[follower],
+        *commits(old, new, leader, watermark),
+        new.acked == old.acked | acknowledged(old, leader, watermark, members),
+        *answers(old, new, leader, follower, watermark),
+    )
+
+
+@action
+def leader_answers_diverging(old: State, new: State, leader: Replica, follower: Replica) -> Step:
+    """A leader tells a follower where their logs part; such a fetch acknowledges nothing (3).
+
+    It names its largest epoch that is not above the follower's and where that ends. UnifiedLog.read with
+    lastFetchedEpoch, KIP-279's rule.
+    """
+    epoch = epoch_not_above(old, leader, old.fetch_last_epoch[follower])
+    waiting = waits(old, follower)
+    return (
+        asked(old, leader, follower),
+        ~continues(old, leader, follower),
+        new.fetch[follower] == when(waiting, Fetch.DIVERGED, Fetch.NONE),
+        new.fetch_to[follower] == NONE,
+        new.fetch_epoch[follower] == when(waiting, old.fetch_epoch[follower], 0),
+        new.fetch_offset[follower] == when(waiting, end_of_epoch(old, leader, epoch), 0),
+        new.fetch_last_epoch[follower] == when(waiting, epoch, 0),
+    )
+
+
+@action
+def follower_appends(old: State, new: State, follower: Replica) -> Step:
+    """A follower appends what it was sent and learns the watermark, which here never goes down.
+
+    ReplicaFetcherThread.processPartitionData.
+    """
+    record = old.fetch_record[follower]
+    log = when(record == NONE, old.log[follower], old.log[follower].append(record.or_else(0)))
+    known = smaller(old.fetch_watermark[follower], log.length())
+    return (
+        old.fetch[follower] == Fetch.ANSWERED,
+        new.log[follower] == log,
+        new.high_watermark[follower] == larger(old.high_watermark[follower], known),
+        *fetch_over(new, follower),
+    )
+
+
+@action
+def follower_truncates(old: State, new: State, follower: Replica) -> Step:
+    """A follower cuts its log where it parts from the leader's, as far as it can tell, and will ask again.
+
+    AbstractFetcherThread.truncateOnFetchResponse, getOffsetTruncationState.
+    """
+    own = end_of_epoch(old, follower, old.fetch_last_epoch[follower])
+    point = smaller(old.fetch_offset[follower], own)
+    return (
+        old.fetch[follower] == Fetch.DIVERGED,
+        new.log[follower] == old.log[follower].take(point),
+        new.high_watermark[follower] == smaller(old.high_watermark[follower], point),
+        *fetch_over(new, follower),
+    )
