@@ -24,11 +24,14 @@ def designs() -> Mapping[str, Design]:
 
 
 def design_named(name: str) -> Design:
-    known = designs()
-    if name not in known:
-        hint = did_you_mean(name, known) or f"; the designs are {', '.join(known)}"
-        raise UsageError(f"there is no design '{name}'{hint}")
-    return known[name]
+    if name not in designs():
+        raise UsageError(unknown_design(name))
+    return designs()[name]
+
+
+def unknown_design(name: str) -> str:
+    hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}"
+    return f"there is no design '{name}'{hint}"
 
 
 def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from insync_cli import registry
 from insync_cli.exits import InputError, UsageError
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
 from isr_trace.diff import changes
+from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
 from isr_trace.scene import scene
 from isr_trace.show import print_trace
-from isr_trace.trace import Trace, TraceError
+from isr_trace.trace import Trace, TraceError, require_version
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_lang import Instance, Value
 
+SUFFIX = ".itf.json"
+
 
 def save(instance: Instance, finding: Finding, folder: Path) -> Path:
     """The counterexample or witness of a finding as `<folder>/<property>.itf.json`."""
     assert finding.path is not None, "only a finding with a path has a trace"
-    path = folder / f"{finding.name}.itf.json"
+    path = folder / f"{finding.name}{SUFFIX}"
     trace = record(
         Evaluator(instance),
         finding.path.initial,
@@ -32,11 +38,15 @@ def save(instance: Instance, finding: Finding, folder: Path) -> Path:
         property_name=finding.name,
         verdict=finding.verdict.value,
     )
+    write(trace, path)
+    return path
+
+
+def write(trace: Trace, path: Path) -> None:
     try:
         write_itf(trace, path)
     except TraceError as problem:
         raise UsageError(str(problem)) from None
-    return path
 
 
 def load(path: Path) -> Trace:
@@ -47,13 +57,40 @@ def load(path: Path) -> Trace:
         raise InputError(str(problem)) from None
 
 
+@contextmanager
+def saying_which(path: Path) -> Iterator[None]:
+    """What is wrong with a trace, as a sentence about its file."""
+    try:
+        yield
+    except TraceError as problem:
+        raise InputError(f"{path}: {problem}") from None
+
+
+def replayable(path: Path) -> tuple[Trace, Evaluator]:
+    """A trace of today's version of a known design, and that design at its bounds; else InputError."""
+    trace = load(path)
+    with saying_which(path):
+        if not trace.foreign and trace.design not in registry.designs():
+            raise TraceError(registry.unknown_design(trace.design))
+        require_version(trace, "" if trace.foreign else registry.designs()[trace.design].model_hash())
+        try:
+            return trace, Evaluator(
+                registry.instance_of(registry.design_named(trace.design), trace.constants)
+            )
+        except UsageError as problem:
+            raise TraceError(str(problem)) from None
+
+
 def print_short(out: Console, path: Path) -> None:
     """The steps with what they changed, the last scene, and why the property fails there."""
     trace = load(path)
     out.print()
     print_trace(trace, out, scenes=False)
     drawn = scene(trace, len(trace.states) - 1)
-    out.print("\n".join(["", *(f"  {line}" for line in drawn.lines())]) if drawn else "", soft_wrap=True)
+    out.print("\n".join(["", *(f"  {line}" for line in drawn.lines()), ""]) if drawn else "", soft_wrap=True)
+    for line in explanation_lines(explain(*replayable(path))):
+        out.print(line, soft_wrap=True)
+    out.print()
 
 
 class ChangeLine(TypedDict):
