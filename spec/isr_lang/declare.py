@@ -160,7 +160,10 @@ def _formals(
                 )
             formals.append(state(primes[len(formals)]))
         else:
-            parameters.append((name, type_of(hint)))
+            try:
+                parameters.append((name, type_of(hint)))
+            except ModelError as error:
+                raise ModelError(f"parameter '{name}': {error.message}", def_line(function)) from None
             formals.append(wrap(Node("parameter", (), name, parameters[-1][1])))
     return formals, parameters
 

@@ -35,7 +35,7 @@ class ModelError(Exception):
     """Your model is wrong: which line, and what to write instead."""
 
     def __init__(self, message: str, where: Where | None = None) -> None:
-        self.where = where or model_line()
+        self.message, self.where = message, where or model_line()
         super().__init__(f"{self.where}: {message}")
 
 
@@ -98,15 +98,41 @@ Positions = tuple[int | None, int | None, int | None, int | None]
 
 
 def _construct(tree: ast.Module, positions: Positions | None) -> str:
-    """The innermost construct around a place that takes one side or the other, by its key in INSTEAD."""
-    found, size = "", (sys.maxsize, sys.maxsize)
+    """The innermost construct that asks for a truth at a place, by its key in INSTEAD.
+
+    Depending on its version, Python gives the place of the question as that of what is asked, or as that of
+    the whole statement or comprehension that asks.
+    """
+    if positions is None or None in positions:
+        return ""
+    place = _Extent(*(p or 0 for p in positions))
+    found, best = "", _Extent(0, sys.maxsize, 0, 0)
     for node in ast.walk(tree):
         for kind, part in _askers(node):
-            lines = (part.end_lineno or part.lineno) - part.lineno
-            extent = lines, (part.end_col_offset or 0) - part.col_offset
-            if _inside(positions, part) and extent <= size:
-                found, size = kind, extent
+            extent = _extent(part)
+            if place in extent and extent in best:
+                found, best = kind, extent
+            elif isinstance(node, ast.expr | ast.stmt) and place == _extent(node) and place in best:
+                found, best = kind, place
     return found
+
+
+@attrs.frozen
+class _Extent:
+    """A stretch of source text."""
+
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def __contains__(self, other: _Extent) -> bool:
+        starts = (self.line, self.column) <= (other.line, other.column)
+        return starts and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+
+
+def _extent(part: ast.expr | ast.stmt) -> _Extent:
+    return _Extent(part.lineno, part.end_lineno or 0, part.col_offset, part.end_col_offset or 0)
 
 
 def _askers(node: ast.AST) -> list[tuple[str, ast.expr]]:
@@ -121,15 +147,11 @@ def _askers(node: ast.AST) -> list[tuple[str, ast.expr]]:
             return [("if", test)]
         case ast.Assert(test=test):
             return [("assert", test)]
-        case ast.comprehension(ifs=ifs):
-            return [("filter", test) for test in ifs]
+        case (
+            ast.GeneratorExp(generators=loops)
+            | ast.ListComp(generators=loops)
+            | ast.SetComp(generators=loops)
+        ):
+            return [("filter", test) for loop in loops for test in loop.ifs]
         case _:
             return []
-
-
-def _inside(positions: Positions | None, part: ast.expr) -> bool:
-    if positions is None or None in positions:
-        return False
-    line, end_line, column, end_column = positions
-    start, end = (line or 0, column or 0), (end_line or 0, end_column or 0)
-    return (part.lineno, part.col_offset) <= start and end <= (part.end_lineno or 0, part.end_col_offset or 0)
