@@ -19,7 +19,7 @@ Plain = str | tuple["Plain", ...] | dict[str, "Plain"]
 
 @attrs.frozen
 class Change:
-    """One cell. `before` is empty for what appeared, `after` for what vanished."""
+    """One cell. `before` is empty where something was added, `after` where something was taken away."""
 
     path: str
     before: str
@@ -56,8 +56,9 @@ def between(path: str, before: Json, after: Json) -> Iterator[Change]:
         return
     old_set, new_set = _members(before), _members(after)
     if old_set is not None and new_set is not None:
-        yield from (Change(path, member, "") for member in old_set if member not in new_set)
-        yield from (Change(path, "", member) for member in new_set if member not in old_set)
+        gone = ", ".join(member for member in old_set if member not in new_set)
+        come = ", ".join(member for member in new_set if member not in old_set)
+        yield Change(path, text_of(before), text_of(after)) if gone and come else Change(path, gone, come)
         return
     old_list, new_list = sequence(before), sequence(after)
     if old_list is not None and new_list is not None:

@@ -20,6 +20,8 @@ Values = tuple[object, ...]
 
 TYPE_OK = "type-ok"
 DEADLOCK = "deadlock"
+OUTSIDERS = ("controller", "producer", "consumer")
+"""Who acts under its own name, which then is the first word of the action."""
 
 
 class Evaluator(Protocol):
@@ -83,11 +85,13 @@ class Replay:
     def successors(self, state: Values) -> dict[Move, Values]:
         """Every step that is possible, in the order of the model."""
         if state not in self._next:
-            self._next[state] = {
-                Move(self.names[action], tuple(parameters)): successor
-                for action, parameters, successor in self.evaluator.successors(state)
-            }
+            self._next[state] = dict(self.expand(state))
         return self._next[state]
+
+    def expand(self, state: Values) -> Iterator[tuple[Move, Values]]:
+        """The same, not remembered: for searches through many states."""
+        for action, parameters, successor in self.evaluator.successors(state):
+            yield Move(self.names[action], tuple(parameters)), successor
 
     def start(self, initial: Values) -> Values:
         if initial not in self.starts:
@@ -210,12 +214,30 @@ def _steps(run: Run, notes: Mapping[str, ActionNote], actors: SortType | None) -
     steps: list[Step] = []
     for move in run.moves:
         types = notes[move.action].parameters
+        actor, peer = parties(move, types, actors)
         parameters = dict(zip(types, move.parameters, strict=True))
-        named = [show(parameters[n], t) for n, t in types.items() if t == actors]
-        actor, peer = (*named, "", "")[:2]
-        earlier = [i for i, s in enumerate(steps, 1) if s.actor == peer]
-        steps.append(Step(move.action, parameters, actor, peer, earlier[-1] if peer and earlier else None))
+        steps.append(Step(move.action, parameters, actor, peer, _answered(steps, actor, peer)))
     return tuple(steps)
+
+
+def parties(move: Move, types: Mapping[str, Type], actors: SortType | None) -> tuple[str, str]:
+    """Who acts, towards whom: the first two parameters of the acting sort, after an outsider's own name."""
+    values = zip(types.values(), move.parameters, strict=True)
+    named = [show(value, type) for type, value in values if type == actors]
+    outsider = move.action.split("_")[0]
+    actor, peer = (*((outsider,) if outsider in OUTSIDERS else ()), *named, "", "")[:2]
+    return actor, peer
+
+
+def _answered(earlier: list[Step], actor: str, peer: str) -> int | None:
+    """The step (counted from 1) whose message this one takes up: the last one from the peer to who acts now;
+    without a peer, the last one to who acts now since it last acted."""
+    for i, step in reversed(list(enumerate(earlier, 1))):
+        if step.peer == actor and peer in ("", step.actor):
+            return i
+        if step.actor == actor and peer in ("", step.peer):
+            return None
+    return None
 
 
 def actors_of(variables: Iterable[Type | None]) -> SortType | None:

@@ -105,7 +105,7 @@ class View:
         for role, (shape, names) in ROLES.items():
             for name in names:
                 value = plain(expression(trace, index, name)) if name in trace.states[index] else None
-                if isinstance(value, shape):
+                if value is not None and isinstance(value, shape):
                     self.found[role] = value
                     break
         logs = self.found.get("log")

@@ -14,7 +14,7 @@ from rich.text import Text
 from isr_lang import show as show_value
 from isr_trace.diff import Change, changes, expression, text_of
 from isr_trace.scene import LEGEND, Scene, scene
-from isr_trace.trace import Step, Trace
+from isr_trace.trace import Minimised, Step, Trace
 
 ADDED, REMOVED, CHANGED, QUIET = "green", "red", "yellow", "dim"
 
@@ -59,9 +59,13 @@ def heading(trace: Trace) -> Iterator[Text]:
     if trace.constants:
         yield Text("  " + " ".join(f"{k}={_plain(v)}" for k, v in trace.constants.items()), style=QUIET)
     if trace.minimised is not None:
-        m = trace.minimised
-        sure = "no shorter one exists" if m.shortest else "no step can be left out"
-        yield Text(f"  minimised from {m.before} to {m.after} steps; {sure}", style=QUIET)
+        yield Text(f"  {minimality(trace.minimised)}", style=QUIET)
+
+
+def minimality(m: Minimised) -> str:
+    """How short the trace is, and how sure that is."""
+    how = f"minimised from {m.before} to {m.after} steps" if m.after < m.before else f"{m.after} steps"
+    return f"{how}, and no shorter trace exists" if m.shortest else f"{how}, of which none can be left out"
 
 
 def _plain(value: object) -> str:

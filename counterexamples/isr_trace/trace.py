@@ -39,7 +39,7 @@ class TraceError(ValueError):
 
 @attrs.frozen
 class Step:
-    """What was done, by whom, to whom. `after` is the step (counted from 1) by which the peer last acted."""
+    """What was done, by whom, towards whom; `after` is the step (from 1) whose message it takes up."""
 
     action: str
     parameters: Mapping[str, object]

@@ -1,0 +1,176 @@
+"""Why a trace ends where it does: the parts of the property that fail, and the steps that were needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import attrs
+from rich.text import Text
+
+from isr_lang import Instance, Where, show
+from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SortType, Type
+from isr_trace.reasons import Explainer, Reason
+from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, check_goal, goal, run_of
+from isr_trace.trace import Trace
+
+VALUES_ON_THE_LINE = 60
+
+
+@attrs.frozen
+class StepRole:
+    """What the trace would be without this step.
+
+    needed: everything else still happens, but the property is no longer decided; enabling: steps that come
+    later (`enables`) cannot happen; removable: the property is decided all the same.
+    """
+
+    index: int
+    text: str
+    role: str
+    enables: tuple[int, ...]
+
+
+@attrs.frozen
+class Explanation:
+    """`reason` is about the last state, or for a property of steps the last step."""
+
+    property_name: str
+    verdict: str
+    promise: str
+    where: Where | None
+    at: int
+    reason: Reason
+    steps: tuple[StepRole, ...]
+
+
+def explain(trace: Trace, evaluator: Evaluator) -> Explanation:
+    """Explain the trace by running it again; TraceError when it does not decide its property."""
+    replay = Replay(evaluator)
+    run = run_of(trace, replay)
+    check_goal(run, evaluator, trace.property_name)
+    promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
+    return Explanation(
+        trace.property_name,
+        trace.verdict,
+        promised.doc if promised is not None else trace.promise,
+        promised.where if promised is not None else None,
+        len(run.moves),
+        _reason(run, evaluator, trace.property_name),
+        step_roles(trace, run, replay),
+    )
+
+
+def _reason(run: Run, evaluator: Evaluator, name: str) -> Reason:
+    instance, last = evaluator.instance, run.states[-1]
+    if name == TYPE_OK:
+        found = [
+            (path, f"{value}, outside {low}..{high}")
+            for v, x in zip(instance.variables, last, strict=True)
+            for path, value, low, high in _out_of_range(v.name, x, v.type, instance)
+        ]
+        return Reason("every variable is in its range", False, values=tuple(found))
+    if name == DEADLOCK:
+        return Reason("some step is possible", False, note="no action is possible in this state")
+    p = next(p for p in instance.properties if p.name == name)
+    holds = p.kind.startswith("sometimes")
+    if p.kind.endswith("step"):
+        return Explainer(evaluator, run.states[-2], last, "old.").why(p.condition, holds=holds)
+    return Explainer(evaluator, last, None).why(p.condition, holds=holds)
+
+
+def _out_of_range(
+    path: str, value: object, type: Type, instance: Instance
+) -> Iterator[tuple[str, str, int, int]]:
+    match type, value:
+        case ((NumberType() | SortType()), int()):
+            low, high = instance.bounds(type)
+            if not low <= value <= high:
+                yield path, show(value, type), low, high
+        case MaybeType(), int() if value != 0:
+            low, high = instance.bounds(type.of)
+            if not low <= value - 1 + low <= high:
+                yield path, show(value, type), low, high
+        case MapType(), tuple():
+            entries = cast("tuple[object, ...]", value)
+            for i, x in enumerate(entries, instance.bounds(type.key)[0]):
+                yield from _out_of_range(f"{path}[{show(i, type.key)}]", x, type.value, instance)
+        case SeqType(), tuple():
+            cells, longest = cast("tuple[object, ...]", value), instance.bounds(type.index)[1]
+            if len(cells) > longest:
+                yield f"the length of {path}", str(len(cells)), 0, longest
+            for i, x in enumerate(cells):
+                yield from _out_of_range(f"{path}[{i}]", x, type.of, instance)
+        case _:
+            pass
+
+
+# which steps were needed
+
+
+def step_roles(trace: Trace, run: Run, replay: Replay) -> tuple[StepRole, ...]:
+    """The role of each step: the trace without it, and without what then is impossible."""
+    reached = goal(replay.evaluator, trace.property_name)
+    roles: list[StepRole] = []
+    for i in range(len(run.moves)):
+        state, kept, impossible = run.states[i], list(run.states[: i + 1]), list[int]()
+        for j in range(i + 1, len(run.moves)):
+            successor = replay.successors(state).get(run.moves[j])
+            if successor is None:
+                impossible.append(j + 1)
+            else:
+                state = successor
+                kept.append(state)
+        decided = any(reached(kept[k - 1] if k else None, kept[k]) for k in range(len(kept)))
+        role = "removable" if decided else "enabling" if impossible else "needed"
+        roles.append(StepRole(i + 1, trace.step_text(trace.steps[i]), role, tuple(impossible)))
+    return tuple(roles)
+
+
+# as text
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[Text]:
+    """The explanation for the terminal."""
+    e = explanation
+    witness = e.reason.holds
+    yield Text(f"{e.property_name} {'holds' if witness else 'fails'} after T{e.at}", style="bold")
+    for line in e.promise.splitlines():
+        yield Text(f"  {line}")
+    if e.where is not None:
+        yield Text(f"  {e.where}", style="dim")
+    yield Text()
+    yield from reason_lines(e.reason, 1)
+    if not e.steps:
+        return
+    yield Text()
+    yield Text("Which steps it took", style="bold")
+    width = max(len(s.text) for s in e.steps)
+    for s in e.steps:
+        enables = f" T{', T'.join(map(str, s.enables))}" if s.role == "enabling" else ""
+        style = "dim" if s.role == "removable" else ""
+        yield Text(f"  {f'T{s.index}':<4} {s.text.ljust(width)}  {s.role}{enables}", style=style)
+
+
+def reason_lines(reason: Reason, depth: int = 0) -> Iterator[Text]:
+    """The tree of reasons, what decides indented below what it decides."""
+    pad = "  " * depth
+    line = Text(pad)
+    if reason.binding:
+        line.append(f"{reason.binding}: ", style="bold")
+    line.append(reason.text)
+    line.append("  holds" if reason.holds else "  fails", style="green" if reason.holds else "red")
+    if reason.note:
+        line.append(f": {reason.note}", style="dim")
+    shown = ", ".join(f"{name} = {value}" for name, value in reason.values)
+    inline = len(shown) <= VALUES_ON_THE_LINE
+    if shown and inline:
+        line.append(f"  {shown}", style="yellow")
+    yield line
+    if reason.doc or reason.where is not None:
+        at = f" ({reason.where})" if reason.where is not None else ""
+        yield Text(f"{pad}  {reason.doc}{at}".rstrip(), style="dim")
+    for name, value in () if inline else reason.values:
+        yield Text(f"{pad}  {name} = ").append(value, style="yellow")
+    for part in reason.because:
+        yield from reason_lines(part, depth + 1)
