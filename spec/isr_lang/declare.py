@@ -200,6 +200,7 @@ def define(function: Callable[P, T]) -> Callable[P, T]:
         return wrap(Node("call", tuple(args), (definition, primed), definition.body.type))
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
+    vars(call)["definition"] = definition  # for Design.replacing
     return cast("Callable[P, T]", call)
 
 

@@ -12,6 +12,7 @@ from isr_lang.declare import Action, Constant, Definition, Property, Struct, Val
 from isr_lang.errors import ModelError
 from isr_lang.expr import nearest
 from isr_lang.nodes import Node, walk
+from isr_lang.override import DefinitionFunction, Override, definition_of
 from isr_lang.scalars import Bool
 from isr_lang.types import COUNT, MapType, MaybeType, Scalar, SeqType, SetType, Type
 
@@ -56,14 +57,36 @@ class Design:
         if missing:
             raise ModelError(f"the initial condition leaves out {', '.join(missing)}", self.initial.where)
 
-    def replacing(self, name: str, summary: str, *, because: str, **actions: Action) -> Design:
-        """The design with some actions replaced, each keeping its name, and the reason in one sentence."""
+    def replacing(
+        self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction
+    ) -> Design:
+        """The design with some actions or definitions replaced, by name, and the reason in one sentence.
+
+        A replaced action keeps its name. Whatever calls a replaced definition calls the new one.
+        """
+        actions = {slot: part for slot, part in parts.items() if isinstance(part, Action)}
         for slot in actions:
             self.action_named(slot)
-        changed = tuple(
+        known = {d.name: d for d in self.definitions()}
+        replaced: dict[Definition, Definition] = {}
+        for slot, part in parts.items():
+            if not isinstance(part, Action):
+                if slot not in known:
+                    raise ModelError(f"{self.name} has no definition '{slot}'{nearest(slot, list(known))}")
+                replaced[known[slot]] = definition_of(part)
+        override = Override(replaced)
+        changed = (
             attrs.evolve(actions[a.name], name=a.name) if a.name in actions else a for a in self.actions
         )
-        return attrs.evolve(self, name=name, summary=summary, because=because, actions=changed, based_on=self)
+        return attrs.evolve(
+            self,
+            name=name,
+            summary=summary,
+            because=because,
+            based_on=self,
+            actions=tuple(override.action(a) for a in changed),
+            properties=tuple(override.property(p) for p in self.properties),
+        )
 
     def without(self, *names: str) -> Design:
         """The design less some actions (a message that does not exist there)."""

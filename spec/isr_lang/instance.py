@@ -322,6 +322,10 @@ def _get(i: Instance, n: Node) -> Node | None:
     return literal(m.attr[0], n.type) if known or m.attr[0] == i.first(n.type) else None
 
 
+def _has(_: Instance, n: Node) -> Node | None:
+    return FALSE if n.args[0].op == "literal" and n.args[0].attr == 0 else None
+
+
 def _build(i: Instance, n: Node) -> Node | None:
     domain, body = n.args
     if body.op == "literal" and domain.op == "every":
@@ -352,6 +356,7 @@ SIMPLIFY: dict[str, Rule] = {
     "plus": _arithmetic(1),
     "minus": _arithmetic(-1),
     "get": _get,
+    "has": _has,
     "build": _build,
     "forall": lambda i, n: _constant_body(n, TRUE),
     "exists": lambda i, n: _constant_body(n, FALSE),

@@ -1,0 +1,61 @@
+"""Replacing a definition: every action, property and definition that calls it calls the new one instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from isr_lang.declare import Action, Definition, Guard, Property, Update
+from isr_lang.errors import ModelError
+from isr_lang.expr import Expr
+from isr_lang.nodes import Node
+
+DefinitionFunction = Callable[..., Expr]
+
+
+def definition_of(function: DefinitionFunction) -> Definition:
+    """The definition behind a function made by `define`."""
+    found: object = getattr(function, "definition", None)
+    if not isinstance(found, Definition):
+        raise ModelError(f"{getattr(function, '__name__', function)!r} is not a definition; decorate it with @define")
+    return found
+
+
+class Override:
+    """Rewrites expressions so that they call other definitions; a replacement may still call what it replaces."""
+
+    def __init__(self, replaced: Mapping[Definition, Definition]) -> None:
+        for old, new in replaced.items():
+            if [t for _, t in old.parameters] != [t for _, t in new.parameters] or old.body.type != new.body.type:
+                raise ModelError(f"{new.name} cannot stand for {old.name}: its parameters or its result differ", new.where)
+        self.replaced = replaced
+        self._nodes: dict[Node, Node] = {}
+        self._definitions: dict[Definition, Definition] = {}
+
+    def node(self, node: Node) -> Node:
+        if node not in self._nodes:
+            attr: object = node.attr
+            if node.op == "call":
+                attr = (self.definition(node.attr[0]), node.attr[1])
+            self._nodes[node] = Node(node.op, tuple(self.node(a) for a in node.args), attr, node.type)
+        return self._nodes[node]
+
+    def definition(self, definition: Definition) -> Definition:
+        if definition not in self._definitions:
+            new = self.replaced.get(definition)
+            others = {o: n for o, n in self.replaced.items() if o is not definition}
+            rewrite = self.node if new is None else Override(others).node
+            source = definition if new is None else new
+            body = rewrite(source.body)
+            self._definitions[definition] = source if body is source.body else attrs.evolve(source, body=body)
+        return self._definitions[definition]
+
+    def action(self, action: Action) -> Action:
+        guards = tuple(Guard(self.node(g.condition), g.where) for g in action.guards)
+        updates = tuple(Update(u.variable, tuple(self.node(n) for n in u.path), self.node(u.value)) for u in action.updates)
+        return attrs.evolve(action, guards=guards, updates=updates)
+
+    def property(self, p: Property) -> Property:
+        trigger = self.node(p.trigger) if p.trigger is not None else None
+        return attrs.evolve(p, condition=self.node(p.condition), trigger=trigger)
