@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Set, Step, action, define, exists, when
 from isr_lang.blank import blank
-from isr_membership import elects, eligible_after, metadata_changes
+from isr_membership import elects, elr_beside, isr_without, metadata_changes
 from isr_state import EPOCHS, SESSIONS_LOST, UNCLEAN, Replica, State
 
 
@@ -49,39 +49,39 @@ def controller_fences_follower(old: State, new: State, r: Replica) -> Step:
 
     ReplicationControlManager.handleBrokerFenced.
     """
-    isr = old.controller_isr.excluding(r)
+    isr = isr_without(old, r)
     return (
         *departs(old, new, r),
         old.controller_leader != r,
         old.controller_isr.has(r),
-        *metadata_changes(old, new, isr, eligible_after(old, isr)),
+        *metadata_changes(old, new, isr, elr_beside(old, isr)),
     )
 
 
 @action
 def controller_fences_leader(old: State, new: State, r: Replica, successor: Replica) -> Step:
     """The controller fences the leader and in the same step elects another replica."""
-    isr, elr = old.controller_isr.excluding(r), old.controller_elr.excluding(r)
+    isr, elr = isr_without(old, r), old.controller_elr.excluding(r)
     chosen = when(isr.is_empty(), Set.of(successor), isr)
     return (
         *departs(old, new, r),
         old.controller_leader == r,
         successor != r,
         electable(old, successor, isr, elr),
-        *elects(old, new, successor, chosen, eligible_after(old, chosen)),
+        *elects(old, new, successor, chosen, elr_beside(old, chosen)),
     )
 
 
 @action
 def controller_fences_last_leader(old: State, new: State, r: Replica) -> Step:
     """The controller fences the leader, and nobody can take over: the partition has no leader."""
-    isr, elr = old.controller_isr.excluding(r), old.controller_elr.excluding(r)
+    isr, elr = isr_without(old, r), old.controller_elr.excluding(r)
     return (
         *departs(old, new, r),
         old.controller_leader == r,
         ~exists(electable(old, q, isr, elr) for q in Replica.all().excluding(r)),
         old.controller_epoch < EPOCHS,
-        *metadata_changes(old, new, isr, eligible_after(old, isr)),
+        *metadata_changes(old, new, isr, elr_beside(old, isr)),
         new.controller_leader == NONE,
         new.controller_epoch == old.controller_epoch + 1,
         new.last_known_leader == r,
@@ -130,7 +130,7 @@ def controller_elects_returned(old: State, new: State, r: Replica) -> Step:
         returns(old, r),
         awaited(old, r),
         new.fenced == old.fenced.excluding(r),
-        *elects(old, new, r, isr, eligible_after(old, isr)),
+        *elects(old, new, r, isr, elr_beside(old, isr)),
     )
 
 

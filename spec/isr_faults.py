@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from isr_lang import NONE, Map, Step, action, when
+from isr_lang import NONE, Bool, Map, Step, action, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
 from isr_membership import answer_lapses
@@ -116,26 +116,31 @@ def broker_shuts_down(old: State, new: State, r: Replica) -> Step:
     )
 
 
+@define
+def struck(s: State, r: Replica) -> Bool:
+    """(6) The controller strikes the returning replica from ISR and ELR: it left no mark of a clean shutdown."""
+    return (s.controller_isr | s.controller_elr).has(r) & ~s.clean_shutdown.has(r)
+
+
 @action
 def broker_restarts(old: State, new: State, r: Replica) -> Step:
     """A fenced broker starts and registers as a new incarnation, with the log that it finds on its disk.
 
-    (6) Without the mark of a clean shutdown the controller strikes it from ISR and ELR. Recovery and registration are
-    one step, for nothing can be observed between. ReplicationControlManager.handleUncleanBrokerShutdown.
+    Recovery and registration are one step, for nothing can be observed between them.
+    ReplicationControlManager.handleUncleanBrokerShutdown.
     """
     isr, elr = old.controller_isr.excluding(r), old.controller_elr.excluding(r)
-    struck = (old.controller_isr | old.controller_elr).has(r) & ~old.clean_shutdown.has(r)
-    version = old.controller_partition_epoch
+    strikes, version = struck(old, r), old.controller_partition_epoch
     return (
         old.fenced.has(r),
         ~old.alive.has(r),
-        ~struck | (version < ISR_CHANGES),
+        ~strikes | (version < ISR_CHANGES),
         new.alive == old.alive.including(r),
         new.broker_epoch[r] == old.broker_epoch[r] + 1,
         new.clean_shutdown == old.clean_shutdown.excluding(r),
-        new.controller_partition_epoch == when(struck, version + 1, version),
-        new.controller_isr == when(struck, isr, old.controller_isr),
-        new.controller_elr == when(struck, elr, old.controller_elr),
+        new.controller_partition_epoch == when(strikes, version + 1, version),
+        new.controller_isr == when(strikes, isr, old.controller_isr),
+        new.controller_elr == when(strikes, elr, old.controller_elr),
     )
 
 

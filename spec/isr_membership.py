@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Set, Step, action, define, exists, forall, when
 from isr_lang.blank import blank
-from isr_replication import acknowledged, advanced, commits, replicated
+from isr_replication import acknowledged, advanced, commits, replicated, takes
 from isr_state import (
     EPOCHS,
     ISR_CHANGES,
@@ -150,11 +150,19 @@ def replies(old: State, new: State, leader: Replica, answer: Alter) -> Step:
     return (new.alter[leader] == when(hears(old, leader), answer, Alter.NONE), *rest)
 
 
-def eligible_after(old: State, isr: Set[Replica]) -> Set[Replica]:
-    """The ELR beside a new ISR: nobody at the minimum, else whoever was in ISR or ELR and is not in the ISR now."""
-    return when(
-        isr.size() >= MIN_INSYNC, blank(old.controller_elr), (old.controller_elr | old.controller_isr) - isr
-    )
+@define
+def elr_beside(s: State, isr: Set[Replica]) -> Set[Replica]:
+    """The ELR beside a new ISR: nobody at the minimum, else whoever was in ISR or ELR and is not in the ISR now.
+
+    PartitionChangeBuilder.maybePopulateTargetElr.
+    """
+    return when(isr.size() >= MIN_INSYNC, blank(s.controller_elr), (s.controller_elr | s.controller_isr) - isr)
+
+
+@define
+def isr_without(s: State, r: Replica) -> Set[Replica]:
+    """The ISR when a broker is gone; with an ELR to fall back on it may be empty."""
+    return s.controller_isr.excluding(r)
 
 
 def metadata_changes(old: State, new: State, isr: Set[Replica], elr: Set[Replica]) -> Step:
@@ -189,7 +197,7 @@ def controller_accepts_alter_partition(old: State, new: State, leader: Replica) 
         old.alter[leader] == Alter.REQUESTED,
         current(old, leader),
         eligible(old, leader),
-        *metadata_changes(old, new, isr, eligible_after(old, isr)),
+        *metadata_changes(old, new, isr, elr_beside(old, isr)),
         *replies(old, new, leader, Alter.ACCEPTED),
     )
 
@@ -255,13 +263,7 @@ def behind(s: State, r: Replica) -> Bool:
 @define
 def request_lives(s: State, r: Replica) -> Bool:
     """A request of the replica is on its way to a leader that would still take it."""
-    return exists(
-        leads(s, q)
-        & (s.fetch[r] == Fetch.REQUESTED)
-        & (s.fetch_to[r] == q)
-        & (s.fetch_epoch[r] == s.leader_epoch[q])
-        for q in Replica.all().excluding(r)
-    )
+    return (s.fetch[r] == Fetch.REQUESTED) & exists(takes(s, q, r) for q in Replica.all().excluding(r))
 
 
 def fetch_in_old_epoch(old: State, new: State, r: Replica) -> Step:

@@ -40,10 +40,16 @@ def replicated(
     )
 
 
+@define
+def may_commit(s: State, isr: Set[Replica]) -> Bool:
+    """(2) The watermark is held while the committed in-sync set is under the minimum (KIP-966)."""
+    return isr.size() >= MIN_INSYNC
+
+
 def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica]) -> Offset:
-    """(2) The watermark moves up to `up_to`, unless the committed in-sync set is under the minimum."""
+    """The watermark after it may move up to `up_to`; a leader's watermark never goes down."""
     was = old.high_watermark[leader]
-    return when(isr.size() >= MIN_INSYNC, larger(was, up_to), was)
+    return when(may_commit(old, isr), larger(was, up_to), was)
 
 
 def commits(
@@ -162,16 +168,13 @@ def follower_sends_fetch(old: State, new: State, follower: Replica, leader: Repl
 
 
 @define
-def asked(s: State, leader: Replica, follower: Replica) -> Bool:
-    """(3) A fetch of the follower is at the leader, which leads in the very epoch that it names.
+def takes(s: State, leader: Replica, follower: Replica) -> Bool:
+    """(3) The follower's request is for this leader, which leads in the very epoch that the request names.
 
     In another epoch the leader would answer FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, and nothing would change.
     """
     return (
-        leads(s, leader)
-        & (s.fetch[follower] == Fetch.REQUESTED)
-        & (s.fetch_to[follower] == leader)
-        & (s.fetch_epoch[follower] == s.leader_epoch[leader])
+        leads(s, leader) & (s.fetch_to[follower] == leader) & (s.fetch_epoch[follower] == s.leader_epoch[leader])
     )
 
 
@@ -186,8 +189,8 @@ def continues(s: State, leader: Replica, follower: Replica) -> Bool:
 
 
 @define
-def waits(s: State, follower: Replica) -> Bool:
-    """The follower still reads answers in the epoch of its fetch."""
+def waits(s: State, leader: Replica, follower: Replica) -> Bool:
+    """The follower will read the leader's answer: it is still in the epoch of its fetch."""
     return s.fetch_epoch[follower] == s.leader_epoch[follower]
 
 
@@ -195,7 +198,7 @@ def answers(old: State, new: State, leader: Replica, follower: Replica, watermar
     """One record, if there is one at the fetch offset, and the watermark; dropped if nobody waits for it."""
     offset = old.fetch_offset[follower]
     record = when(offset < log_end(old, leader), Maybe.of(old.log[leader][offset]), NONE)
-    waiting = waits(old, follower)
+    waiting = waits(old, leader, follower)
     return (
         new.fetch[follower] == when(waiting, Fetch.ANSWERED, Fetch.NONE),
         new.fetch_to[follower] == NONE,
@@ -218,7 +221,8 @@ def leader_answers_fetch(old: State, new: State, leader: Replica, follower: Repl
     up_to = replicated(old, leader, log_end(old, leader), ends, members)
     watermark = advanced(old, leader, up_to, old.isr[leader])
     return (
-        asked(old, leader, follower),
+        old.fetch[follower] == Fetch.REQUESTED,
+        takes(old, leader, follower),
         continues(old, leader, follower),
         new.follower_end[leader] == ends,
         new.follower_broker_epoch[leader][follower] == old.broker_epoch[follower],
@@ -236,9 +240,10 @@ def leader_answers_diverging(old: State, new: State, leader: Replica, follower: 
     lastFetchedEpoch, KIP-279's rule.
     """
     epoch = epoch_not_above(old, leader, old.fetch_last_epoch[follower])
-    waiting = waits(old, follower)
+    waiting = waits(old, leader, follower)
     return (
-        asked(old, leader, follower),
+        old.fetch[follower] == Fetch.REQUESTED,
+        takes(old, leader, follower),
         ~continues(old, leader, follower),
         new.fetch[follower] == when(waiting, Fetch.DIVERGED, Fetch.NONE),
         new.fetch_to[follower] == NONE,
