@@ -43,7 +43,7 @@ class Maybe(Expr, Generic[E]):
     __hash__ = Expr.__hash__
 
     @staticmethod
-    def of(value: E) -> Maybe[E]:
+    def of(value: E2) -> Maybe[E2]:
         """The value, as one that is there."""
         return Maybe(apply("some", value.node))
 

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from isr_lang.containers import domains, frames
 from isr_lang.errors import ModelError
-from isr_lang.expr import Expr, lift, unchecked, wrap
+from isr_lang.expr import Expr, Nothing, lift, unchecked, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool, Count, Number
 from isr_lang.types import BOOL
@@ -91,7 +91,7 @@ def largest(bodies: Iterable[N], *, or_else: N | int) -> N:
     return cast("N", wrap(_single("largest", bodies, lambda body: lift(or_else, body.node.type))))
 
 
-def when(condition: Bool, then: V, otherwise: V | int | bool) -> V:
+def when(condition: Bool, then: V, otherwise: V | Nothing | int | bool) -> V:
     """`then` if the condition holds, else `otherwise`."""
     if not isinstance(unchecked(condition), Bool) or not isinstance(unchecked(then), Expr):
         raise ModelError("write when(condition, a, b) with a symbolic condition and a symbolic a")

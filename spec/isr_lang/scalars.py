@@ -94,6 +94,16 @@ class Number(Expr):
     __hash__ = Expr.__hash__
 
     @classmethod
+    def of(cls, value: Count | int) -> Self:
+        """A constant as a number of the range, where Python's own integer says too little."""
+        return cast("Self", wrap(cls._node(value)))
+
+    @classmethod
+    def _node(cls, value: Number | int) -> Node:
+        node = lift(value, cls.type)
+        return node if node.type == cls.type else apply("plus", literal(0, cls.type), node)
+
+    @classmethod
     def all(cls) -> Set[Self]:
         """Every number of the range."""
         return cast("Set[Self]", wrap(Node("every", (), None, SetType(cls.type))))
@@ -101,10 +111,7 @@ class Number(Expr):
     @classmethod
     def below(cls, end: Self | Count | int) -> Set[Self]:
         """The numbers of the range that are less than `end`."""
-        bound = lift(end, cls.type)
-        if bound.type != cls.type:  # a Count: the set is one of this range all the same
-            bound = apply("plus", literal(0, cls.type), bound)
-        return cast("Set[Self]", wrap(apply("below", bound)))
+        return cast("Set[Self]", wrap(apply("below", cls._node(end))))
 
 
 class Count(Number, high=0):
