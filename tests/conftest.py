@@ -46,5 +46,6 @@ def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     registry = ModuleType("isr_history")
     vars(registry)["DESIGNS"] = ticket_desk.DESIGNS
     monkeypatch.setitem(sys.modules, "isr_history", registry)
+    monkeypatch.setattr("insync_cli.registry.default_engine", lambda: "reference")
     monkeypatch.chdir(tmp_path)
     return tmp_path

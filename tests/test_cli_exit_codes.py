@@ -53,6 +53,15 @@ def test_the_exit_code_says_what_was_found(desk: Path, command: str, code: int) 
     assert main(["check", "--quiet", *command.split()]) == code
 
 
+def plant(monkeypatch: pytest.MonkeyPatch, engine: Callable[..., Exploration]) -> None:
+    """Let `check` explore with this engine."""
+
+    def named(_name: str, _workers: int | None = None) -> tuple[Callable[..., Exploration], int]:
+        return engine, 1
+
+    monkeypatch.setattr(registry, "engine_named", named)
+
+
 @pytest.mark.parametrize(
     ("verdict", "kind", "code"), [("VIOLATED", "eventually", 13), ("ERROR", "always", 70)]
 )
@@ -63,7 +72,7 @@ def test_what_only_later_engines_find_has_its_code(
         finding = Finding("everybody-served", kind, Verdict(verdict))
         return Exploration((finding,), True, 1, 1, 0, 0.1, (1,), {}, ())
 
-    monkeypatch.setattr(registry, "engine_named", lambda _: engine)
+    plant(monkeypatch, engine)
     assert main(["check", "careful", "--quiet"]) == code
 
 
@@ -73,7 +82,7 @@ def test_a_bug_in_insync_is_70_and_says_so(
     def engine(*_: object) -> Exploration:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(registry, "engine_named", lambda _: engine)
+    plant(monkeypatch, engine)
     assert main(["check", "careful"]) == 70
     assert "this is a bug in insync (ZeroDivisionError: planted)" in capsys.readouterr().err
 
@@ -88,7 +97,7 @@ def test_an_interrupt_ends_with_budgeted_and_keeps_what_was_found(
         signal.raise_signal(number)
         return explore(instance, wanted, limits, progress)
 
-    monkeypatch.setattr(registry, "engine_named", lambda _: engine)
+    plant(monkeypatch, engine)
     before = signal.getsignal(number)
     assert main(["check", "careful", "--out", "here"]) == 20
     said = capsys.readouterr().out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +13,7 @@ from insync_cli import options, registry, render, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.main import version
 from insync_cli.progress import Brake, Ticker, human_size
-from insync_cli.tracefiles import print_short, save
+from insync_cli.tracefiles import default_folder, print_short, save
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Engine, Exploration, Finding, Limits, Verdict
 from isr_lang import Design, Instance
 
@@ -94,10 +92,12 @@ def run(given: Namespace) -> int:
         cast("bool", given.deadlock),
     )
     engine = cast("str | None", given.engine) or registry.default_engine()
-    explore = registry.engine_named(engine)
+    explore, workers = registry.engine_named(engine, cast("int | None", given.workers))
     json_target = cast("str | None", given.json)
     terminal.check_json_target(json_target)
-    folder = terminal.make_folder(Path(cast("str | None", given.out) or default_folder(question, engine)))
+    folder = terminal.make_folder(
+        Path(cast("str | None", given.out) or default_folder(question.instance, question.wanted, engine))
+    )
     found, stopped_by = explored(question, explore, given)
     findings = (*judged(found), *question.unanswered())
     saved = {f.name: save(question.instance, f, folder) for f in findings if f.path is not None}
@@ -107,7 +107,7 @@ def run(given: Namespace) -> int:
         command=cast("list[str]", given.command),
         version=version(),
         engine=engine,
-        workers=workers(engine, cast("int | None", given.workers)),
+        workers=workers,
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
     )
@@ -159,13 +159,6 @@ def judged(found: Exploration) -> tuple[Finding, ...]:
     return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)
 
 
-def workers(engine: str, asked: int | None) -> int:
-    """The reference engine has one worker whatever was asked."""
-    import os
-
-    return 1 if engine == "reference" else asked or os.cpu_count() or 1
-
-
 def expectations(design: Design, words: list[str]) -> dict[str, str]:
     """`acked-survives=VIOLATED` as a table."""
     table: dict[str, str] = {}
@@ -180,13 +173,6 @@ def expectations(design: Design, words: list[str]) -> dict[str, str]:
             raise UsageError(f"there is no verdict '{verdict}'{hint}")
         table[name] = verdict.upper()
     return table
-
-
-def default_folder(question: Question, engine: str) -> str:
-    """Below runs/, the same for the same question, so that a repeated run replaces its own files."""
-    parts = [question.instance.design.model_hash(), question.instance.constants, question.wanted, engine]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
-    return f"runs/{question.instance.design.name}-{digest}"
 
 
 def show(given: Namespace, answer: runfile.Run, design: Design, about: render.Notes, folder: Path) -> None:

@@ -50,7 +50,8 @@ def parser(argv: Sequence[str]) -> Namespace:
 def run(given: Namespace) -> int:
     design = registry.design_named(cast("str", given.design))
     instance = registry.instance_of(design, options.constants_given(given))
-    explore = registry.engine_named(cast("str | None", given.engine) or registry.default_engine())
+    engine = cast("str | None", given.engine) or registry.default_engine()
+    explore, _ = registry.engine_named(engine, 1)  # one process per mutant, one worker in each
     target = cast("str | None", given.json)
     terminal.check_json_target(target)
     reasons = redundant(cast("str | None", given.redundant), design.name)
@@ -107,7 +108,8 @@ def redundant(file: str | None, design: str) -> dict[tuple[str, str], str]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InputError(f"{path}: not TOML: {problem}") from None
     found: dict[tuple[str, str], str] = {}
-    for entry in cast("list[object]", table.get("guard", [])):
+    listed = table.get("guard", [])
+    for entry in cast("list[object]", listed) if isinstance(listed, list) else [listed]:
         fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
         words = [fields.get(key) for key in ("design", "action", "guard", "reason")]
         if not all(isinstance(word, str) and word for word in words):

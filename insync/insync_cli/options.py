@@ -127,6 +127,12 @@ def positive(text: str) -> int:
     return int(digits)
 
 
+def natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a whole number from 0, not {text}")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)

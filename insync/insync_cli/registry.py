@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from isr_check.engine import Engine
+    from isr_check.engine import Engine, Exploration
     from isr_lang import Design, Instance, Value
 
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer"}
@@ -68,7 +71,12 @@ def default_engine() -> str:
     return next(name for name in ENGINES if available(name))
 
 
-def engine_named(name: str) -> Engine:
+def engine_named(name: str, workers: int | None = None) -> tuple[Engine, int]:
+    """The engine and how many workers it really uses: all cores unless told otherwise."""
     if not available(name):
         raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
-    return cast("Engine", vars(importlib.import_module(ENGINES[name]))["explore"])
+    explore = cast("Callable[..., Exploration]", vars(importlib.import_module(ENGINES[name]))["explore"])
+    if "workers" not in inspect.signature(explore).parameters:
+        return explore, 1
+    used = workers or os.cpu_count() or 1
+    return partial(explore, workers=used), used

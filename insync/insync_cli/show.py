@@ -10,13 +10,14 @@ from typing import cast
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit
-from insync_cli.tracefiles import load, steps_of
+from insync_cli.tracefiles import load, saying_which, steps_of
+from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.show import print_trace
 from isr_trace.trace import Trace
 
 EXAMPLE = """\
 insync show counterexamples/jepsen-2013/trace.itf.json
-insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --full"""
+insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
@@ -26,6 +27,8 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("trace", metavar="TRACE", help="an ITF file, ours or another program's")
     p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
     p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
+    p.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
+    p.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
     p.add_json()
     return p.read(argv)
 
@@ -33,7 +36,10 @@ def parser(argv: Sequence[str]) -> Namespace:
 def run(given: Namespace) -> int:
     path = Path(cast("str", given.trace))
     trace, target = load(path), cast("str | None", given.json)
-    if target != "-":
+    if given.mermaid or given.plantuml:
+        with saying_which(path):
+            print(mermaid(trace) if given.mermaid else plantuml(trace), end="")
+    elif target != "-":
         out = terminal.console(plain=cast("bool", given.plain))
         print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
     terminal.write_json(target, {"schema": "insync/show/1", **steps_of(trace)})

@@ -98,7 +98,7 @@ def write_text(path: Path, text: str) -> None:
         raise UsageError(f"cannot write {path}: {reason(problem)}") from None
 
 
-def make_folder(path: Path) -> Path:
+def make_folder(path: Path, option: str = "--out") -> Path:
     """The folder, made if need be and known to be writable."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -107,12 +107,14 @@ def make_folder(path: Path) -> Path:
         probe.unlink()
     except OSError as problem:
         raise UsageError(
-            f"cannot write to the folder {path}: {reason(problem)}; choose another with --out"
+            f"cannot write to the folder {path}: {reason(problem)}; choose another with {option}"
         ) from None
     return path
 
 
 def reason(problem: OSError) -> str:
+    if isinstance(problem, FileExistsError):
+        return "it is a file"
     return (problem.strerror or type(problem).__name__).lower()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from insync_cli import registry
 from insync_cli.exits import InputError, UsageError
+from insync_cli.terminal import make_folder
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
 from isr_trace.diff import changes
@@ -27,6 +30,13 @@ if TYPE_CHECKING:
 SUFFIX = ".itf.json"
 
 
+def default_folder(instance: Instance, *question: object) -> str:
+    """Below runs/, the same for the same question, so that a repeated run replaces its own files."""
+    parts = [instance.design.model_hash(), instance.constants, *question]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+    return f"runs/{instance.design.name}-{digest}"
+
+
 def save(instance: Instance, finding: Finding, folder: Path) -> Path:
     """The counterexample or witness of a finding as `<folder>/<property>.itf.json`."""
     assert finding.path is not None, "only a finding with a path has a trace"
@@ -43,6 +53,7 @@ def save(instance: Instance, finding: Finding, folder: Path) -> Path:
 
 
 def write(trace: Trace, path: Path) -> None:
+    make_folder(path.parent)
     try:
         write_itf(trace, path)
     except TraceError as problem:
@@ -58,7 +69,7 @@ def load(path: Path) -> Trace:
 
 
 @contextmanager
-def saying_which(path: Path) -> Iterator[None]:
+def saying_which(path: Path) -> Generator[None]:
     """What is wrong with a trace, as a sentence about its file."""
     try:
         yield
