@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit
-from isr_lang import Design, Value, text
+from isr_lang import Action, Definition, Design, Node, Value, text, walk
 from isr_lang.declare import summary
 
 if TYPE_CHECKING:
@@ -83,15 +83,37 @@ def changes(design: Design) -> list[str]:
     if design.based_on is None:
         return []
     mine, theirs = ({a.name: a for a in d.actions} for d in (design, design.based_on))
-    said = [
-        f"{n} is {mine[n].function}" for n in mine if n in theirs and mine[n].function != theirs[n].function
-    ]
+    both = [n for n in mine if n in theirs]
+    kept = [n for n in both if mine[n].function == theirs[n].function]
+    said = [f"{n} is {mine[n].function}" for n in both if n not in kept]
     said += [f"adds {n}" for n in mine if n not in theirs] + [f"lacks {n}" for n in theirs if n not in mine]
+    rules, old_rules = rules_of([mine[n] for n in kept]), rules_of([theirs[n] for n in kept])
+    new, gone = (", ".join(n for n in a if n not in b) for a, b in ((rules, old_rules), (old_rules, rules)))
+    if new or gone:
+        said.append(f"rule {new or 'none'}" + (f" instead of {gone}" if gone else ""))
     table = {c.name: c for c in design.constants()}
     for name, value in design.defaults.items():
         if name in table and value != design.based_on.defaults.get(name, table[name].default):
             said.append(f"{table[name].option} {options.shown(value)}")
     return said
+
+
+def rules_of(actions: Sequence[Action]) -> list[str]:
+    """The definitions that actions call, by name, those called by others too."""
+    found: dict[str, None] = {}
+
+    def visit(node: Node) -> None:
+        for n in walk(node):
+            if n.op == "call":
+                definition = cast("Definition", n.attr[0])
+                if definition.name not in found:
+                    found[definition.name] = None
+                    visit(definition.body)
+
+    for action in actions:
+        for node in (*(g.condition for g in action.guards), *(u.value for u in action.updates)):
+            visit(node)
+    return list(found)
 
 
 def entry(design: Design) -> DesignEntry:

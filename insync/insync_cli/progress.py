@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -77,6 +78,7 @@ class Ticker:
         self.last = now
         line = self.line(at)
         if self.redraws:
+            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be redrawn
             sys.stderr.write("\r" + line.ljust(self.drawn))
             self.drawn = len(line)
         else:

@@ -32,8 +32,12 @@ def console(*, plain: bool) -> Console:
     """stdout: as wide as the terminal, or as a log; no colour when plain or not a terminal."""
     from rich.console import Console
 
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # not rich's exit code 1, which would be an answer
+
     width = None if sys.stdout.isatty() else WIDTH_OF_A_LOG
-    return Console(width=width, no_color=plain, highlight=False, markup=False, emoji=False)
+    return Ours(width=width, no_color=plain, highlight=False, markup=False, emoji=False)
 
 
 def verdict(word: str) -> Text:

@@ -19,7 +19,7 @@ from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
 from isr_trace.scene import scene
-from isr_trace.show import print_trace
+from isr_trace.show import beat, heading
 from isr_trace.trace import Trace, TraceError, require_version
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def print_short(out: Console, path: Path) -> None:
     """The steps with what they changed, the last scene, and why the property fails there."""
     trace = load(path)
     out.print()
-    print_trace(trace, out, scenes=False)
+    beats = range(1, len(trace.states)) if len(trace.states) > 1 else [0]
+    for line in (*heading(trace), *(line for i in beats for line in ("", *beat(trace, i, scenes=False)))):
+        out.print(line, soft_wrap=True)
     drawn = scene(trace, len(trace.states) - 1)
     out.print("\n".join(["", *(f"  {line}" for line in drawn.lines()), ""]) if drawn else "", soft_wrap=True)
     for line in explanation_lines(explain(*replayable(path))):
