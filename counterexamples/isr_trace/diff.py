@@ -58,7 +58,10 @@ def between(path: str, before: Json, after: Json) -> Iterator[Change]:
     if old_set is not None and new_set is not None:
         gone = ", ".join(member for member in old_set if member not in new_set)
         come = ", ".join(member for member in new_set if member not in old_set)
-        yield Change(path, text_of(before), text_of(after)) if gone and come else Change(path, gone, come)
+        if gone and come:
+            yield Change(path, text_of(before), text_of(after))
+        elif gone or come:
+            yield Change(path, gone, come)
         return
     old_list, new_list = sequence(before), sequence(after)
     if old_list is not None and new_list is not None:

@@ -127,7 +127,16 @@ def step_roles(trace: Trace, run: Run, replay: Replay) -> tuple[StepRole, ...]:
     return tuple(roles)
 
 
-# as text
+# as data and as text
+
+
+def as_json(explanation: Explanation) -> dict[str, object]:
+    """The explanation for `--json`: the tree of reasons and the roles of the steps; lines as `file:line`."""
+
+    def plain(_owner: type, _field: object, value: object) -> object:
+        return str(value) if isinstance(value, Where) else value
+
+    return attrs.asdict(explanation, value_serializer=plain)
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[Text]:
@@ -152,8 +161,8 @@ def explanation_lines(explanation: Explanation) -> Iterator[Text]:
         yield Text(f"  {f'T{s.index}':<4} {s.text.ljust(width)}  {s.role}{enables}", style=style)
 
 
-def reason_lines(reason: Reason, depth: int = 0) -> Iterator[Text]:
-    """The tree of reasons, what decides indented below what it decides."""
+def reason_lines(reason: Reason, depth: int = 0, *, lines: bool = True) -> Iterator[Text]:
+    """The tree of reasons, what decides indented below what it decides; `lines`: with lines of the model."""
     pad = "  " * depth
     line = Text(pad)
     if reason.binding:
@@ -167,10 +176,10 @@ def reason_lines(reason: Reason, depth: int = 0) -> Iterator[Text]:
     if shown and inline:
         line.append(f"  {shown}", style="yellow")
     yield line
-    if reason.doc or reason.where is not None:
-        at = f" ({reason.where})" if reason.where is not None else ""
+    at = f" ({reason.where})" if lines and reason.where is not None else ""
+    if reason.doc or at:
         yield Text(f"{pad}  {reason.doc}{at}".rstrip(), style="dim")
     for name, value in () if inline else reason.values:
         yield Text(f"{pad}  {name} = ").append(value, style="yellow")
     for part in reason.because:
-        yield from reason_lines(part, depth + 1)
+        yield from reason_lines(part, depth + 1, lines=lines)

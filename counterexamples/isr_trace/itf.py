@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -50,7 +51,8 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
 
 
@@ -152,7 +154,7 @@ def read_itf(path: Path, model_hash: str | None = None) -> Trace:
     With `model_hash` the trace must also be of that version of its model.
     """
     try:
-        trace = trace_from(_parsed(path))
+        trace = trace_from_text(_text(path))
         if model_hash is not None:
             require_version(trace, model_hash)
     except TraceError as error:
@@ -160,23 +162,35 @@ def read_itf(path: Path, model_hash: str | None = None) -> Trace:
     return trace
 
 
-def _parsed(path: Path) -> Json:
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise TraceError("not a trace: it is not text in UTF-8") from error
+
+
+def trace_from_text(text: str) -> Trace:
+    """The trace that the text of a file describes."""
     if not text.strip():
         raise TraceError("not a trace: the file is empty")
     try:
-        return cast("Json", json.loads(text))
+        return trace_from(cast("Json", json.loads(text)))
     except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+        if _cut_off(text[error.pos :].strip(), error.msg):
             raise TraceError(f"cut off: it ends in the middle, at line {error.lineno}") from error
         raise TraceError(f"not a trace: it is not JSON at line {error.lineno} ({error.msg})") from error
+    except TraceError:
+        raise
     except (ValueError, RecursionError) as error:
         raise TraceError("not a trace: it is not JSON that anyone could read") from error
+
+
+def _cut_off(rest: str, complaint: str) -> bool:
+    """Whether the text ended where JSON had to go on, rather than went on wrongly."""
+    unfinished = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
+    return unfinished or complaint.startswith("Unterminated")
 
 
 def trace_from(value: Json) -> Trace:

@@ -44,11 +44,12 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
     run = run_of(trace, replay)
     check_goal(run, evaluator, trace.property_name)
     reached = goal(evaluator, trace.property_name)
-    shortest, seen = Shortener(replay, reached, effort).shorten(run)
-    calm = Calmer(replay, reached).calm(shortest)
+    sure = trace.minimised is not None and trace.minimised.shortest
+    if not sure:
+        run, sure = Shortener(replay, reached, effort).shorten(run)
+    calm = Calmer(replay, reached).calm(run)
     made = trace_of(calm, evaluator.instance, property_name=trace.property_name, verdict=trace.verdict)
-    before = trace.minimised.before if trace.minimised is not None else len(run.moves)
-    sure = seen or (trace.minimised is not None and trace.minimised.shortest)
+    before = trace.minimised.before if trace.minimised is not None else len(trace.steps)
     return attrs.evolve(made, minimised=Minimised(before, len(calm.moves), sure))
 
 

@@ -13,7 +13,7 @@ import attrs
 
 from isr_lang import Instance, Node, Property, show
 from isr_lang.types import MapType, SortType, Type
-from isr_trace.trace import FOREIGN, ActionNote, Step, Trace, TraceError, resolved
+from isr_trace.trace import FOREIGN, ActionNote, Minimised, Step, Trace, TraceError, resolved
 
 Values = tuple[object, ...]
 """A state by the position of its variables, or parameters by theirs."""
@@ -164,10 +164,12 @@ def record(
     *,
     property_name: str = "",
     verdict: str = "",
+    shortest: bool = False,
 ) -> Trace:
     """The trace of a behaviour given by names; TraceError when a step of it is impossible.
 
     `property_name` may be a property of the design, `type-ok`, `deadlock` or nothing (a sampled behaviour).
+    `shortest`: whoever found it searched breadth first, so no shorter one exists.
     """
     replay, moves = Replay(evaluator), tuple(Move(a, p) for a, p in steps)
     states = [replay.start(initial)]
@@ -176,9 +178,9 @@ def record(
         if successor is None:
             raise TraceError(f"step {i}, {move.action}{move.parameters}, is not possible there")
         states.append(successor)
-    return trace_of(
-        Run(initial, moves, tuple(states)), evaluator.instance, property_name=property_name, verdict=verdict
-    )
+    run = Run(initial, moves, tuple(states))
+    made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict)
+    return attrs.evolve(made, minimised=Minimised(len(moves), len(moves), True)) if shortest else made
 
 
 def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: str = "") -> Trace:

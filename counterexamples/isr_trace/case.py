@@ -1,0 +1,164 @@
+"""A counterexample as a short document: its folder is generated from the trace and the prose of `cases.toml`.
+
+The order is that of the counterexamples in CCF's repository: result, property, steps, minimality, reproduce,
+why checking missed it before, why it fails. The tests generate every folder again and compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from isr_trace.cases import Case, Corpus
+from isr_trace.diff import changes
+from isr_trace.explain import Explanation, explain, reason_lines
+from isr_trace.itf import itf_text, write_text
+from isr_trace.minimise import minimise
+from isr_trace.replay import Evaluator
+from isr_trace.scene import LEGEND, scene
+from isr_trace.show import minimality, narration, plain_text
+from isr_trace.trace import Trace, TraceError
+
+TRACE_FILE = "trace.itf.json"
+GENERATED = "<!-- generated from cases.toml and the model; do not edit -->"
+
+
+def tell(case: Case, trace: Trace, evaluator: Evaluator) -> dict[str, str]:
+    """The files of the case's folder, by name, from a counterexample that some engine found.
+
+    TraceError when the trace is of another design or property than the case.
+    """
+    if (trace.design, trace.property_name) != (case.design, case.property_name):
+        raise TraceError(
+            f"{case.name} is about {case.property_name} on {case.design}, "
+            f"the trace about {trace.property_name} on {trace.design}"
+        )
+    minimal = minimise(trace, evaluator)
+    return case_files(case, minimal, explain(minimal, evaluator))
+
+
+def case_files(case: Case, trace: Trace, explanation: Explanation) -> dict[str, str]:
+    """The files of the folder from a trace that is minimal already."""
+    return {"README.md": _readme(case, trace, explanation), TRACE_FILE: itf_text(trace)}
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write them, each whole or not at all; TraceError when that is impossible."""
+    for name, text in files.items():
+        write_text(folder / name, text)
+
+
+def stale(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """The names of the files in the folder that are missing or differ from these."""
+    return [name for name, text in files.items() if _text(folder / name) != text]
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
+    """`counterexamples/README.md`: every case on a line, then the bugs that wait for a part of the model."""
+    lines = ["# Counterexamples", "", GENERATED, ""]
+    lines += ["| case | what happens | found on | by | steps | not on |", "|---|---|---|---|---|---|"]
+    for case in corpus.cases:
+        steps = str(len(traces[case.name].steps)) if case.name in traces else ""
+        fixed = f"`{case.fixed_by.design}`" if case.fixed_by is not None else "expected"
+        lines.append(
+            f"| [{case.name}]({case.name}/README.md) | {_cell(case.title)} | `{case.design}` "
+            f"| `{case.property_name}` | {steps} | {fixed} |"
+        )
+    if corpus.waiting:
+        lines += [
+            "",
+            "## Waiting",
+            "",
+            "Bugs of the same class that need a part which the model does not have.",
+        ]
+        lines += ["", "| bug | in brief | needs |", "|---|---|---|"]
+        lines += [f"| {w.name} | {_cell(w.bug)} | {_cell(w.needs)} |" for w in corpus.waiting]
+    return "\n".join(lines) + "\n"
+
+
+def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
+    known = f" ({', '.join(case.tracker)})" if case.tracker else ""
+    because = plain_text(reason_lines(explanation.reason, lines=False))
+    sections: list[tuple[str, list[str]]] = [
+        ("Result", [_result(case, trace), "", case.result]),
+        ("Property", [f"`{case.property_name}`: {explanation.promise or trace.promise}"]),
+        ("Steps", list(_steps(trace))),
+        ("Minimality", list(_minimality(case, trace, explanation))),
+        ("Reproduce", list(_reproduce(case))),
+        ("Why checking missed it before", [case.why_missed]),
+        ("Why it fails", [case.why_fails, "", *_block(because)]),
+        ("What fixed it", list(_fix(case))),
+        ("What the public specifications find", [case.public]),
+    ]
+    body = "\n".join(f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections)
+    return f"# {case.title}{known}\n\n{GENERATED}\n\n{body}"
+
+
+def _result(case: Case, trace: Trace) -> str:
+    return f"**{trace.verdict}**: `{case.design}` breaks `{case.property_name}` in {len(trace.steps)} steps."
+
+
+def _steps(trace: Trace) -> Iterator[str]:
+    yield "| step | action | actor | what changed |"
+    yield "|---|---|---|---|"
+    for i, step in enumerate(trace.steps, 1):
+        changed = "<br>".join(f"`{_cell(str(c))}`" for c in changes(trace, i))
+        yield f"| T{i} | `{_cell(trace.step_text(step))}` | {step.actor} | {changed} |"
+    yield ""
+    yield "In words:"
+    yield ""
+    for i, step in enumerate(trace.steps, 1):
+        yield f"{i}. {narration(trace, step) or step.action.replace('_', ' ')}"
+    drawn = scene(trace, len(trace.states) - 1)
+    if drawn is not None:
+        yield ""
+        yield f"In the end ({LEGEND}):"
+        yield ""
+        yield from _block("\n".join(drawn.lines()))
+
+
+def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[str]:
+    if trace.minimised is not None:
+        yield minimality(trace.minimised).capitalize() + "."
+    removable = [f"T{s.index}" for s in explanation.steps if s.role == "removable"]
+    if removable:
+        yield f"It would end alike without {', '.join(removable)}."
+        return
+    yield ""
+    yield "| without | then |"
+    yield "|---|---|"
+    for s in explanation.steps:
+        cannot = ", ".join(f"T{i}" for i in s.enables)
+        then = f"{cannot} cannot happen" if cannot else f"all else happens, and `{case.property_name}` holds"
+        yield f"| T{s.index} | {then} |"
+
+
+def _reproduce(case: Case) -> Iterator[str]:
+    yield from _block(f"{case.command}\ninsync show counterexamples/{case.name}/{TRACE_FILE}", "sh")
+
+
+def _fix(case: Case) -> Iterator[str]:
+    if case.fixed_by is None:
+        yield "Nothing: this is what the setting means, and it is shown so that nobody expects otherwise."
+        return
+    yield case.fix
+    yield ""
+    yield f"At the same bounds `{case.fixed_by.design}` keeps the property:"
+    yield ""
+    yield from _block(case.fixed_command, "sh")
+
+
+def _block(text: str, language: str = "text") -> list[str]:
+    return [f"```{language}", *text.rstrip("\n").split("\n"), "```"]
+
+
+def _cell(text: str) -> str:
+    """Text that does not end a cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")
