@@ -263,7 +263,8 @@ def behind(s: State, r: Replica) -> Bool:
 @define
 def request_lives(s: State, r: Replica) -> Bool:
     """A request of the replica is on its way to a leader that would still take it."""
-    return (s.fetch[r] == Fetch.REQUESTED) & exists(takes(s, q, r) for q in Replica.all().excluding(r))
+    question = (s.fetch[r] == Fetch.REQUESTED) | (s.fetch[r] == Fetch.ASKED)
+    return question & exists(takes(s, q, r) for q in Replica.all().excluding(r))
 
 
 def fetch_in_old_epoch(old: State, new: State, r: Replica) -> Step:

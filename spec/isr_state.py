@@ -130,7 +130,8 @@ class Shutdowns(Number, high=SHUTDOWNS):
 class Fetch(Choice):
     """The one fetch of a follower: none in flight, the request, or one of two kinds of answer.
 
-    ASKED is the older question, OffsetsForLeaderEpoch, which designs before truncation-on-fetch send first.
+    ASKED is the older question, OffsetsForLeaderEpoch, which designs before truncation-on-fetch send first, and
+    UNDEFINED the answer to it that no such epoch is known.
     """
 
     NONE: ClassVar[Fetch]
@@ -138,6 +139,7 @@ class Fetch(Choice):
     ANSWERED: ClassVar[Fetch]
     DIVERGED: ClassVar[Fetch]
     ASKED: ClassVar[Fetch]
+    UNDEFINED: ClassVar[Fetch]
 
 
 class Alter(Choice):
