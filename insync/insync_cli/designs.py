@@ -186,8 +186,8 @@ def print_design(out: Console, e: DesignEntry) -> None:
     out.print("\nActions", style="bold")
     for a in e["actions"]:
         out.print(f"  {a['name']}" + (f" = {a['function']}" if a["function"] != a["name"] else ""))
-        for line in a["doc"].splitlines():
-            out.print(f"      {line}", style="dim")
+        for line in terminal.paragraphs(a["doc"]).splitlines():
+            terminal.print_table(out, ("", ""), [("    ", line)])
 
 
 def constant_row(c: ConstantLine) -> tuple[str, str, str, str]:
@@ -196,4 +196,4 @@ def constant_row(c: ConstantLine) -> tuple[str, str, str, str]:
 
 
 def property_text(p: PropertyLine) -> str:
-    return (f"Expected to fail: {p['expected']}.\n" if p["expected"] else "") + p["doc"]
+    return (f"Expected to fail: {p['expected']}.\n" if p["expected"] else "") + terminal.paragraphs(p["doc"])

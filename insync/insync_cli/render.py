@@ -45,16 +45,28 @@ def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_che
 
 def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     out.print(f"{run['design']}: {design.summary}", style="bold")
-    out.print("  " + " · ".join(f"{name.replace('_', '-')} {shown(v)}" for name, v in run["bounds"].items()))
-    out.print(f"  engine {run['engine']} · workers {run['workers']} · model {run['model_hash']}\n")
+    constants = design.constants()
+    rows: list[tuple[str, ...]] = []
+    for title, chosen in (
+        ("bounds", [c for c in constants if not c.names and not c.budget]),
+        ("faults", [c for c in constants if c.budget]),
+        ("settings", [c for c in constants if c.names]),
+    ):
+        values = ", ".join(f"{c.option[2:]} {shown(run['bounds'][c.name])}" for c in chosen)
+        rows += [(title, values)] if chosen else []
+    rows += [("engine", f"{run['engine']}, {terminal.count(run['workers'], 'worker')}")]
+    rows += [("model", run["model_hash"])]
+    terminal.print_table(out, ("", ""), rows)
+    out.print()
     rows = [
-        (terminal.verdict(line["verdict"]), line["name"], line["kind"], remark(line, run, about))
-        for line in run["properties"]
+        (line["verdict"], line["name"], line["kind"], remark(line, run, about)) for line in run["properties"]
     ]
     terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
     terminal.print_lines(out, "Not checked by this engine (liveness)", about.not_checked)
-    off = [f"property {p}" for p in about.off_properties] + [f"action {a}" for a in about.off_actions]
-    terminal.print_lines(out, "Off at these settings", off)
+    off = (("properties", about.off_properties), ("actions", about.off_actions))
+    if any(names for _, names in off):
+        out.print("\nOff at these settings", style="bold")
+        terminal.print_table(out, ("", ""), [(kind, ", ".join(names)) for kind, names in off if names])
     findings = uncovered(run) if about.complete else []
     terminal.print_lines(out, "Never exercised at these bounds", findings)
     out.print("\n" + statistics(run))

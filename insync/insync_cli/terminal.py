@@ -12,7 +12,6 @@ from insync_cli.exits import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 COLOURS = {
     "PROVED": "bold green",
@@ -40,28 +39,32 @@ def console(*, plain: bool) -> Console:
     return Ours(width=width, no_color=plain, highlight=False, markup=False, emoji=False)
 
 
-def verdict(word: str) -> Text:
+def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 2) -> None:
+    """Columns of text below a faint header; the last column wraps, a verdict word has its colour."""
+    import textwrap
+
     from rich.text import Text
 
-    return Text(word, style=COLOURS.get(word, ""))
-
-
-def print_table(
-    out: Console, header: Sequence[str], rows: Iterable[Sequence[str | Text]], indent: int = 2
-) -> None:
-    """Columns of text; only the last one wraps."""
-    from rich.padding import Padding
-    from rich.table import Table
-
     kept = list(rows)
-    if kept and not any(str(row[-1]) for row in kept):
-        header, kept = header[:-1], [row[:-1] for row in kept]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(header))
-    for i, name in enumerate(header):
-        table.add_column(name, no_wrap=i < len(header) - 1, overflow="fold")
-    for row in kept:
-        table.add_row(*row)
-    out.print(Padding(table, (0, 0, 0, indent), expand=False))
+    widths = [max(map(len, column)) for column in zip(header, *kept, strict=True)][:-1]
+    room = max(24, out.width - indent - sum(w + 2 for w in widths))
+    for n, row in enumerate((header, *kept)):
+        if not any(row):
+            continue
+        wrapped = [line for part in row[-1].split("\n") for line in textwrap.wrap(part, room) or [""]]
+        for i, last in enumerate(wrapped):
+            line = Text(" " * indent)
+            for cell, width in zip(row, widths, strict=False):
+                line.append(
+                    ("" if i else cell).ljust(width) + "  ", style=COLOURS.get(cell, "") if n else "dim"
+                )
+            line.append(last, style="" if n else "dim").rstrip()
+            out.print(line, soft_wrap=True)
+
+
+def paragraphs(doc: str) -> str:
+    """A docstring with one line per paragraph, to be wrapped anew."""
+    return "\n".join(" ".join(part.split()) for part in doc.split("\n\n"))
 
 
 def print_lines(out: Console, title: str, lines: Iterable[str]) -> None:
