@@ -7,7 +7,7 @@ from typing import TypeVar
 from isr_lang import NONE, Bool, Map, Step, action, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
-from isr_membership import answer_lapses
+from isr_membership import answer_lapses, no_alter
 from isr_state import (
     CONSUMERS,
     CRASHES,
@@ -126,7 +126,8 @@ def struck(s: State, r: Replica) -> Bool:
 def broker_restarts(old: State, new: State, r: Replica) -> Step:
     """A fenced broker starts and registers as a new incarnation, with the log that it finds on its disk.
 
-    Recovery and registration are one step, for nothing can be observed between them.
+    Recovery and registration are one step, for nothing can be observed between them. What the earlier
+    incarnation asked is refused from now on (STALE_BROKER_EPOCH).
     ReplicationControlManager.handleUncleanBrokerShutdown.
     """
     isr, elr = old.controller_isr.excluding(r), old.controller_elr.excluding(r)
@@ -138,6 +139,7 @@ def broker_restarts(old: State, new: State, r: Replica) -> Step:
         new.alive == old.alive.including(r),
         new.broker_epoch[r] == old.broker_epoch[r] + 1,
         new.clean_shutdown == old.clean_shutdown.excluding(r),
+        *no_alter(new, r),
         new.controller_partition_epoch == when(strikes, version + 1, version),
         new.controller_isr == when(strikes, isr, old.controller_isr),
         new.controller_elr == when(strikes, elr, old.controller_elr),

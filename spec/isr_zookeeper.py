@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Set, Step, action, define, when
 from isr_lang.blank import blank
-from isr_membership import all_lag, behind, caught_up, enters_epoch, fetch_in_old_epoch, past_epoch_start
+from isr_membership import all_lag, behind, caught_up, enters_epoch, fetch_in_old_epoch, no_alter, past_epoch_start
 from isr_replication import (
     acknowledged,
     advanced,
@@ -333,6 +333,7 @@ def broker_restarts_unnoticed(old: State, new: State, r: Replica) -> Step:
     KAFKA-7235: until KIP-380 the controller can miss a fast bounce altogether, after it notices late.
     """
     return (
+        *no_alter(new, r),
         ~old.alive.has(r),
         new.alive == old.alive.including(r),
         new.broker_epoch[r] == old.broker_epoch[r] + 1,
