@@ -19,6 +19,9 @@ insync designs
 insync designs kip-966
 insync designs --json -"""
 
+MOST = 6
+"""More added or missing actions than this are counted, not named."""
+
 
 class ConstantLine(TypedDict):
     name: str
@@ -78,22 +81,37 @@ def run(given: Namespace) -> int:
     return Exit.HOLDS
 
 
+def listed_base(design: Design) -> Design | None:
+    """The nearest design it was made from that has a name on the command line."""
+    base = design.based_on
+    while base is not None and base.name not in registry.designs():
+        base = base.based_on
+    return base
+
+
 def changes(design: Design) -> list[str]:
     """How a design differs from the one it was made from, an action or a promise at a time."""
-    if design.based_on is None:
+    base = listed_base(design)
+    if base is None:
         return []
-    mine, theirs = ({a.name: a for a in d.actions} for d in (design, design.based_on))
+    mine, theirs = ({a.name: a for a in d.actions} for d in (design, base))
     both = [n for n in mine if n in theirs]
     kept = [n for n in both if mine[n].function == theirs[n].function]
     said = [f"{n} is {mine[n].function}" for n in both if n not in kept]
-    said += [f"adds {n}" for n in mine if n not in theirs] + [f"lacks {n}" for n in theirs if n not in mine]
+    for word, names in (
+        ("adds", [n for n in mine if n not in theirs]),
+        ("lacks", [n for n in theirs if n not in mine]),
+    ):
+        said += (
+            [f"{word} {', '.join(names) if len(names) <= MOST else f'{len(names)} actions'}"] if names else []
+        )
     rules, old_rules = rules_of([mine[n] for n in kept]), rules_of([theirs[n] for n in kept])
     new, gone = (", ".join(n for n in a if n not in b) for a, b in ((rules, old_rules), (old_rules, rules)))
     if new or gone:
         said.append(f"rule {new or 'none'}" + (f" instead of {gone}" if gone else ""))
     table = {c.name: c for c in design.constants()}
     for name, value in design.defaults.items():
-        if name in table and value != design.based_on.defaults.get(name, table[name].default):
+        if name in table and value != base.defaults.get(name, table[name].default):
             said.append(f"{table[name].option} {options.shown(value)}")
     return said
 
@@ -120,7 +138,7 @@ def entry(design: Design) -> DesignEntry:
     return DesignEntry(
         name=design.name,
         summary=design.summary,
-        based_on=design.based_on.name if design.based_on else None,
+        based_on=base.name if (base := listed_base(design)) else None,
         because=design.because,
         changes=changes(design),
         model_hash=design.model_hash(),
@@ -153,27 +171,45 @@ def entry(design: Design) -> DesignEntry:
 def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
     for e in entries:
         out.print(e["name"], style="bold", end="")
-        out.print(f": {e['summary']}")
-        if e["based_on"]:
-            out.print(f"  {e['based_on']} with {'; '.join(e['changes']) or 'nothing changed'}", style="dim")
-        if e["because"]:
-            out.print(f"  because {e['because']}")
-        kept = sum(p["kind"] in ("always", "step") and p["expected"] is None for p in e["properties"])
-        held = terminal.count(kept, "promise")
-        out.print(f"  expected at the defaults: {held} kept", end="")
+        out.print(f": {e['summary']}", soft_wrap=True)
+        lines = (
+            [f"{e['based_on']}, but {'; '.join(e['changes']) or 'no action differs'}"]
+            if e["based_on"]
+            else []
+        )
+        lines += [f"because {e['because']}"] if e["because"] else []
         broken = [f"{p['name']} ({p['expected']})" for p in e["properties"] if p["expected"] is not None]
-        out.print(f"; broken: {'; '.join(broken)}" if broken else "")
-        defaults = (f"{c['option']} {options.shown(c['default'])}" for c in e["constants"])
-        out.print(f"  {' '.join(defaults)}\n", style="dim")
-    out.print("insync designs DESIGN has the details of one")
+        lines += [f"expected to fail at the defaults: {'; '.join(broken)}"] if broken else []
+        for line in lines:
+            terminal.print_wrapped(out, line, 2)
+        out.print()
+    out.print("Every other promise is expected to hold at the defaults, which are\n")
+    options_of = {c["name"]: c for e in entries for c in e["constants"]}
+    rows = [(c["option"], *default_text(c["name"], entries), c["doc"]) for c in options_of.values()]
+    terminal.print_table(out, ("option", "default", "", ""), rows)
+    out.print("\nThe details of one: insync designs DESIGN")
+
+
+def default_text(name: str, entries: Sequence[DesignEntry]) -> tuple[str, str]:
+    """The default of most designs, and those that have another."""
+    own = {
+        e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name
+    }
+    usual = max(own.values(), key=list(own.values()).count)
+    others = {value: [d for d, v in own.items() if v == value] for value in own.values() if value != usual}
+    shown = (
+        f"{value} for {d[0]}" + (f" and {len(d) - 1} more" if d[1:] else "") for value, d in others.items()
+    )
+    return usual, ", ".join(shown)
 
 
 def print_design(out: Console, e: DesignEntry) -> None:
     out.print(f"{e['name']}: {e['summary']}", style="bold")
     if e["based_on"]:
-        out.print(f"  based on {e['based_on']}: {'; '.join(e['changes'])}")
+        changed = "; ".join(e["changes"]) or "no action differs"
+        terminal.print_wrapped(out, f"{e['based_on']}, but {changed}", 2)
     if e["because"]:
-        out.print(f"  because {e['because']}")
+        terminal.print_wrapped(out, f"because {e['because']}", 2)
     out.print(f"  model {e['model_hash']}")
     for title, setting in (("Bounds and fault budgets", False), ("Settings", True)):
         chosen = [c for c in e["constants"] if (c["kind"] == "setting") is setting]
@@ -187,7 +223,7 @@ def print_design(out: Console, e: DesignEntry) -> None:
     for a in e["actions"]:
         out.print(f"  {a['name']}" + (f" = {a['function']}" if a["function"] != a["name"] else ""))
         for line in terminal.paragraphs(a["doc"]).splitlines():
-            terminal.print_table(out, ("", ""), [("    ", line)])
+            terminal.print_wrapped(out, line, 6)
 
 
 def constant_row(c: ConstantLine) -> tuple[str, str, str, str]:

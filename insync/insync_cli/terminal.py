@@ -62,6 +62,14 @@ def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str
             out.print(line, soft_wrap=True)
 
 
+def print_wrapped(out: Console, text: str, indent: int) -> None:
+    """One paragraph, every line of it indented."""
+    import textwrap
+
+    for line in textwrap.wrap(text, out.width - indent):
+        out.print(" " * indent + line, soft_wrap=True)
+
+
 def paragraphs(doc: str) -> str:
     """A docstring with one line per paragraph, to be wrapped anew."""
     return "\n".join(" ".join(part.split()) for part in doc.split("\n\n"))
