@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from random import Random
 
 from isr_check.explorer import explore
 from isr_check.reference import Evaluator
@@ -36,20 +37,16 @@ def violation(
     return _violation(design, name, tuple((constants or {}).items()))
 
 
-def wander(runs: Evaluator, name: str, choices: list[int], longest: int = 80) -> Trace | None:
-    """The run in which the choices pick the steps, up to where it decides the property, if it does."""
-    replay, reached = Replay(runs), goal(runs, name)
-    starts = list(replay.starts.items())
-    initial, state = starts[choices[0] % len(starts)]
-    moves: list[Move] = []
-    for i in range(longest):
-        options = list(replay.successors(state).items())
-        if not options:
-            return None
-        before = state
-        move, state = options[choices[i % len(choices)] * (i + 1) % len(options)]
-        moves.append(move)
-        if reached(before, state):
-            steps = [(m.action, m.parameters) for m in moves]
-            return record(runs, initial, steps, property_name=name, verdict="VIOLATED")
-    return None
+def wander(runs: Evaluator, name: str, seed: int, longest: int = 60) -> Trace:
+    """A random run up to where it decides the property, usually a long one."""
+    random, replay, reached = Random(seed), Replay(runs), goal(runs, name)
+    while True:
+        initial, state = random.choice(list(replay.starts.items()))
+        moves: list[Move] = []
+        while len(moves) < longest and (options := list(replay.successors(state).items())):
+            before = state
+            move, state = random.choice(options)
+            moves.append(move)
+            if reached(before, state):
+                steps = [(m.action, m.parameters) for m in moves]
+                return record(runs, initial, steps, property_name=name, verdict="VIOLATED")

@@ -176,7 +176,7 @@ class Explainer:
         body = substitute(self.instance.body(definition), arguments)
         inside = self
         if primed and self.new is not None:
-            inside = Explainer(self.evaluator, self.new, None, "new.")
+            inside = type(self)(self.evaluator, self.new, None, "new.")
         part = inside.why(body, holds=holds)
         return Reason(
             self.text(node), holds, binding, "", (), summary(definition.doc), definition.where, (part,)
@@ -198,7 +198,7 @@ class Explainer:
         if not top and node.op not in ("literal", "every"):
             yield self.text(node), show(self.value(node), node.type)
         if top or node.op in _TRANSPARENT:
-            for arg in node.args:
+            for arg in node.args[1:] if node.op == "get" else node.args:  # of a map the one entry says it all
                 yield from self._facts(arg, top=top and node.op == "not")
 
 
