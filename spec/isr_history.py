@@ -34,7 +34,12 @@ from isr_properties import (
     record_commits,
     watermark_goes_down,
 )
-from isr_quorum import leader_answers_for_majority, leader_appends_for_majority, majority_elects
+from isr_quorum import (
+    broker_rejoins,
+    leader_answers_for_majority,
+    leader_appends_for_majority,
+    majority_elects,
+)
 from isr_state import REPLICAS, Replica, State
 from isr_zookeeper import (
     becomes_follower_at_watermark,
@@ -132,8 +137,7 @@ KIP_497 = KIP_841.replacing(
     "The leader asks the controller to change the ISR (AlterPartition); brokers still live in ZooKeeper",
     because="KIP-841 keeps fenced replicas out, and KRaft registers a broker only when its last session is over.",
     eligible_if_available=always_eligible,
-    broker_restarts=broker_restarts_unnoticed,
-)
+).adding(broker_restarts_unnoticed)
 
 # Before AlterPartition the leader writes the ISR itself.
 
@@ -260,7 +264,7 @@ MAJORITY = attrs.evolve(
         because="not Kafka: 2f+1 replicas for f failures against the ISR's f+1.",
         leader_appends=leader_appends_for_majority,
         leader_answers_fetch=leader_answers_for_majority,
-        broker_restarts=broker_restarts_unnoticed,
+        broker_restarts=broker_rejoins,
     )
     .without(
         "leader_proposes_shrink",

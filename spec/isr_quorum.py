@@ -130,3 +130,13 @@ def majority_elects(old: State, new: State, candidate: Replica, voters: Set[Repl
         new.fetch_record == forgotten(old.fetch_record),
         new.fetch_watermark == forgotten(old.fetch_watermark),
     )
+
+
+@action
+def broker_rejoins(old: State, new: State, r: Replica) -> Step:
+    """A broker starts with the log that it finds on its disk; nobody had to notice that it was away."""
+    return (
+        ~old.alive.has(r),
+        new.alive == old.alive.including(r),
+        new.broker_epoch[r] == old.broker_epoch[r] + 1,
+    )

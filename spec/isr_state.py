@@ -55,6 +55,7 @@ ISR_CHANGES = bound("isr_changes", "changes of the partition's metadata, electio
 CRASHES = bound("crashes", "crashes that keep the disk", default=0, high=4, budget=True)
 LOSSY_CRASHES = bound("lossy_crashes", "crashes that lose what was not flushed", default=0, high=4, budget=True)
 SESSIONS_LOST = bound("sessions_lost", "sessions lost by brokers that are alive", default=0, high=4, budget=True)
+UNNOTICED = bound("unnoticed", "restarts that nobody noticed (ZooKeeper era)", default=0, high=4, budget=True)
 SHUTDOWNS = bound("shutdowns", "controlled shutdowns", default=0, high=4, budget=True)
 CONSUMERS = bound("consumers", "consumers", default=0, high=1)
 RESTARTS = CRASHES + LOSSY_CRASHES + SHUTDOWNS
@@ -121,6 +122,10 @@ class LossyCrashes(Number, high=LOSSY_CRASHES):
 
 class SessionsLost(Number, high=SESSIONS_LOST):
     """How many living brokers lost their session."""
+
+
+class Unnoticed(Number, high=UNNOTICED):
+    """How many restarts that nobody noticed."""
 
 
 class Shutdowns(Number, high=SHUTDOWNS):
@@ -218,6 +223,7 @@ class State(Struct):
     crashes: Crashes = var("crashes so far")
     lossy_crashes: LossyCrashes = var("crashes so far that lost a suffix of a log")
     sessions_lost: SessionsLost = var("sessions lost so far by living brokers")
+    unnoticed: Unnoticed = var("restarts so far that nobody noticed")
     shutdowns: Shutdowns = var("controlled shutdowns so far")
 
 
@@ -266,6 +272,7 @@ def healthy(new: State, first: Replica) -> Step:
         new.crashes == 0,
         new.lossy_crashes == 0,
         new.sessions_lost == 0,
+        new.unnoticed == 0,
         new.shutdowns == 0,
     )
 

@@ -23,6 +23,7 @@ from isr_replication import (
 )
 from isr_state import (
     ISR_CHANGES,
+    UNNOTICED,
     Fetch,
     LeaderEpoch,
     Offset,
@@ -328,14 +329,16 @@ def past_epoch_start_of_leader(s: State, leader: Replica, f: Replica) -> Bool:
 
 @action
 def broker_restarts_unnoticed(old: State, new: State, r: Replica) -> Step:
-    """A broker starts, perhaps before anybody noticed that it was away; whatever it lost, it stays in the ISR.
+    """A broker is back before anybody noticed that it was away; whatever it lost, it stays in the ISR.
 
-    KAFKA-7235: until KIP-380 the controller can miss a fast bounce altogether, after it notices late.
+    KAFKA-7235: the controller sees the same brokers as before. KIP-380 lets it notice by the broker epoch, later.
     """
     return (
-        *no_alter(new, r),
-        ~old.alive.has(r),
+        old.unnoticed < UNNOTICED,
+        ~(old.alive | old.fenced).has(r),
         new.alive == old.alive.including(r),
         new.broker_epoch[r] == old.broker_epoch[r] + 1,
         new.clean_shutdown == old.clean_shutdown.excluding(r),
+        new.unnoticed == old.unnoticed + 1,
+        *no_alter(new, r),
     )
