@@ -1,0 +1,174 @@
+"""The body of one Murphi function or rule while it is written: statements, local variables, what is known.
+
+Murphi's expressions have no sets, no counting and no sequences. So an expression of the language becomes
+statements that leave their result in a local variable, and an expression that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import cast
+
+import attrs
+
+from isr_check.export.murphi_values import Types
+from isr_check.export.names import Names, snake
+from isr_check.export.ranges import Ranges
+from isr_lang import Definition, Instance, Node
+from isr_lang.types import BoolType, MapType, Scalar, SeqType, SetType, Type
+
+
+@attrs.frozen
+class Shared:
+    """What all bodies of a module have in common."""
+
+    instance: Instance
+    types: Types
+    names: Names
+    ranges: Ranges
+    variables: Mapping[str, str]
+    functions: Mapping[Definition, str]
+    rules: Mapping[str, Rule]
+
+
+class Code:
+    """Statements in nested blocks. What was computed in a block is known there and in the blocks inside."""
+
+    def __init__(
+        self, shared: Shared, formals: Mapping[str, str], definition: Definition | None = None
+    ) -> None:
+        self.shared, self.types, self.instance = shared, shared.types, shared.instance
+        self.doubtful = shared.ranges.doubtful(definition)
+        self.local: dict[object, str] = {p: name for p, name in formals.items()}
+        self.declared: dict[str, str] = {}
+        self.lines: list[str] = []
+        self._indent = 1
+        self._known: list[dict[Node, str]] = [{}]
+        self._taken: frozenset[str] = frozenset(formals.values())
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " * self._indent + line)
+
+    def fresh(self, wanted: str) -> str:
+        """A name that nothing else in this body has."""
+        name = self.shared.names.free(snake(wanted), beside=self._taken)
+        self._taken |= {name}
+        return name
+
+    def temporary(self, type: str) -> str:
+        name = self.fresh("t")
+        self.declared[name] = type
+        return name
+
+    @contextmanager
+    def block(self, opening: str, closing: str = "end;") -> Generator[None, None, None]:
+        """`opening` and `closing` around what is emitted meanwhile."""
+        if opening:
+            self.emit(opening)
+        self._indent += 1
+        self._known.append({})
+        yield
+        self._known.pop()
+        self._indent -= 1
+        self.emit(closing)
+
+    @contextmanager
+    def aside(self) -> Generator[list[str], None, None]:
+        """Statements that are collected to be inserted later, if there are any."""
+        kept, indent = self.lines, self._indent
+        collected = list[str]()
+        self.lines, self._indent = collected, 0
+        self._known.append({})
+        yield collected
+        self._known.pop()
+        self.lines, self._indent = kept, indent
+
+    def insert(self, statements: list[str]) -> None:
+        for line in statements:
+            self.emit(line)
+
+    @contextmanager
+    def members(self, before: list[str], test: str) -> Generator[None, None, None]:
+        """Within a loop: the statements that a test needs, then what is emitted meanwhile where it holds."""
+        self.insert(before)
+        if test:
+            with self.block(f"if {test} then"):
+                yield
+        else:
+            yield
+
+    @contextmanager
+    def unfolded(self, local: Mapping[str, str], definition: Definition) -> Generator[None, None, None]:
+        """Within the body of a definition that stands in place of a call: other parameters, nothing known."""
+        before = self.local, self.doubtful, self._known
+        self.local, self._known = {p: value for p, value in local.items()}, [{}]
+        self.doubtful = self.shared.ranges.doubtful(definition)
+        yield
+        self.local, self.doubtful, self._known = before
+
+    def inside(self, node: Node, type: Scalar, expression: str) -> str:
+        """The test that a value is one of the type, or nothing where that is plain."""
+        if self.types.empty(type):
+            return "false"
+        if self.shared.ranges.within(node, type, self.doubtful):
+            return ""
+        low, high = self.instance.bounds(type)
+        return f"{low} <= {expression} & {expression} <= {high}"
+
+    def expression(self, node: Node) -> str:
+        """The value of the node where the code stands; computed once per block where it takes statements."""
+        known = next((k[node] for k in reversed(self._known) if node in k), None)
+        if known is not None:
+            return known
+        before = len(self.lines)
+        value = self.shared.rules[node.op](self, node)
+        if len(self.lines) > before:
+            self._known[-1][node] = value
+        return value
+
+
+def operands(code: Code, node: Node) -> list[str]:
+    return [code.expression(a) for a in node.args]
+
+
+def assign(code: Code, place: str, type: Type, value: object) -> None:
+    """A constant value into a place."""
+    match type, value:
+        case SetType(), int():
+            low = code.types.low(type.of)
+            x = code.fresh("i")
+            with code.block(f"for {x}: {code.types.name(type.of)} do"):
+                code.emit(f"{place}[{x}] := false;")
+            for i in range(value.bit_length()):
+                if value >> i & 1:
+                    code.emit(f"{place}[{_key(type.of, i + low)}] := true;")
+        case MapType(), tuple():
+            values = cast("tuple[object, ...]", value) or (code.instance.first(type.value),)
+            if len(set(values)) == 1:
+                x = code.fresh("i")
+                with code.block(f"for {x}: {code.types.name(type.key)} do"):
+                    assign(code, f"{place}[{x}]", type.value, values[0])
+            else:
+                low = code.types.low(type.key)
+                for i, v in enumerate(values):
+                    assign(code, f"{place}[{_key(type.key, i + low)}]", type.value, v)
+        case SeqType(), tuple():
+            items = cast("tuple[object, ...]", value)
+            code.emit(f"{place}.length := {len(items)};")
+            for i in range(max(1, code.types.longest(type))):
+                item = items[i] if i < len(items) else code.instance.first(type.of)
+                code.emit(f"{place}.item[{i}] := {code.types.literal(item, type.of)};")
+        case _:
+            code.emit(f"{place} := {code.types.literal(value, type)};")
+
+
+def _key(type: Scalar, value: int) -> str:
+    return ("false", "true")[value] if isinstance(type, BoolType) else str(value)
+
+
+def guarded(code: Code, test: str, statement: str) -> None:
+    code.emit(f"if {test} then {statement} end;" if test else statement)
+
+
+Rule = Callable[[Code, Node], str]

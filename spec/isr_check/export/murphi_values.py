@@ -1,0 +1,117 @@
+"""Types and constant values as Murphi writes them, for the fixed sizes of one instance.
+
+Scalars are subranges from the least value to the greatest: sorts from 0, choices by named constants, Maybe
+with 0 for none. A set is an array of booleans, a map an array, a sequence a record of its length and an array
+whose unused cells hold the first value of their type, so that equal sequences are equal records. A type
+without values becomes one with a single value that nothing ever ranges over.
+"""
+
+from __future__ import annotations
+
+import re
+
+from isr_check.export.names import Names, snake
+from isr_lang import Instance
+from isr_lang.types import (
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    NumberType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
+
+KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """alias array assert assume begin bool boolean by case clear const cover do else elsif end
+        endalias endexists endfor endforall endfunction endif endprocedure endrecord endrule
+        endruleset endstartstate endswitch endwhile enum error exists false for forall function if
+        in invariant ismember isundefined liveness multiset of procedure property put record return
+        rule ruleset scalarset startstate switch then to true type undefine undefined union var
+        while length item whole""",
+    )
+)
+WHOLE = "Whole"
+"""The type of intermediate numbers, which may leave the range of what is stored."""
+
+
+class Types:
+    """The names of the types that a module uses, declared in the order in which they were first asked for."""
+
+    def __init__(self, instance: Instance, names: Names) -> None:
+        self.instance, self.names = instance, names
+        self.constants: list[str] = []
+        self.declarations: list[str] = [f"{WHOLE}: -32000..32000;"]
+        self._named: dict[Type, str] = {}
+        self._members: dict[ChoiceType, tuple[str, ...]] = {}
+
+    def low(self, type: Scalar) -> int:
+        return self.instance.bounds(type)[0]
+
+    def high(self, type: Scalar) -> int:
+        return self.instance.bounds(type)[1]
+
+    def empty(self, type: Scalar) -> bool:
+        return self.instance.positions(type) == 0
+
+    def longest(self, type: SeqType) -> int:
+        return max(0, self.high(type.index))
+
+    def name(self, type: Type) -> str:
+        """The Murphi name of a type; declares it when it is new."""
+        if isinstance(type, BoolType):
+            return "boolean"
+        if type not in self._named:
+            meaning = self._meaning(type)
+            self._named[type] = self.names.claim(re.sub(r"\W+", "_", str(type)).strip("_"))
+            self.declarations.append(f"{self._named[type]}: {meaning};")
+        return self._named[type]
+
+    def intermediate(self, type: Type) -> str:
+        """The type of a local variable or a parameter that holds such a value before it is stored."""
+        return WHOLE if isinstance(type, NumberType | SortType | ChoiceType | MaybeType) else self.name(type)
+
+    def _meaning(self, type: Type) -> str:
+        match type:
+            case SetType():
+                return f"array [{self.name(type.of)}] of boolean"
+            case MapType():
+                return f"array [{self.name(type.key)}] of {self.name(type.value)}"
+            case SeqType():
+                last = max(0, self.longest(type) - 1)
+                item = f"array [0..{last}] of {self.name(type.of)}"
+                return f"record length: 0..{self.longest(type)}; item: {item}; end"
+            case MaybeType():
+                return f"0..{self.instance.positions(type.of)}"
+            case _:
+                low, high = self.instance.bounds(type)
+                return f"{low}..{max(low, high)}"
+
+    def literal(self, value: object, type: Type) -> str:
+        """A scalar or a Maybe."""
+        match type, value:
+            case BoolType(), _:
+                return "true" if value else "false"
+            case ChoiceType(), int():
+                return self.member(type, value)
+            case _, int():
+                return str(value) if value >= 0 else f"({value})"
+            case _:
+                raise ValueError(f"{value!r} is not a scalar")
+
+    def member(self, type: ChoiceType, position: int) -> str:
+        if type not in self._members:
+            claimed = tuple(self.names.claim(f"{type.name}_{snake(m)}") for m in type.members)
+            self._members[type] = claimed
+            self.constants += [f"{name}: {i};" for i, name in enumerate(claimed)]
+        return self._members[type][position]
+
+
+def is_scalar(type: Type) -> bool:
+    """Whether a value is one number or boolean, which Murphi computes in expressions."""
+    return not isinstance(type, SetType | MapType | SeqType)

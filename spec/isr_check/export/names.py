@@ -1,0 +1,45 @@
+"""Names in an exported module: each claimed once, legal there, and as close to the model's as can be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def camel(name: str) -> str:
+    """`high_mark` and `high-mark` as `HighMark`; `2pc` as `M2pc`, since a name begins with a letter."""
+    words = re.findall(r"[A-Za-z0-9]+", name)
+    joined = "".join(w[0].upper() + w[1:] for w in words)
+    return joined if joined[:1].isalpha() else f"M{joined}"
+
+
+def small_camel(name: str) -> str:
+    """`high_mark` as `highMark`."""
+    joined = camel(name)
+    return joined[0].lower() + joined[1:]
+
+
+def snake(name: str) -> str:
+    """`high-mark` as `high_mark`."""
+    joined = "_".join(re.findall(r"[A-Za-z0-9]+", name))
+    return joined if joined[:1].isalpha() else f"m_{joined}"
+
+
+class Names:
+    """The names that are taken, first those of the target language itself; `keywords` in any case."""
+
+    def __init__(self, reserved: Iterable[str], keywords: Iterable[str] = ()) -> None:
+        self.taken = set(reserved)
+        self.keywords = frozenset(keywords)
+
+    def claim(self, *preferred: str) -> str:
+        """The first of the preferred names that is free, else the last with a number; it is taken then."""
+        name = self.free(*preferred)
+        self.taken.add(name)
+        return name
+
+    def free(self, *preferred: str, beside: frozenset[str] = frozenset()) -> str:
+        """As `claim`, for a local name: it may not hide one that is taken, nor one of `beside`."""
+        numbered = (f"{preferred[-1]}{n}" for n in range(2, len(self.taken) + len(beside) + 3))
+        barred = self.taken | beside
+        return next(n for n in (*preferred, *numbered) if n not in barred and n.lower() not in self.keywords)

@@ -1,0 +1,94 @@
+"""Which expressions lie within their type whatever the state, so that an exporter may leave out a test.
+
+Only what is plain to see counts: a stored value, a parameter, a bound variable, the length of a sequence.
+Sums and differences may leave their range, and the exporters guard them as the language prescribes. A
+parameter of a definition counts unless some call passes it a value that may be out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+from isr_lang import Constant, Definition, Node, walk
+from isr_lang.types import NumberType, Scalar
+
+STORED = ("variable", "get", "at", "parameter", "bound")
+NOWHERE: frozenset[str] = frozenset()
+
+
+def least(node: Node) -> int | None:
+    """The least value of an expression over the constants, whatever they are."""
+    return _extreme(node, -1)
+
+
+def _extreme(node: Node, side: int) -> int | None:
+    match node.op:
+        case "literal" if isinstance(node.attr, int):
+            return node.attr
+        case "constant":
+            constant = cast("Constant", node.attr)
+            return constant.low if side < 0 else constant.high
+        case "plus" | "minus":
+            sign = 1 if node.op == "plus" else -1
+            a, b = _extreme(node.args[0], side), _extreme(node.args[1], side * sign)
+            return None if a is None or b is None else a + sign * b
+        case _:
+            return None
+
+
+class Ranges:
+    """For the expressions of one design and its definitions; `least` bounds an extent from below."""
+
+    def __init__(
+        self,
+        roots: Iterable[Node],
+        bodies: Mapping[Definition, Node],
+        least: Callable[[Node], int | None] = least,
+    ) -> None:
+        self.bodies, self.least = bodies, least
+        self._doubtful: dict[Definition, frozenset[str]] = dict.fromkeys(bodies, NOWHERE)
+        calls = [(None, n) for root in roots for n in walk(root) if n.op == "call"]
+        nested = [(d, n) for d, body in bodies.items() for n in walk(body) if n.op == "call"]
+        while any([self._doubt(caller, call) for caller, call in (*calls, *nested)]):
+            pass
+
+    def _doubt(self, caller: Definition | None, call: Node) -> bool:
+        """Whether the call adds to the parameters that may be out of range."""
+        callee = cast("Definition", call.attr[0])
+        formals = zip(callee.parameters, call.args, strict=True)
+        found = {name for (name, t), a in formals if not self.within(a, t, self.doubtful(caller))}
+        before = self._doubtful[callee]
+        self._doubtful[callee] = before | found
+        return self._doubtful[callee] != before
+
+    def doubtful(self, definition: Definition | None) -> frozenset[str]:
+        """The parameters of a definition that may be out of range; those of an action never are."""
+        return NOWHERE if definition is None else self._doubtful[definition]
+
+    def within(self, node: Node, type: Scalar, doubtful: frozenset[str] = NOWHERE) -> bool:
+        """Whether the node's value is one of the type in every state that is itself within its types."""
+        if not isinstance(type, NumberType):
+            return True
+        if type.high is None:
+            return False
+        highest = self.least(type.high)
+        inhabited = highest is not None and type.low <= highest
+        match node.op:
+            case "plus" if node.args[0].op == "literal" and node.args[0].attr == 0:
+                return self.within(node.args[1], type, doubtful)  # a count as a number
+            case "literal":
+                return highest is not None and type.low <= node.attr <= highest
+            case "when" | "smallest" | "largest":
+                return all(self.within(a, type, doubtful) for a in node.args[1:])
+            case "or_else":
+                return self.within(node.args[1], type, doubtful)
+            case "length":
+                return type.low <= 0 and node.type == type
+            case "call":
+                callee = cast("Definition", node.attr[0])
+                return self.within(self.bodies[callee], type, self.doubtful(callee))
+            case "parameter" if node.attr in doubtful:
+                return False
+            case _:
+                return (node.op in STORED and node.type == type) or (inhabited and node is type.high)
