@@ -305,8 +305,16 @@ def takes_any_epoch(s: State, leader: Replica, follower: Replica) -> Bool:
 
 @define
 def waits_for_leader(s: State, leader: Replica, follower: Replica) -> Bool:
-    """The follower still fetches from this broker, in whatever epoch."""
-    return s.leader[follower] == leader
+    """The follower still fetches from this broker, in whatever epoch, and from where it asked.
+
+    AbstractFetcherThread.processFetchRequest: the partition may have been truncated or re-added meanwhile.
+    """
+    fetching = s.fetch[follower] == Fetch.REQUESTED
+    return (
+        (s.leader[follower] == leader)
+        & (s.fetch_offset[follower] == log_end(s, follower))
+        & (fetching != s.truncating.has(follower))
+    )
 
 
 @define

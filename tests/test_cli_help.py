@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from insync_cli import registry
 from insync_cli.main import VERBS, main
 
 
@@ -57,3 +58,20 @@ def test_help_imports_neither_model_nor_engine_nor_tables() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize("design", registry.designs())
+def test_the_constants_of_every_design_are_options(capsys: pytest.CaptureFixture[str], design: str) -> None:
+    constants = registry.design_named(design).constants()
+    for verb in ("check", "sample", "export", "mutate"):
+        assert main([verb, design, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert all(f"\n  {c.option} " in said for c in constants)
+
+
+def test_every_design_is_listed_with_what_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["designs"]) == 0
+    said = capsys.readouterr().out
+    for name, design in registry.designs().items():
+        assert f"{name}: {design.summary}\n" in said
+        assert main(["designs", name]) == 0

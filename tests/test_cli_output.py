@@ -34,7 +34,7 @@ def test_a_counterexample_is_shown_with_what_changed_and_why_it_fails(
     assert "served <= drawn fails served = 1, drawn = 0" in lines
     assert "whole trace of never-ahead: insync show out/never-ahead.itf.json" in lines
     assert "whole trace of closed-is-done: insync show out/closed-is-done.itf.json" in lines
-    assert lines[-1].startswith("insync check hasty: VIOLATED - never-ahead and closed-is-done violated")
+    assert lines[-1].startswith("insync check hasty: VIOLATED - never-ahead, closed-is-done violated")
 
 
 def test_probes_are_reached_and_promises_hold(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,7 @@ class Explainer:
     def __init__(self, evaluator: Evaluator, old: Values, new: Values | None, prefix: str = "") -> None:
         self.evaluator, self.old, self.new, self.prefix = evaluator, old, new, prefix
         self.instance = evaluator.instance
+        self.beside = 0  # definitions opened around this part that hold in a condition that does not
 
     def value(self, node: Node) -> object:
         return self.evaluator.evaluate(node, self.old, self.new)
@@ -170,6 +171,7 @@ class Explainer:
         return self._reason(node, holds, binding, f"for none of {binder.name} = {named}{more}", parts)
 
     def _call(self, node: Node, holds: bool, binding: str) -> Reason:
+        """The definition opened; of what merely holds beside what fails, not the definitions within it."""
         definition, primed = cast("tuple[Definition, bool]", node.attr)
         names = (name for name, _ in definition.parameters)
         arguments: dict[object, Node] = {n: self._closed(a) for n, a in zip(names, node.args, strict=True)}
@@ -177,10 +179,14 @@ class Explainer:
         inside = self
         if primed and self.new is not None:
             inside = type(self)(self.evaluator, self.new, None, "new.")
-        part = inside.why(body, holds=holds)
-        return Reason(
-            self.text(node), holds, binding, "", (), summary(definition.doc), definition.where, (part,)
-        )
+            inside.beside = self.beside
+        parts: tuple[Reason, ...] = ()
+        if not (holds and inside.beside):
+            inside.beside += holds
+            parts = (inside.why(body, holds=holds),)
+            inside.beside -= holds
+        doc = summary(definition.doc)
+        return Reason(self.text(node), holds, binding, "", (), doc, definition.where, parts)
 
     def _closed(self, node: Node) -> Node:
         """The argument as a literal, for a definition's body is about its value."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError
-from insync_cli.progress import Brake
+from insync_cli.progress import Brake, Ticker
 from isr_check import mutate
 from isr_check.engine import Limits
 from isr_check.mutate import Fate, Outcome
@@ -89,11 +89,11 @@ def run(given: Namespace) -> int:
 
 def watched(outcomes: Iterator[Outcome], total: int, given: Namespace) -> Iterator[Outcome]:
     """The outcomes as they come, counted on stderr."""
-    silent = bool(given.quiet or given.plain)
+    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
     for n, outcome in enumerate(outcomes, 1):
-        terminal.note(f"{n} of {total} guards dropped", plain=silent)
+        ticker.count(n, total, "guards dropped")
         yield outcome
-    terminal.note("", plain=silent)
+    ticker.close()
 
 
 def redundant(file: str | None, design: str) -> dict[tuple[str, str], str]:

@@ -75,8 +75,16 @@ class Ticker:
         now = self.clock()
         if self.quiet or now - self.last < (REDRAW_EVERY if self.redraws else LINE_EVERY):
             return
+        self.draw(self.line(at), now)
+
+    def count(self, done: int, total: int, what: str) -> None:
+        """Progress in things of which the total is known."""
+        now = self.clock()
+        if not self.quiet and now - self.last >= (0 if self.redraws else LINE_EVERY):
+            self.draw(f"{done} of {total} {what}", now)
+
+    def draw(self, line: str, now: float) -> None:
         self.last = now
-        line = self.line(at)
         if self.redraws:
             line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be redrawn
             sys.stderr.write("\r" + line.ljust(self.drawn))

@@ -114,11 +114,11 @@ def sentence(run: Run, about: Notes) -> str:
     after = f"after {run['stats']['distinct']:,} states"
     parts: list[str] = []
     if of[Verdict.VIOLATED]:
-        parts.append(f"{' and '.join(of[Verdict.VIOLATED])} violated")
+        parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
     if of[Verdict.VACUOUS]:
-        parts.append(f"{' and '.join(of[Verdict.VACUOUS])} vacuous")
+        parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.UNKNOWN]:
-        parts.append(f"{' and '.join(of[Verdict.UNKNOWN])} not checked by this engine")
+        parts.append(f"{', '.join(of[Verdict.UNKNOWN])} not checked by this engine")
     if of[Verdict.BUDGETED]:
         parts.append(
             f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided"

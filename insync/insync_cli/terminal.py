@@ -131,10 +131,3 @@ def reason(problem: OSError) -> str:
     if isinstance(problem, FileExistsError):
         return "it is a file"
     return (problem.strerror or type(problem).__name__).lower()
-
-
-def note(text: str, *, plain: bool) -> None:
-    """One line on stderr that replaces itself, only where somebody watches; '' clears it."""
-    if sys.stderr.isatty() and not plain:
-        sys.stderr.write(f"\r{text:<78}" + ("" if text else "\r"))
-        sys.stderr.flush()

@@ -74,7 +74,7 @@ MEANING: dict[str, str] = {
     "intersection": "({0} & {1})",
     "difference": "({0} & ~{1})",
     "subset": "({0} & ~{1} == 0)",
-    "size": "{0}.bit_count()",
+    "size": "({0}).bit_count()",
     "get": "_get({0}, {1} - {low}, {first})",
     "put": "_put({0}, {1} - {low}, {2})",
     "length": "len({0})",
@@ -170,7 +170,8 @@ class _Writer:
                 old = self.put(old, v.type, update.path, self.expression(update.value))
             parts.append(old)
         params = "".join(f"p_{p}, " for p, _ in action.parameters)
-        lines += [f"{pad}steps.append((({params}), ({', '.join(parts)},)))", "    return steps", ""]
+        successor = "".join(f"{part}, " for part in parts)
+        lines += [f"{pad}steps.append((({params}), ({successor})))", "    return steps", ""]
         return lines
 
     def put(self, old: str, type: Type, path: tuple[Node, ...], value: str) -> str:
