@@ -52,6 +52,7 @@ ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
 }
 """Role in the scene: the shape of its value, and the names its variable may have, the preferred one first."""
 
+EVENTS = ("leader", "isr", "high watermark", "committed", "acked", "alive")
 NOBODY = "none"
 
 
@@ -95,6 +96,16 @@ def scene(trace: Trace, index: int) -> Scene | None:
         return None
     room = max(View(trace, i).width() for i in range(len(trace.states)))
     return Scene(tuple(view.row(r, room) for r in view.replicas), tuple(view.notes()), tuple(view.lost()))
+
+
+def eventful(trace: Trace, index: int) -> bool:
+    """Whether the step changes who leads, who is in sync, what is known as committed, acknowledged or lost;
+    of a model without logs every step counts."""
+    before, after = View(trace, index - 1), View(trace, index)
+    if not after.replicas:
+        return True
+    changed = any(before.found.get(role) != after.found.get(role) for role in EVENTS)
+    return changed or list(before.lost()) != list(after.lost())
 
 
 class View:
