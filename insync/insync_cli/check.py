@@ -10,7 +10,7 @@ from typing import cast
 import attrs
 
 from insync_cli import options, registry, render, runfile, terminal
-from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.exits import Exit, Inconclusive, UsageError, did_you_mean
 from insync_cli.main import version
 from insync_cli.progress import Brake, Ticker, human_size
 from insync_cli.tracefiles import default_folder, print_short, save
@@ -139,7 +139,7 @@ def explored(question: Question, explore: Engine, given: Namespace) -> tuple[Exp
         try:
             found = explore(question.instance, question.wanted, Limits(states, duration, brake), ticker)
         except MemoryError:
-            raise UsageError(
+            raise Inconclusive(
                 f"out of memory at {human_size(runfile.peak_rss())}; smaller bounds, or --max-states"
             ) from None
         finally:

@@ -17,6 +17,7 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
+from isr_check.explorer import explore as reference
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Design, Instance, Node, Property, Value, Where, text
 from isr_lang.nodes import apply, literal
@@ -77,7 +78,7 @@ class Campaign:
             [p for p in instance.design.properties if p.name in self.kept], mutated.initial.where
         )
         asked = self._instance(attrs.evolve(mutated, properties=(promise,)))
-        found = self.engine(asked, (EVERY_PROMISE, TYPE_OK), self.limits, lambda _: None)
+        found = self._explored(asked)
         broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
         if not broken:
             return Outcome(
@@ -87,6 +88,13 @@ class Campaign:
         path = cast("Path", first.path)
         killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(instance, path, self.kept)
         return Outcome(mutant, Fate.KILLED, killers, len(path.steps), found.distinct)
+
+    def _explored(self, mutant: Instance) -> Exploration:
+        wanted = (EVERY_PROMISE, TYPE_OK)
+        try:
+            return self.engine(mutant, wanted, self.limits, lambda _: None)
+        except OverflowError:  # far out of range, where only unbounded numbers can follow
+            return reference(mutant, wanted, self.limits)
 
     def _instance(self, design: Design) -> Instance:
         """A variant of the design, which may have lost the only mention of a constant."""
