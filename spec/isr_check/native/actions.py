@@ -1,0 +1,294 @@
+"""Actions, properties and range checks as LLVM functions over the array of cells of one state.
+
+An action is a loop over its parameters around its guards; each guard is tested as soon as the parameters
+are bound on which it and the guards before it depend. A successor is the old words with the changed cells
+replaced, appended to `out`. Properties of steps are tested there too, against a copy of the cells that is
+changed and restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import cast
+
+import attrs
+
+from isr_check.native.assembly import Bit, Code, Int
+from isr_check.native.expressions import START, Definitions, Env, Expressions
+from isr_check.native.layout import Cell
+from isr_check.native.values import Items, Row, Value, as_number, bare, from_number, scalar, within
+from isr_lang import FoldedAction, Node, Property, Update
+from isr_lang.instance import FoldedGuard
+from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
+
+OVERFLOW, FOUND = 0, 1
+"""The places in %report: whether a value did not fit its cell, and which properties were decided."""
+
+ACTION = (
+    "ptr noalias readonly %cells",  # of the state
+    "ptr noalias %new",  # the same cells, to be changed and restored
+    "ptr noalias readonly %words",  # of the state
+    "ptr noalias %out",  # successors, one after the other
+    "ptr noalias %refused",  # one counter per guard of the whole instance
+    "ptr noalias %report",
+    "i64 %wanted",  # which properties of steps to test, by bit
+)
+
+
+@attrs.frozen
+class Check:
+    """A property to look for: `seek` is the truth that decides it; `bit` its place in masks."""
+
+    property: Property
+    seek: bool
+    bit: int
+
+
+@attrs.frozen
+class Change:
+    """One cell to be written: at `cell` (one of `cells`), a number, if `ok`."""
+
+    cell: Int
+    cells: tuple[int, ...]
+    value: Int
+    range: tuple[int, int] | None
+    ok: Bit
+
+
+def primed_reads(node: Node, shared: Definitions, primed: bool = False) -> set[str]:
+    """The variables of the second state that an expression over two states reads."""
+    found: set[str] = set()
+    for n in _walk(node, {}):
+        if n.op == "variable" and (n.attr[1] or primed):
+            found.add(n.attr[0])
+        elif n.op == "call" and (n.attr[1] or primed):
+            found |= primed_reads(shared.instance.body(n.attr[0]), shared, primed=True)
+    return found
+
+
+def _walk(node: Node, seen: dict[Node, None]) -> dict[Node, None]:
+    if node not in seen:
+        seen[node] = None
+        for argument in node.args:
+            _walk(argument, seen)
+    return seen
+
+
+class ActionWriter:
+    """One action as the function @name: its successors in order; returns how many."""
+
+    def __init__(
+        self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]
+    ) -> None:
+        self.shared, self.action, self.base = shared, action, base
+        self.layout, self.instance = shared.layout, shared.instance
+        self.code = Code(name, ACTION, "i64", "noinline")
+        self.expressions = Expressions(shared, self.code)
+        changed = {u.variable for u in action.updates}
+        reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
+        self.steps = [c for c in steps if reads[c.bit] & changed]
+        self.idle = sum(1 << c.bit for c in steps if not reads[c.bit] & changed)
+
+    def text(self) -> str:
+        code, count = self.code, self.code.slot(0)
+        guards = list(enumerate(self.action.guards))
+        depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
+        env, unbound = START, list(self.action.parameters)
+        with ExitStack() as stack:
+            while True:
+                names = {name for name, _ in unbound}
+                while guards and not depends[guards[0][0]] & names:
+                    i, guard = guards.pop(0)
+                    self._guard(stack, guard, i, env, unbound)
+                if not unbound:
+                    break
+                name, type = unbound.pop(0)
+                low, high = parameter_range(self.shared, type)
+                value, _ = stack.enter_context(code.loop(low, high + 1))
+                env = env.bind(name, from_number(code, value, type), (low, high))
+            self._successor(count, env)
+        code.effect(f"ret i64 {code.load(count, 0)}")
+        return code.text()
+
+    def _guard(
+        self, stack: ExitStack, guard: FoldedGuard, index: int, env: Env, unbound: list[tuple[str, Type]]
+    ) -> None:
+        combinations = 1
+        for _, type in unbound:
+            low, high = parameter_range(self.shared, type)
+            combinations *= high - low + 1
+
+        def refuse() -> None:
+            self.code.increase("%refused", self.base + index, combinations)
+
+        stack.enter_context(self.code.when(self.expressions.truth(guard.condition, env), refuse))
+
+    def _successor(self, count: str, env: Env) -> None:
+        code = self.code
+        changes = [c for u in self.action.updates for c in self._changes(u, env)]
+        overflow: Bit = False
+        words: list[Int] = [code.peek("%words", w) for w in range(self.layout.words)]
+        for change in changes:
+            words, bad = self._write(words, change)
+            overflow = code.either(overflow, code.both(change.ok, bad))
+        with code.when(code.negate(overflow), lambda: code.store("%report", OVERFLOW, 1)):
+            if self.steps:
+                self._test_step(changes, env)
+            so_far = code.load(count, 0)
+            begin = code.mul(so_far, self.layout.words)
+            for w, word in enumerate(words):
+                code.store("%out", code.add(begin, w), word)
+            code.store(count, 0, code.add(so_far, 1))
+
+    def _changes(self, update: Update, env: Env) -> Iterator[Change]:
+        """The cells that an update writes; along its path the position may be known only at run time."""
+        code = self.code
+        type: Type = next(v.type for v in self.instance.variables if v.name == update.variable)
+        cell: Int = self.layout.offset[update.variable]
+        cells: tuple[int, ...] = (self.layout.offset[update.variable],)
+        ok: Bit = True
+        for node in update.path:
+            assert isinstance(type, MapType)
+            position, inside = self.expressions.position(node, env, type.key)
+            size, step = self.instance.positions(type.key), self.layout.size(type.value)
+            position = position if inside is True else within(code, position, size)
+            cell, ok, type = code.add(cell, code.mul(position, step)), code.both(ok, inside), type.value
+            every = range(size) if isinstance(position, str) else [position]
+            cells = tuple(c + i * step for c in cells for i in every)
+        value = self.expressions.value(update.value, env)
+        known = (
+            self.shared.ranges.parts(update.value, env.ranges)
+            if isinstance(update.value.type, MapType | SeqType)
+            else self.shared.ranges.of(update.value, env.ranges)
+        )
+        length = self.shared.ranges.length(update.value, env.ranges)
+        for inner, number, is_length in self._flatten(value, type, 0):
+            at = tuple(c + inner for c in cells)
+            yield Change(code.add(cell, inner), at, number, length if is_length else known, ok)
+
+    def _flatten(self, value: Value, type: Type, cell: int) -> Iterator[tuple[int, Int, bool]]:
+        """(cell, number, whether it is a length) for each cell of a value."""
+        code = self.code
+        match type:
+            case MapType():
+                step = self.layout.size(type.value)
+                for i in range(self.instance.positions(type.key)):
+                    yield from self._flatten(cast("Items", value).at(i), type.value, cell + i * step)
+            case SeqType():
+                row = cast("Row", value)
+                yield cell, row.length, True
+                filler = self.layout.range(type.of)[0]
+                for i in range(self.layout.longest(type)):
+                    item = as_number(code, row.at(i), type.of) if i < row.longest else filler
+                    yield cell + 1 + i, code.select(code.less(i, row.length), item, filler), False
+            case _:
+                yield cell, as_number(code, bare(value), type), False
+
+    def _write(self, words: list[Int], change: Change) -> tuple[list[Int], Bit]:
+        """The words with the cell replaced, and whether the value does not fit."""
+        code = self.code
+        places = [self.layout.cells[c] for c in change.cells]
+        low, high = places[0].low, places[0].high
+        fits = change.range is not None and low <= change.range[0] and change.range[1] <= high
+        value = code.sub(change.value, low)
+        bad = False if fits else code.negate(code.below(value, high - low + 1))
+        if places[0].width == 0:
+            return words, bad
+        shift = self._shift(change, places)
+        mask = code.shift_left(places[0].mask, shift)
+        bits = code.shift_left(value, shift)
+        result = list(words)
+        holders = sorted({p.word for p in places})
+        for word in holders:
+            here = change.ok
+            if len(holders) > 1:
+                here = code.both(here, code.equal(self._lookup("word", change), word))
+            kept = code.bits_and(words[word], code.bits_not(mask))
+            result[word] = code.select(here, code.bits_or(kept, bits), words[word])
+        return result, bad
+
+    def _shift(self, change: Change, places: list[Cell]) -> Int:
+        """Where the cell begins in its word: known, or linear in its index, or looked up."""
+        if isinstance(change.cell, int):
+            return places[0].shift
+        first, step = change.cells[0], change.cells[1] - change.cells[0]
+        slope, rest = divmod(places[1].shift - places[0].shift, step)
+        expected = (places[0].shift + slope * (c - first) for c in change.cells)
+        if rest == 0 and all(e == p.shift for e, p in zip(expected, places, strict=True)):
+            return self.code.add(self.code.mul(self.code.sub(change.cell, first), slope), places[0].shift)
+        return self._lookup("shift", change)
+
+    def _lookup(self, table: str, change: Change) -> Int:
+        return self.code.peek(f"@{table}", change.cell)
+
+    def _test_step(self, changes: list[Change], env: Env) -> None:
+        code = self.code
+        before = [code.peek("%cells", c.cell) for c in changes]
+        for change, old in zip(changes, before, strict=True):
+            code.store("%new", change.cell, code.select(change.ok, change.value, old))
+        mask = code.bits_and("%wanted", sum(1 << c.bit for c in self.steps))
+        with code.when(code.truth(mask)):
+            found = code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})")
+            code.store("%report", FOUND, code.raw("or", code.load("%report", FOUND), found))
+        for change, old in zip(changes, before, strict=True):
+            code.store("%new", change.cell, old)
+
+
+def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
+    if isinstance(type, SetType):
+        return 0, (1 << shared.instance.positions(type.of)) - 1
+    return shared.instance.bounds(cast("Scalar", type))
+
+
+def checks(
+    shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None
+) -> str:
+    """@name(cells, new, mask): those bits of the mask whose checks this state or step decides."""
+    code = Code(name, ("ptr %cells", "ptr %new", "i64 %wanted"), "i64", "noinline memory(argmem: read)")
+    expressions, found = Expressions(shared, code), code.slot(0)
+    for check in wanted:
+        with code.when(code.truth(code.bits_and("%wanted", 1 << check.bit))):
+            truth = expressions.truth(check.property.condition, START)
+            hit = code.number(truth if check.seek else code.negate(truth))
+            code.store(found, 0, code.raw("or", code.load(found, 0), code.shift_left(hit, check.bit)))
+    if extra is not None:
+        code.store(found, 0, code.raw("or", code.load(found, 0), extra(code)))
+    code.effect(f"ret i64 {code.load(found, 0)}")
+    return code.text()
+
+
+def out_of_range(shared: Definitions, code: Code) -> Bit:
+    """Whether some cell holds a value outside the declared range of its variable."""
+    result: Bit = False
+    exact = type(shared.layout)(shared.instance)
+
+    def visit(type: Type, cell: int) -> None:
+        nonlocal result
+        match type:
+            case MapType():
+                step = shared.layout.size(type.value)
+                for i in range(shared.instance.positions(type.key)):
+                    visit(type.value, cell + i * step)
+            case SeqType():
+                test(cell, 0, exact.longest(type))
+                if isinstance(type.of, NumberType | MaybeType):
+                    length = code.peek("%cells", cell)
+                    for i in range(shared.layout.longest(type)):
+                        test(cell + 1 + i, *exact.range(type.of), used=code.less(i, length))
+            case NumberType() | MaybeType():
+                test(cell, *exact.range(type))
+            case _:
+                pass
+
+    def test(cell: int, low: int, high: int, used: Bit = True) -> None:
+        nonlocal result
+        value = code.sub(code.peek("%cells", cell), low)
+        result = code.either(result, code.both(used, code.negate(code.below(value, high - low + 1))))
+
+    for variable in shared.instance.variables:
+        visit(variable.type, shared.layout.offset[variable.name])
+    return result
+
+
+__all__ = ["ACTION", "FOUND", "OVERFLOW", "ActionWriter", "Check", "checks", "out_of_range", "scalar"]

@@ -1,0 +1,327 @@
+"""Writing one LLVM function as text.
+
+A value that is known while writing is a Python int or bool; one known only when the function runs is the name
+of a register: an i64 where an Int is meant, an i1 where a Bit is. Operations on known values are done at
+once, and an operation already written where its result is still in reach is not written again, so what uses
+this class may be simple-minded.
+
+Text rather than llvmlite's builder, because text is ten times faster to make and needs no types but str.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+Int = int | str
+Bit = bool | str
+
+
+class Code:
+    """`parameters` are LLVM's, `ptr noalias %cells`; the registers that they name may be used."""
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Iterable[str],
+        returns: str = "void",
+        attributes: str = "",
+        inner: bool = True,
+    ) -> None:
+        linkage = "internal " if inner else ""
+        self.head = f"define {linkage}{returns} @{name}({', '.join(parameters)}) nounwind {attributes}"
+        self.slots: list[str] = []
+        self.lines: list[str] = []
+        self.count = 0
+        self.block = "entry"
+        self.known: list[dict[object, object]] = [{}]
+
+    def text(self) -> str:
+        return "\n".join([f"{self.head} {{", "entry:", *self.slots, *self.lines, "}", ""])
+
+    # what has been computed already, by scope: a conditional part forgets what it computed when it ends
+
+    def remembered(self, key: object) -> object | None:
+        for layer in reversed(self.known):
+            if (found := layer.get(key)) is not None:
+                return found
+        return None
+
+    def remember(self, key: object, value: object) -> None:
+        self.known[-1][key] = value
+
+    # instructions
+
+    def fresh(self, prefix: str = "%v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def effect(self, instruction: str) -> None:
+        self.lines.append(f"  {instruction}")
+
+    def value(self, instruction: str) -> str:
+        """An instruction whose result may differ from time to time."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def pure(self, instruction: str) -> str:
+        """An instruction that gives the same result wherever it stands in this function."""
+        found = self.remembered(instruction)
+        if found is None:
+            found = self.value(instruction)
+            self.remember(instruction, found)
+        assert isinstance(found, str)
+        return found
+
+    def raw(self, operation: str, a: Int, b: Int) -> str:
+        """A binary operation where what was computed before may be out of reach."""
+        return self.value(f"{operation} i64 {a}, {b}")
+
+    def compare(self, relation: str, a: Int, b: Int) -> str:
+        return self.value(f"icmp {relation} i64 {a}, {b}")
+
+    def element(self, pointer: str, index: Int) -> str:
+        return self.value(f"getelementptr inbounds i64, ptr {pointer}, i64 {index}")
+
+    # numbers
+
+    def add(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 or b == 0:
+            return a if b == 0 else b
+        return self.pure(f"add i64 {a}, {b}")
+
+    def sub(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self.pure(f"sub i64 {a}, {b}")
+
+    def mul(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 0 or b == 0:
+            return 0
+        if a == 1 or b == 1:
+            return a if b == 1 else b
+        return self.pure(f"mul i64 {a}, {b}")
+
+    def bits_and(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a & b
+        return 0 if a == 0 or b == 0 else self.pure(f"and i64 {a}, {b}")
+
+    def bits_or(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a | b
+        if a == 0 or b == 0:
+            return a if b == 0 else b
+        return self.pure(f"or i64 {a}, {b}")
+
+    def bits_not(self, a: Int) -> Int:
+        return ~a & (1 << 64) - 1 if isinstance(a, int) else self.pure(f"xor i64 {a}, -1")
+
+    def shift_left(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a << b
+        return a if b == 0 else self.pure(f"shl i64 {a}, {b}")
+
+    def shift_right(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a >> b
+        return a if b == 0 else self.pure(f"lshr i64 {a}, {b}")
+
+    def population(self, a: Int) -> Int:
+        if isinstance(a, int):
+            return a.bit_count()
+        return self.pure(f"call i64 @llvm.ctpop.i64(i64 {a})")
+
+    def least(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return a if a == b else self.pure(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def greatest(self, a: Int, b: Int) -> Int:
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return a if a == b else self.pure(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
+
+    def select(self, condition: Bit, a: Int, b: Int) -> Int:
+        if isinstance(condition, bool):
+            return a if condition else b
+        return a if a == b else self.pure(f"select i1 {condition}, i64 {a}, i64 {b}")
+
+    # truth
+
+    def equal(self, a: Int, b: Int) -> Bit:
+        if isinstance(a, int) and isinstance(b, int):
+            return a == b
+        return True if a == b else self.pure(f"icmp eq i64 {a}, {b}")
+
+    def less(self, a: Int, b: Int) -> Bit:
+        if isinstance(a, int) and isinstance(b, int):
+            return a < b
+        return False if a == b else self.pure(f"icmp slt i64 {a}, {b}")
+
+    def at_most(self, a: Int, b: Int) -> Bit:
+        return self.negate(self.less(b, a))
+
+    def below(self, a: Int, size: int) -> Bit:
+        """0 <= a < size."""
+        if isinstance(a, int):
+            return 0 <= a < size
+        return self.pure(f"icmp ult i64 {a}, {size}") if size > 0 else False
+
+    def negate(self, a: Bit) -> Bit:
+        return not a if isinstance(a, bool) else self.pure(f"xor i1 {a}, true")
+
+    def both(self, a: Bit, b: Bit) -> Bit:
+        if a is False or b is False:
+            return False
+        if a is True or b is True or a == b:
+            return b if a is True else a
+        return self.pure(f"and i1 {a}, {b}")
+
+    def either(self, a: Bit, b: Bit) -> Bit:
+        if a is True or b is True:
+            return True
+        if a is False or b is False or a == b:
+            return b if a is False else a
+        return self.pure(f"or i1 {a}, {b}")
+
+    def same(self, a: Bit, b: Bit) -> Bit:
+        if isinstance(a, bool):
+            return b if a else self.negate(b)
+        if isinstance(b, bool):
+            return a if b else self.negate(a)
+        return True if a == b else self.pure(f"icmp eq i1 {a}, {b}")
+
+    def select_bit(self, condition: Bit, a: Bit, b: Bit) -> Bit:
+        if isinstance(condition, bool):
+            return a if condition else b
+        if a == b and type(a) is type(b):
+            return a
+        if isinstance(a, bool):
+            return self.either(condition, b) if a else self.both(self.negate(condition), b)
+        if isinstance(b, bool):
+            return self.either(self.negate(condition), a) if b else self.both(condition, a)
+        return self.pure(f"select i1 {condition}, i1 {a}, i1 {b}")
+
+    def number(self, a: Bit) -> Int:
+        return int(a) if isinstance(a, bool) else self.pure(f"zext i1 {a} to i64")
+
+    def truth(self, a: Int) -> Bit:
+        return a != 0 if isinstance(a, int) else self.pure(f"icmp ne i64 {a}, 0")
+
+    # memory: arrays of i64
+
+    def address(self, pointer: str, index: Int) -> str:
+        return pointer if index == 0 else self.pure(f"getelementptr inbounds i64, ptr {pointer}, i64 {index}")
+
+    def peek(self, pointer: str, index: Int) -> str:
+        """An element of an array that nobody writes to while this function runs."""
+        return self.pure(f"load i64, ptr {self.address(pointer, index)}, align 8")
+
+    def load(self, pointer: str, index: Int) -> str:
+        return self.value(f"load i64, ptr {self.address(pointer, index)}, align 8")
+
+    def store(self, pointer: str, index: Int, value: Int) -> None:
+        self.effect(f"store i64 {signed(value)}, ptr {self.address(pointer, index)}, align 8")
+
+    def increase(self, pointer: str, index: Int, by: Int = 1) -> None:
+        self.store(pointer, index, self.value(f"add i64 {self.load(pointer, index)}, {by}"))
+
+    def slot(self, start: Int) -> str:
+        """A local variable with its first value; read and written by load and store."""
+        name = self.fresh("%s")
+        self.slots.append(f"  {name} = alloca i64")
+        self.store(name, 0, start)
+        return name
+
+    # control
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def join(self, name: str) -> None:
+        """A label that is jumped to from anywhere: nothing computed before counts as in reach."""
+        self.label(name)
+        self.known = [{} for _ in self.known]
+
+    def jump(self, name: str) -> None:
+        self.effect(f"br label %{name}")
+
+    def split(self, condition: Bit, then: str, otherwise: str) -> None:
+        self.effect(f"br i1 {bit(condition)}, label %{then}, label %{otherwise}")
+
+    def leave_if(self, condition: Bit, label: str) -> None:
+        """Go on at the label if the condition holds."""
+        rest = self.fresh("b")
+        self.split(condition, label, rest)
+        self.label(rest)
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        self.known.append({})
+        yield
+        self.known.pop()
+
+    @contextmanager
+    def when(self, condition: Bit, otherwise: Callable[[], None] | None = None) -> Generator[None]:
+        """What is written inside happens if the condition holds; else what `otherwise` writes."""
+        number = self.fresh("")
+        then, other, done = f"then{number}", f"else{number}", f"done{number}"
+        self.split(condition, then, other)
+        self.label(other)
+        if otherwise is not None:
+            with self.scope():
+                otherwise()
+        self.jump(done)
+        self.label(then)
+        with self.scope():
+            yield
+        self.jump(done)
+        self.label(done)
+
+    def lazily(self, condition: Bit, write: Callable[[], Bit], otherwise: bool) -> Bit:
+        """What `write` gives, computed only if the condition holds; else `otherwise`."""
+        if isinstance(condition, bool):
+            return write() if condition else otherwise
+        number = self.fresh("")
+        then, done, before = f"then{number}", f"done{number}", self.block
+        self.split(condition, then, done)
+        self.label(then)
+        with self.scope():
+            result = write()
+        after = self.block
+        self.jump(done)
+        self.label(done)
+        return self.value(f"phi i1 [ {bit(otherwise)}, %{before} ], [ {bit(result)}, %{after} ]")
+
+    @contextmanager
+    def loop(self, start: Int, end: Int) -> Generator[tuple[str, str]]:
+        """For each i from start up to end: yields i and the label behind the loop."""
+        number = self.fresh("")
+        head, body, done = f"head{number}", f"body{number}", f"done{number}"
+        counter = self.slot(start)
+        self.jump(head)
+        self.label(head)
+        i = self.load(counter, 0)
+        self.split(self.value(f"icmp slt i64 {i}, {end}"), body, done)
+        self.label(body)
+        with self.scope():
+            yield i, done
+        self.store(counter, 0, self.value(f"add i64 {i}, 1"))
+        self.jump(head)
+        self.label(done)
+
+
+def bit(value: Bit) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def signed(value: Int) -> Int:
+    """A known number as LLVM reads an i64."""
+    return value if isinstance(value, str) or value < 1 << 63 else value - (1 << 64)

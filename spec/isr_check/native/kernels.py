@@ -1,0 +1,300 @@
+"""The LLVM module of one instance: what is run over blocks of packed states.
+
+Each kernel takes one argument, a *job*: an array of 64-bit numbers and addresses (`Job`), made in Python.
+
+    initial   add the initial states
+    expand    add the successors of a range of states to the visited set; stop early when there is no room
+    check     test the properties of states on a range of states
+    mark      tell, of a range of states, which targets each reaches in one step
+    index     enter a range of distinct states into an empty table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum, auto
+
+import attrs
+
+from isr_check.native.actions import ACTION, FOUND, ActionWriter, Check, checks, out_of_range, parameter_range
+from isr_check.native.assembly import Code, Int
+from isr_check.native.expressions import Definitions
+from isr_check.native.layout import Layout
+from isr_check.native.visited import Visited
+from isr_lang import FoldedAction, Instance
+
+BATCH = 256
+"""Successors collected before they are looked up: enough to have all their cache misses at once."""
+
+
+class Job(IntEnum):
+    """The places in a job; `NEXT` and `START` are moved on by the kernels."""
+
+    STATES = 0
+    START = auto()
+    END = auto()
+    NEXT = auto()
+    LIMIT = auto()
+    TABLE = auto()
+    MASK = auto()
+    WANTED = auto()
+    REFUSED = auto()
+    TAKEN = auto()
+    REPORT = auto()
+    CELLS = auto()
+    NEW = auto()
+    OUT = auto()
+    HASHES = auto()
+    RESULTS = auto()
+    TARGETS = auto()
+    TARGET_MASKS = auto()
+
+
+NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED})
+"""The places that do not hold addresses."""
+
+
+@attrs.frozen
+class Program:
+    """The text of a module and the sizes of the arrays that its kernels need."""
+
+    text: str
+    layout: Layout
+    most: int
+    guards: int
+    guard_base: tuple[int, ...]
+
+
+def program(
+    instance: Instance, layout: Layout, on_states: list[Check], on_steps: list[Check], marks: Marks
+) -> Program:
+    """The module for an instance and the properties to be looked for."""
+    shared = Definitions(layout)
+    base: list[int] = []
+    guards = 0
+    actions: list[ActionWriter] = []
+    for i, action in enumerate(instance.actions):
+        base.append(guards)
+        actions.append(ActionWriter(shared, f"action{i}", action, guards, on_steps))
+        guards += len(action.guards)
+    first = ActionWriter(shared, "first", instance.initial, 0, [])
+    most = sum(_combinations(shared, a) for a in instance.actions)
+    extra: Callable[[Code], Int] | None = None
+    if marks.type_ok is not None and layout.slack.number:
+        bit = marks.type_ok
+        extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
+    parts = [a.text() for a in (*actions, first)]
+    parts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
+    writer = _Kernels(layout, most, marks)
+    parts += [writer.unpack(), writer.successors(actions), *writer.visited.texts()]
+    parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index()]
+    text = "\n".join([*_tables(layout), *DECLARATIONS, *shared.texts, *parts])
+    return Program(text, layout, max(most, _combinations(shared, instance.initial)), guards, tuple(base))
+
+
+@attrs.frozen
+class Marks:
+    """The bits that stand for the two built-in checks, where they are asked for."""
+
+    type_ok: int | None
+    deadlock: int | None
+
+
+def _combinations(shared: Definitions, action: FoldedAction) -> int:
+    total = 1
+    for _, type in action.parameters:
+        low, high = parameter_range(shared, type)
+        total *= high - low + 1
+    return total
+
+
+DECLARATIONS = (
+    "declare i64 @llvm.ctpop.i64(i64)",
+    "declare i64 @llvm.smin.i64(i64, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+)
+
+
+def _tables(layout: Layout) -> list[str]:
+    """Where each cell is, for cells chosen at run time."""
+    size = max(1, len(layout.cells))
+    lines: list[str] = []
+    places = {"word": [c.word for c in layout.cells], "shift": [c.shift for c in layout.cells]}
+    for name, values in places.items():
+        inner = ", ".join(f"i64 {v}" for v in values or [0])
+        lines.append(f"@{name} = private unnamed_addr constant [{size} x i64] [{inner}]")
+    return lines
+
+
+class _Kernels:
+    def __init__(self, layout: Layout, most: int, marks: Marks) -> None:
+        self.layout, self.words, self.most, self.marks = layout, layout.words, most, marks
+        self.visited = Visited(layout.words)
+
+    def unpack(self) -> str:
+        """@unpack(words, cells)"""
+        code = Code(
+            "unpack", ("ptr noalias readonly %words", "ptr noalias %cells"), attributes="alwaysinline"
+        )
+        for i, cell in enumerate(self.layout.cells):
+            bits = code.bits_and(code.shift_right(code.peek("%words", cell.word), cell.shift), cell.mask)
+            code.store("%cells", i, code.add(bits, cell.low))
+        code.effect("ret void")
+        return code.text()
+
+    def successors(self, actions: list[ActionWriter]) -> str:
+        """@successors(as an action, %taken): the successors of all actions in order; returns how many."""
+        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in ACTION]
+        code = Code("successors", (*parameters, "ptr %taken"), "i64", "noinline")
+        code.effect("call void @unpack(ptr %words, ptr %cells)")
+        stepping = any(a.steps or a.idle for a in actions)
+        if stepping:
+            code.effect("call void @unpack(ptr %words, ptr %new)")
+        total, idle = code.slot(0), code.slot(0)
+        for i, action in enumerate(actions):
+            so_far = code.load(total, 0)
+            out = code.address("%out", code.mul(so_far, self.words))
+            n = code.value(
+                f"call i64 @action{i}(ptr %cells, ptr %new, ptr %words, ptr {out}, "
+                f"ptr %refused, ptr %report, i64 %wanted)"
+            )
+            code.increase("%taken", i, n)
+            code.store(total, 0, code.add(so_far, n))
+            if action.idle:
+                bits = code.select(code.truth(n), action.idle, 0)
+                code.store(idle, 0, code.raw("or", code.load(idle, 0), bits))
+        if stepping:
+            mask = code.bits_and("%wanted", code.load(idle, 0))
+            with code.when(code.truth(mask)):
+                self._found(code, code.value(f"call i64 @steps(ptr %cells, ptr %cells, i64 {mask})"))
+        if self.marks.deadlock is not None:
+            stuck = code.equal(code.load(total, 0), 0)
+            self._found(code, code.select(stuck, 1 << self.marks.deadlock, 0))
+        code.effect(f"ret i64 {code.load(total, 0)}")
+        return code.text()
+
+    def _found(self, code: Code, bits: Int) -> None:
+        code.store("%report", FOUND, code.raw("or", code.load("%report", FOUND), bits))
+
+    # kernels
+
+    def _kernel(self, name: str) -> tuple[Code, Callable[[Job], str]]:
+        code = Code(name, ("ptr %job",), inner=False)
+
+        def field(place: Job) -> str:
+            number = code.load("%job", int(place))
+            return number if place in NUMBERS else code.value(f"inttoptr i64 {number} to ptr")
+
+        return code, field
+
+    def _insert_call(self, code: Code, job: Callable[[Job], str], n: Int, free: str) -> None:
+        out, hashes, table, states = (job(j) for j in (Job.OUT, Job.HASHES, Job.TABLE, Job.STATES))
+        position = code.load(free, 0)
+        code.store(free, 0, code.value(
+            f"call i64 @insert(ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {job(Job.MASK)}, "
+            f"ptr {states}, i64 {position})"
+        ))  # fmt: skip
+
+    def initial(self) -> str:
+        """Add the initial states, made from the words at START of STATES, which do not matter."""
+        code, job = self._kernel("initial")
+        cells, new, out = job(Job.CELLS), job(Job.NEW), job(Job.OUT)
+        words = self.visited.state(code, job(Job.STATES), job(Job.START))
+        code.effect(f"call void @unpack(ptr {words}, ptr {cells})")
+        n = code.value(f"call i64 @first(ptr {cells}, ptr {new}, ptr {words}, ptr {out}, "
+                       f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0)")  # fmt: skip
+        free = code.slot(job(Job.NEXT))
+        self._insert_call(code, job, n, free)
+        code.store("%job", Job.NEXT, code.load(free, 0))
+        code.effect("ret void")
+        return code.text()
+
+    def _successors_call(self, code: Code, job: Callable[[Job], str], words: str, out: str) -> str:
+        return code.value(
+            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {out}, "
+            f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 {job(Job.WANTED)}, ptr {job(Job.TAKEN)})"
+        )
+
+    def expand(self) -> str:
+        code, job = self._kernel("expand")
+        free, s, n = code.slot(job(Job.NEXT)), code.slot(job(Job.START)), code.slot(0)
+        limit, end = job(Job.LIMIT), job(Job.END)
+        states, out = job(Job.STATES), job(Job.OUT)
+        code.jump("head")
+        code.join("head")
+        position = code.load(s, 0)
+        code.split(code.compare("slt", position, end), "body", "finish")
+        code.join("body")
+        needed = code.raw("add", code.raw("add", code.load(free, 0), self.most), code.load(n, 0))
+        code.split(code.compare("sgt", needed, limit), "squeeze", "go")
+        code.join("squeeze")
+        self._insert_call(code, job, code.load(n, 0), free)
+        code.store(n, 0, 0)
+        least = code.raw("add", code.load(free, 0), self.most)
+        code.split(code.compare("sgt", least, limit), "finish", "go")
+        code.join("go")
+        offset = code.raw("mul", position, self.words)
+        words = code.element(states, offset)
+        so_far = code.load(n, 0)
+        begin = code.raw("mul", so_far, self.words)
+        k = self._successors_call(code, job, words, code.element(out, begin))
+        total = code.raw("add", so_far, k)
+        code.store(n, 0, total)
+        code.store(s, 0, code.raw("add", position, 1))
+        code.split(code.compare("sge", total, BATCH), "flush", "head")
+        code.join("flush")
+        self._insert_call(code, job, total, free)
+        code.store(n, 0, 0)
+        code.jump("head")
+        code.join("finish")
+        self._insert_call(code, job, code.load(n, 0), free)
+        code.store("%job", Job.START, code.load(s, 0))
+        code.store("%job", Job.NEXT, code.load(free, 0))
+        code.effect("ret void")
+        return code.text()
+
+    def check(self) -> str:
+        """REPORT[FOUND] collects what is found; RESULTS, if given, gets it for each state."""
+        code, job = self._kernel("check")
+        states, cells, report, results = (job(j) for j in (Job.STATES, Job.CELLS, Job.REPORT, Job.RESULTS))
+        start, wanted = job(Job.START), job(Job.WANTED)
+        found = code.slot(0)
+        with code.loop(start, job(Job.END)) as (s, _):
+            code.effect(f"call void @unpack(ptr {self.visited.state(code, states, s)}, ptr {cells})")
+            bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {wanted})")
+            code.store(found, 0, code.raw("or", code.load(found, 0), bits))
+            with code.when(code.value(f"icmp ne ptr {results}, null")):
+                code.store(results, code.sub(s, start), bits)
+        old = code.load(report, FOUND)
+        code.store(report, FOUND, code.raw("or", old, code.load(found, 0)))
+        code.effect("ret void")
+        return code.text()
+
+    def mark(self) -> str:
+        """RESULTS[i]: the masks of the targets one step from state START+i, and what its steps decide."""
+        code, job = self._kernel("mark")
+        states, out, report, results = (job(j) for j in (Job.STATES, Job.OUT, Job.REPORT, Job.RESULTS))
+        table, mask, targets, masks = (job(j) for j in (Job.TABLE, Job.MASK, Job.TARGETS, Job.TARGET_MASKS))
+        start, bits = job(Job.START), code.slot(0)
+        with code.loop(start, job(Job.END)) as (s, _):
+            code.store(report, FOUND, 0)
+            n = self._successors_call(code, job, self.visited.state(code, states, s), out)
+            code.store(bits, 0, code.load(report, FOUND))
+            with code.loop(0, n) as (k, _):
+                at = self.visited.state(code, out, k)
+                position = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {targets})")
+                reached = code.raw("or", code.load(bits, 0), code.load(masks, position))
+                code.store(bits, 0, reached)
+            code.store(results, code.sub(s, start), code.load(bits, 0))
+        code.effect("ret void")
+        return code.text()
+
+    def index(self) -> str:
+        code, job = self._kernel("index")
+        states, table, mask = job(Job.STATES), job(Job.TABLE), job(Job.MASK)
+        with code.loop(job(Job.START), job(Job.END)) as (s, _):
+            at = self.visited.state(code, states, s)
+            code.effect(f"call void @enter(ptr {at}, i64 {s}, ptr {table}, i64 {mask})")
+        code.effect("ret void")
+        return code.text()

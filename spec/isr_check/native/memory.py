@@ -1,0 +1,101 @@
+"""Memory that kernels work on: all states, the table of the visited set, and each worker's scratch."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isr_check.native.kernels import BATCH, Job, Program
+from isr_check.native.machine import Kernel
+
+Words: TypeAlias = NDArray[np.uint64]
+Numbers: TypeAlias = NDArray[np.int64]
+
+NO_RESERVE = 0x4000
+"""Linux's MAP_NORESERVE: address space now, memory when it is touched."""
+FULLEST = 0.7
+"""Part of the table that may be in use."""
+
+
+def zeros(count: int) -> Words:
+    """Zeroed numbers, in huge pages where the kernel has them: random access is what they are for."""
+    size = max(mmap.PAGESIZE, count * 8)
+    area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+    if size >= 1 << 22 and hasattr(mmap, "MADV_HUGEPAGE"):
+        area.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(area, dtype=np.uint64)[:count]
+
+
+def physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def address(array: Words | Numbers) -> int:
+    return int(array.ctypes.data)
+
+
+class States:
+    """All states found, in one part per worker; position 0 is not used."""
+
+    def __init__(self, words: int, parts: int) -> None:
+        self.words = words
+        size = physical_memory() // (8 * words) + 1
+        while True:
+            try:
+                self.array = zeros(parts * size * words)
+                break
+            except OSError:
+                size //= 2
+        self.bounds = [(max(1, p * size), (p + 1) * size) for p in range(parts)]
+
+    def at(self, positions: Numbers | slice) -> Words:
+        """The words of states, one row each."""
+        return self.array.reshape(-1, self.words)[positions]
+
+
+class Table:
+    """The open-addressing table: a power of two of entries."""
+
+    def __init__(self, size: int) -> None:
+        self.entries = zeros(size)
+        self.size = size
+
+    @property
+    def room(self) -> int:
+        return int(self.size * FULLEST)
+
+
+class Worker:
+    """What one thread needs to run kernels: counters and scratch, and where its part of the states ends."""
+
+    def __init__(self, program: Program, actions: int, bounds: tuple[int, int]) -> None:
+        self.first, self.last = bounds
+        self.next = self.first
+        cells, batch = max(1, len(program.layout.cells)), program.most + BATCH
+        self.refused = np.zeros(max(1, program.guards), dtype=np.int64)
+        self.taken = np.zeros(max(1, actions), dtype=np.int64)
+        self.report = np.zeros(2, dtype=np.int64)
+        self._scratch = [
+            np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * program.layout.words, batch)
+        ]
+        self.job = np.zeros(len(Job), dtype=np.int64)
+        counters = (self.refused, self.taken, self.report)
+        self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]
+        self.job[[Job.CELLS, Job.NEW, Job.OUT, Job.HASHES]] = [address(a) for a in self._scratch]
+
+    def set(self, fields: Sequence[tuple[Job, int]]) -> None:
+        for place, value in fields:
+            self.job[place] = value
+
+    def run(self, kernel: Kernel, start: int, end: int, wanted: int, limit: int = 0) -> int:
+        """Run it on the states start..end; returns where it stopped."""
+        self.set([(Job.START, start), (Job.END, end), (Job.WANTED, wanted)])
+        self.set([(Job.LIMIT, limit), (Job.NEXT, self.next)])
+        kernel(address(self.job))
+        self.next = int(self.job[Job.NEXT])
+        return int(self.job[Job.START])

@@ -1,0 +1,144 @@
+"""What range a number is known to be in, to leave out checks that cannot fail.
+
+Only what holds in every state that is stored: a value read from a variable is in the range of its cell, the
+result of arithmetic where arithmetic takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from isr_check.native.layout import Layout
+from isr_lang import Binder, Node
+from isr_lang.types import BoolType, ChoiceType, MapType, MaybeType, Scalar, SeqType, SetType, SortType, Type
+
+Range = tuple[int, int]
+Known = Mapping[Binder | str, Range | None]
+
+
+def _join(*ranges: Range | None) -> Range | None:
+    known = [r for r in ranges if r is not None]
+    return (min(r[0] for r in known), max(r[1] for r in known)) if len(known) == len(ranges) else None
+
+
+class Ranges:
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.instance = layout, layout.instance
+
+    def of(self, node: Node, known: Known) -> Range | None:
+        """The range of a scalar, set or maybe; `known` has those of parameters and bound variables."""
+        type = node.type
+        if isinstance(type, BoolType | SortType | ChoiceType):
+            return self.instance.bounds(type)
+        if isinstance(type, SetType):
+            return self.layout.range(type)
+        args = node.args
+        match node.op:
+            case "literal":
+                return (node.attr, node.attr) if isinstance(node.attr, int) else None
+            case "parameter" | "bound":
+                return known.get(node.attr)
+            case "plus" | "minus":
+                return self._sum(node, known)
+            case "some":
+                of = self.of(args[0], known)
+                low = self.instance.bounds(cast("Scalar", args[0].type))[0]
+                return (of[0] - low + 1, of[1] - low + 1) if of else None
+            case "or_else":
+                return self._or_else(node, known)
+            case "size":
+                return 0, self.instance.positions(cast("SetType", args[0].type).of)
+            case "count":
+                return 0, self.instance.positions(cast("SetType", args[0].type).of)
+            case "smallest" | "largest":
+                return _join(self.of(args[1], self._bound(node, known)), self.of(args[2], known))
+            case "length":
+                return self.length(args[0], known)
+            case _:
+                return self.parts(node, known)
+
+    def _bound(self, node: Node, known: Known) -> Known:
+        binder = cast("Binder", node.attr)
+        return {**known, binder: self.instance.bounds(cast("Scalar", binder.type))}
+
+    def _sum(self, node: Node, known: Known) -> Range | None:
+        a, b = (self.of(n, known) for n in node.args)
+        if a is None or b is None:
+            return None
+        return (a[0] + b[0], a[1] + b[1]) if node.op == "plus" else (a[0] - b[1], a[1] - b[0])
+
+    def _or_else(self, node: Node, known: Known) -> Range | None:
+        of = self.of(node.args[0], known)
+        low = self.instance.bounds(cast("MaybeType", node.args[0].type).of)[0]
+        inner = (min(low, of[0] - 1 + low), of[1] - 1 + low) if of else None
+        return _join(inner, self.of(node.args[1], known))
+
+    def parts(self, node: Node, known: Known) -> Range | None:
+        """A range with every number that the value holds, and the first of its type."""
+        args, first = node.args, self._first(node.type)
+        match node.op:
+            case "variable":
+                return self._cells(node.type)
+            case "get" | "at" | "take":
+                return _join(first, self.parts(args[0], known))
+            case "put":
+                return _join(self.parts(args[0], known), self._any(args[2], known))
+            case "append":
+                return _join(first, self.parts(args[0], known), self._any(args[1], known))
+            case "build":
+                return _join(first, self._any(args[1], self._bound(node, known)))
+            case "when":
+                return _join(self._any(args[1], known), self._any(args[2], known))
+            case _:
+                return None
+
+    def _any(self, node: Node, known: Known) -> Range | None:
+        return self.parts(node, known) if isinstance(node.type, MapType | SeqType) else self.of(node, known)
+
+    def _cells(self, type: Type) -> Range:
+        match type:
+            case MapType():
+                return self._cells(type.value)
+            case SeqType():
+                return self._cells(type.of)
+            case _:
+                return self.layout.range(type)
+
+    def _first(self, type: Type) -> Range:
+        match type:
+            case MapType():
+                return self._first(type.value)
+            case SeqType():
+                return self._first(type.of)
+            case MaybeType() | SetType():
+                return 0, 0
+            case _:
+                low = self.instance.bounds(type)[0]
+                return low, low
+
+    def length(self, node: Node, known: Known) -> Range | None:
+        """The range of a sequence's length, or of those of the sequences that a map holds."""
+        args = node.args
+        match node.op:
+            case "literal":
+                items = cast("tuple[object, ...]", node.attr)
+                return (0, len(items)) if isinstance(node.type, SeqType) else None
+            case "variable":
+                type = node.type
+                while isinstance(type, MapType):
+                    type = type.value
+                return (0, self.layout.longest(type)) if isinstance(type, SeqType) else None
+            case "get" | "take":
+                return _join((0, 0), self.length(args[0], known))
+            case "append":
+                of = self.length(args[0], known)
+                return (0, of[1] + 1) if of else None
+            case "when":
+                return _join(self.length(args[1], known), self.length(args[2], known))
+            case "put":
+                return _join(self.length(args[0], known), self.length(args[2], known))
+            case "build":
+                return _join((0, 0), self.length(args[1], self._bound(node, known)))
+            case _:
+                return None

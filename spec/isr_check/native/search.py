@@ -1,0 +1,249 @@
+"""Breadth-first exploration by native code, level by level.
+
+The levels, the verdicts, the counts and the counterexamples are those of isr_check.explorer. Only the order
+in which the states of one level stand in memory is not: nothing that is reported depends on it, because
+counterexamples are found again from the sets of states (see traces.py).
+
+Values outside their declared range are rare, so they get no bits at first. When one is to be stored the
+exploration begins again with room for it, and with type-ok as one more property to test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from isr_check.engine import (
+    DEADLOCK,
+    TYPE_OK,
+    Exploration,
+    Finding,
+    GuardCount,
+    Limits,
+    Progress,
+    Verdict,
+    selected,
+)
+from isr_check.native.actions import FOUND, OVERFLOW, Check
+from isr_check.native.kernels import BATCH, Job, Marks, program
+from isr_check.native.layout import SLACKS, Layout, Slack
+from isr_check.native.machine import Machine
+from isr_check.native.memory import States, Table, Worker, address
+from isr_check.native.traces import paths
+from isr_check.reference import parameter_values
+from isr_lang import Instance
+
+CHUNK = 4096
+"""States expanded by one call."""
+
+
+class Overflow(Exception):
+    """A value did not fit its cell."""
+
+
+class Search:
+    """One exploration with one layout; `found[bit]` is the level at which a check was decided."""
+
+    def __init__(self, instance: Instance, wanted: tuple[str, ...], slack: Slack, workers: int) -> None:
+        self.instance, self.properties = instance, selected(instance, wanted)
+        self.names = [(p.name, p.kind) for p in self.properties]
+        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
+        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
+        bits = {name: bit for bit, (name, _) in enumerate(self.names)}
+        assert len(bits) < 63, "more properties than bits in a mask"
+        self.on_states = self._checks("always", "sometimes")
+        self.on_steps = self._checks("step", "sometimes-step")
+        self.marks = Marks(bits.get(TYPE_OK), bits.get(DEADLOCK))
+        self.layout = Layout(instance, slack)
+        self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks)
+        self.machine = Machine(self.program.text)
+        self.states = States(self.layout.words, workers)
+        self.workers = [Worker(self.program, len(instance.actions), b) for b in self.states.bounds]
+        self.found: dict[int, int] = {}
+        self.levels: list[list[tuple[int, int]]] = []
+        self.expanded = 0
+        self.cut = False
+        self.limits, self.start, self.told = Limits(), time.monotonic(), 0.0
+        self.progress: Callable[[Progress], None] = _silent
+        self._allocate(1 << 14)
+
+    def _checks(self, *kinds: str) -> list[Check]:
+        return [
+            Check(p, p.kind.startswith("sometimes"), bit)
+            for bit, p in enumerate(self.properties)
+            if p.kind in kinds
+        ]
+
+    # the visited set
+
+    @property
+    def distinct(self) -> int:
+        return sum(w.next - w.first for w in self.workers)
+
+    @property
+    def generated(self) -> int:
+        return sum(int(w.taken.sum()) for w in self.workers)
+
+    def _allocate(self, size: int) -> None:
+        self.table = Table(size)
+        for worker in self.workers:
+            worker.set([
+                (Job.STATES, address(self.states.array)),
+                (Job.TABLE, address(self.table.entries)),
+                (Job.MASK, size - 1),
+            ])  # fmt: skip
+
+    def quota(self) -> int:
+        """How many states each worker may add; the table is enlarged when that would be few."""
+        few = len(self.workers) * 4 * (self.program.most + BATCH)
+        while self.table.room - self.distinct < few:
+            size = self.table.size * 4 if self.table.size < 1 << 20 else self.table.size * 2
+            del self.table
+            self._allocate(size)
+            for worker in self.workers:
+                worker.run(self.machine.run["index"], worker.first, worker.next, 0)
+        return (self.table.room - self.distinct) // len(self.workers)
+
+    # the search
+
+    def undecided(self, checks: list[Check]) -> int:
+        return sum(1 << c.bit for c in checks if c.bit not in self.found)
+
+    def decided(self) -> bool:
+        return bool(self.names) and len(self.found) == len(self.names)
+
+    def begin(self) -> None:
+        self.quota()
+        worker = self.workers[0]
+        worker.run(self.machine.run["initial"], 0, 0, 0)
+        self._add_level([w.first for w in self.workers], [worker])
+
+    def level(self) -> None:
+        """Expand the last level."""
+        wanted, depth = self.undecided(self.on_steps), len(self.levels) - 1
+        starts = [w.next for w in self.workers]
+        chunks = deque(
+            (s, min(s + CHUNK, end)) for start, end in self.levels[-1] for s in range(start, end, CHUNK)
+        )
+        while chunks and not self.cut:
+            self._work(self.workers[0], chunks, self.quota(), wanted)
+        self._collect(depth)
+        self._add_level(starts, self.workers)
+
+    def _work(self, worker: Worker, chunks: deque[tuple[int, int]], quota: int, wanted: int) -> None:
+        limit = min(worker.next + quota, worker.last)
+        while chunks:
+            self._tick()
+            if self.cut:
+                break
+            start, end = chunks.popleft()
+            stopped = worker.run(self.machine.run["expand"], start, end, wanted, limit)
+            self.expanded += stopped - start
+            if worker.report[OVERFLOW]:
+                raise Overflow
+            if stopped < end:
+                chunks.appendleft((stopped, end))
+                break
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self.told > 0.05:
+            self.told = now
+            frontier = sum(end - start for start, end in self.levels[-1])
+            elapsed = now - self.start
+            self.progress(Progress(len(self.levels) - 1, frontier, self.distinct, self.generated, elapsed))
+        over_states = self.limits.max_states is not None and self.distinct >= self.limits.max_states
+        over_time = self.limits.max_seconds is not None and now - self.start >= self.limits.max_seconds
+        self.cut = self.cut or over_states or over_time or self.limits.stop()
+
+    def _collect(self, level: int) -> None:
+        """What the workers' kernels report as decided is so at this level."""
+        for worker in self.workers:
+            if worker.report[OVERFLOW]:
+                raise Overflow
+            for bit in range(len(self.names)):
+                if int(worker.report[FOUND]) >> bit & 1:
+                    self.found.setdefault(bit, level)
+            worker.report[FOUND] = 0
+
+    def _add_level(self, starts: list[int], workers: list[Worker]) -> None:
+        """The states added since `starts` are a level: test them."""
+        ranges = [(s, w.next) for s, w in zip(starts, workers, strict=False) if w.next > s]
+        if not ranges and self.levels:
+            return
+        self.levels.append(ranges)
+        wanted = self.undecided(self.on_states)
+        for worker, (start, end) in zip(self.workers, ranges, strict=False):
+            if wanted or self.layout.slack.number:
+                worker.run(self.machine.run["check"], start, end, wanted)
+        self._collect(len(self.levels) - 1)
+
+    def run(self) -> Exploration:
+        self.begin()
+        depth = -1
+        while not self.cut and not self.decided() and len(self.levels) - 1 > depth:
+            depth = len(self.levels) - 1
+            self.level()
+        complete = not self.cut and len(self.levels) - 1 == depth
+        return self._exploration(complete)
+
+    # the answer
+
+    def _exploration(self, complete: bool) -> Exploration:
+        known = paths(self, {bit: level for bit, level in self.found.items()})
+        findings: list[Finding] = []
+        for bit, (name, kind) in enumerate(self.names):
+            sometimes = kind.startswith("sometimes")
+            if bit in self.found:
+                verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
+            elif not complete:
+                verdict = Verdict.BUDGETED
+            else:
+                verdict = Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED
+            findings.append(Finding(name, kind, verdict, known.get(bit)))
+        sizes = tuple(sum(end - start for start, end in level) for level in self.levels)
+        taken = [sum(int(w.taken[i]) for w in self.workers) for i in range(len(self.instance.actions))]
+        return Exploration(
+            tuple(findings),
+            complete,
+            self.distinct,
+            self.generated,
+            len(sizes) - 1,
+            time.monotonic() - self.start,
+            sizes,
+            {a.name: n for a, n in zip(self.instance.actions, taken, strict=True)},
+            self._guards(),
+        )
+
+    def _guards(self) -> tuple[GuardCount, ...]:
+        counts: list[GuardCount] = []
+        for base, action in zip(self.program.guard_base, self.instance.actions, strict=True):
+            reached = self.expanded * sum(1 for _ in parameter_values(self.instance, action))
+            for i, guard in enumerate(action.guards):
+                refused = sum(int(w.refused[base + i]) for w in self.workers)
+                reached -= refused
+                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused))
+        return tuple(counts)
+
+
+def _silent(_: Progress) -> None:
+    pass
+
+
+def explore(
+    instance: Instance,
+    wanted: tuple[str, ...] = (),
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] = _silent,
+) -> Exploration:
+    """Explore by native code (see isr_check.engine for the contract)."""
+    start = time.monotonic()
+    for slack in SLACKS:
+        search = Search(instance, wanted, slack, workers=1)
+        search.start, search.limits, search.progress = start, limits or Limits(), progress
+        try:
+            return search.run()
+        except Overflow:
+            continue
+    raise OverflowError("the values of a variable grow far out of its declared range")

@@ -1,0 +1,154 @@
+"""The visited set as LLVM functions: one array of states and one open-addressing table of their positions.
+
+States stand in the array in the order in which they were found. An entry of the table is 24 bits of the
+state's hash and its 40-bit position; 0 is no entry, so that position 0 is not used. Several threads may
+insert at once, each into its own part of the array: a state is written there first and its entry then
+claimed by compare-and-swap; who loses finds the winner's state there to compare with.
+"""
+
+from __future__ import annotations
+
+from isr_check.native.assembly import Code, Int
+
+POSITION = (1 << 40) - 1
+"""The bits of an entry that are the position."""
+
+
+class Visited:
+    """Writes the functions for states of so many words."""
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+
+    def texts(self) -> list[str]:
+        return [self.insert(), self.find(), self.index()]
+
+    def _function(self, name: str, parameters: tuple[str, ...], returns: str) -> Code:
+        code = Code(name, parameters, returns, "noinline")
+        return code
+
+    def _hash(self, code: Code, pointer: str) -> str:
+        """Of the words at the pointer; every bit of the hash depends on every bit of the state."""
+        h: Int = 0x243F6A8885A308D3
+        for w in range(self.words):
+            mixed = code.raw("mul", code.raw("xor", h, code.load(pointer, w)), -7046029254386353131)
+            h = code.raw("xor", mixed, code.raw("lshr", mixed, 32))
+        spread = code.raw("mul", h, -4658895280553007687)
+        return code.raw("xor", spread, code.raw("lshr", spread, 29))
+
+    def _prefetch(self, code: Code, address: str) -> None:
+        code.effect(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+    def _same(self, code: Code, a: str, b: str) -> str:
+        differences: Int = 0
+        for w in range(self.words):
+            difference = code.raw("xor", code.load(a, w), code.load(b, w))
+            differences = code.raw("or", differences, difference)
+        return code.compare("eq", differences, 0)
+
+    def state(self, code: Code, array: str, position: Int) -> str:
+        return code.element(array, code.raw("mul", position, self.words))
+
+    def _probe(self, code: Code, h: str, tag: str, slot: str, missing: str) -> tuple[str, str]:
+        """Walk the table from the hash's slot to an entry with the tag, or to an empty one: label `missing`.
+
+        Goes on at such an entry; returns it and the label from which to walk on.
+        """
+        head, on, start = code.fresh("probe"), code.fresh("on"), code.fresh("start")
+        code.jump(start)
+        code.join(on)
+        code.store(slot, 0, code.raw("and", code.raw("add", code.load(slot, 0), 1), "%mask"))
+        code.jump(head)
+        code.join(start)
+        code.store(slot, 0, code.raw("and", h, "%mask"))
+        code.jump(head)
+        code.join(head)
+        address = code.element("%table", code.load(slot, 0))
+        entry = code.value(f"load atomic i64, ptr {address} acquire, align 8")
+        code.leave_if(code.compare("eq", entry, 0), missing)
+        code.leave_if(code.compare("ne", code.raw("lshr", entry, 40), tag), on)
+        return entry, on
+
+    def insert(self) -> str:
+        """@insert(out, n, hashes, table, mask, states, next): add n states; returns the next free position.
+
+        In three passes, so that the cache misses of all are under way at once: slots, states, comparison.
+        """
+        visited = ("ptr %table", "i64 %mask", "ptr %states", "i64 %next")
+        code = self._function("insert", ("ptr %out", "i64 %n", "ptr %hashes", *visited), "i64")
+        with code.loop(0, "%n") as (k, _):
+            h = self._hash(code, self.state(code, "%out", k))
+            code.store("%hashes", k, h)
+            self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
+        with code.loop(0, "%n") as (k, _):
+            home = code.element("%table", code.raw("and", code.load("%hashes", k), "%mask"))
+            entry = code.value(f"load atomic i64, ptr {home} monotonic, align 8")
+            self._prefetch(code, self.state(code, "%states", code.raw("and", entry, POSITION)))
+        free, slot = code.slot("%next"), code.slot(0)
+        with code.loop(0, "%n") as (k, _):
+            self._insert_one(code, k, free, slot)
+        code.effect(f"ret i64 {code.load(free, 0)}")
+        return code.text()
+
+    def _insert_one(self, code: Code, k: str, free: str, slot: str) -> None:
+        h = code.load("%hashes", k)
+        tag = code.raw("lshr", h, 40)
+        mine = self.state(code, "%out", k)
+        missing, done, compare = code.fresh("missing"), code.fresh("known"), code.fresh("compare")
+        won, lost = code.fresh("won"), code.fresh("lost")
+        entry, on = self._probe(code, h, tag, slot, missing)
+        met = code.block
+        code.jump(compare)
+        code.join(missing)
+        position = code.load(free, 0)
+        target = self.state(code, "%states", position)
+        for w in range(self.words):
+            code.store(target, w, code.load(mine, w))
+        claim = code.raw("or", code.raw("shl", tag, 40), position)
+        place = code.element("%table", code.load(slot, 0))
+        pair = code.value(f"cmpxchg ptr {place}, i64 0, i64 {claim} acq_rel acquire, align 8")
+        code.split(code.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), won, lost)
+        code.join(won)
+        code.store(free, 0, code.raw("add", position, 1))
+        code.jump(done)
+        code.join(lost)
+        rival = code.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        code.leave_if(code.compare("ne", code.raw("lshr", rival, 40), tag), on)
+        beaten = code.block
+        code.jump(compare)
+        code.join(compare)
+        either = code.value(f"phi i64 [ {entry}, %{met} ], [ {rival}, %{beaten} ]")
+        theirs = self.state(code, "%states", code.raw("and", either, POSITION))
+        code.split(self._same(code, mine, theirs), done, on)
+        code.join(done)
+
+    def find(self) -> str:
+        """@find(state, table, mask, states): its position, or 0."""
+        code = self._function("find", ("ptr %state", "ptr %table", "i64 %mask", "ptr %states"), "i64")
+        h = self._hash(code, "%state")
+        entry, on = self._probe(code, h, code.raw("lshr", h, 40), code.slot(0), "missing")
+        position = code.raw("and", entry, POSITION)
+        code.split(self._same(code, "%state", self.state(code, "%states", position)), "same", on)
+        code.join("same")
+        code.effect(f"ret i64 {position}")
+        code.join("missing")
+        code.effect("ret i64 0")
+        return code.text()
+
+    def index(self) -> str:
+        """@enter(state, position, table, mask): enter a state that is not there yet."""
+        code = self._function("enter", ("ptr %state", "i64 %position", "ptr %table", "i64 %mask"), "void")
+        h = self._hash(code, "%state")
+        entry = code.raw("or", code.raw("shl", code.raw("lshr", h, 40), 40), "%position")
+        slot = code.slot(code.raw("and", h, "%mask"))
+        code.jump("head")
+        code.join("head")
+        place = code.element("%table", code.load(slot, 0))
+        pair = code.value(f"cmpxchg ptr {place}, i64 0, i64 {entry} monotonic monotonic, align 8")
+        code.split(code.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), "done", "next")
+        code.join("next")
+        code.store(slot, 0, code.raw("and", code.raw("add", code.load(slot, 0), 1), "%mask"))
+        code.jump("head")
+        code.join("done")
+        code.effect("ret void")
+        return code.text()
