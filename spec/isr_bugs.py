@@ -91,7 +91,7 @@ def becomes_follower_truncating_for_a_new_leader(old: State, new: State, r: Repl
     """A replica learns of a new epoch; it truncates only if the leader is another one (KAFKA-7164)."""
     asks = (old.controller_leader != NONE) & (log_end(old, r) > 0) & (old.leader[r] != old.controller_leader)
     return (
-        *makes_follower(old, new, r),
+        *makes_follower(old, new, r, old.log[r], when(asks, Fetch.ASKED, Fetch.REQUESTED)),
         new.truncating == when(asks, old.truncating.including(r), old.truncating.excluding(r)),
     )
 

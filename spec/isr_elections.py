@@ -20,10 +20,15 @@ def electable(s: State, r: Replica, isr: Set[Replica], elr: Set[Replica]) -> Boo
 
 
 @define
+def relievable(s: State, r: Replica) -> Bool:
+    """The broker asked to shut down, and the controller can still take leadership or membership from it."""
+    return s.shutting_down.has(r) & ((s.controller_leader == r) | (isr_without(s, r) != s.controller_isr))
+
+
+@define
 def leaving(s: State, r: Replica) -> Bool:
     """The controller must do without the broker: its session is over, or it asked to shut down."""
-    dead = ~s.alive.has(r) | (s.sessions_lost < SESSIONS_LOST)
-    return ~s.fenced.has(r) & (dead | (s.shutting_down.has(r) & ((s.controller_leader == r) | s.controller_isr.has(r))))
+    return ~s.fenced.has(r) & (~s.alive.has(r) | (s.sessions_lost < SESSIONS_LOST) | relievable(s, r))
 
 
 def departs(old: State, new: State, r: Replica) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from isr_elections import relievable
 from isr_lang import NONE, Bool, Map, Step, action, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
@@ -107,8 +108,7 @@ def broker_shuts_down(old: State, new: State, r: Replica) -> Step:
     """A relieved broker flushes, leaves the mark of a clean shutdown, and stops; the controller fences it."""
     return (
         old.shutting_down.has(r),
-        old.controller_leader != r,
-        ~old.controller_isr.has(r),
+        ~relievable(old, r),
         *stops(old, new, r),
         new.shutting_down == old.shutting_down.excluding(r),
         new.clean_shutdown == old.clean_shutdown.including(r),

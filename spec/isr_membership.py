@@ -8,7 +8,7 @@ The numbers in brackets are the rules that re-implementations often miss, listed
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Set, Step, action, define, exists, forall, when
+from isr_lang import NONE, Bool, Seq, Set, Step, action, define, exists, forall, when
 from isr_lang.blank import blank
 from isr_replication import acknowledged, advanced, commits, replicated, takes
 from isr_state import (
@@ -18,6 +18,8 @@ from isr_state import (
     Alter,
     BrokerEpoch,
     Fetch,
+    Offset,
+    Record,
     Replica,
     State,
     leads,
@@ -267,15 +269,21 @@ def request_lives(s: State, r: Replica) -> Bool:
     return question & exists(takes(s, q, r) for q in Replica.all().excluding(r))
 
 
-def fetch_in_old_epoch(old: State, new: State, r: Replica) -> Step:
-    """Of a fetch begun in an older epoch only a request that an old leader may yet take is left."""
-    kept = request_lives(old, r)
+def fetch_in_new_epoch(
+    old: State, new: State, r: Replica, asks: Bool, log: Seq[Offset, Record], message: Fetch
+) -> Step:
+    """The first fetch of the new epoch, if the replica asks anybody; answers of older epochs are dropped.
+
+    A request that an older leader may yet take stays on its way, and follower_sends_fetch follows it.
+    """
+    kept, end = request_lives(old, r), log.length()
+    last = when(end == 0, blank(old.leader_epoch[r]), old.written_in[log[end - 1]])
     return (
-        new.fetch[r] == when(kept, old.fetch[r], Fetch.NONE),
-        new.fetch_to[r] == when(kept, old.fetch_to[r], NONE),
-        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], 0),
-        new.fetch_offset[r] == when(kept, old.fetch_offset[r], 0),
-        new.fetch_last_epoch[r] == when(kept, old.fetch_last_epoch[r], 0),
+        new.fetch[r] == when(kept, old.fetch[r], when(asks, message, Fetch.NONE)),
+        new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, old.controller_leader, NONE)),
+        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], when(asks, old.controller_epoch, 0)),
+        new.fetch_offset[r] == when(kept, old.fetch_offset[r], when(asks, end, 0)),
+        new.fetch_last_epoch[r] == when(kept, old.fetch_last_epoch[r], when(asks, last, 0)),
         new.fetch_record[r] == NONE,
         new.fetch_watermark[r] == 0,
     )
@@ -313,14 +321,14 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
         *enters_epoch(old, new, r),
         new.isr[r] == isr,
         new.partition_epoch[r] == old.controller_partition_epoch,
-        *fetch_in_old_epoch(old, new, r),
+        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
         *commits(old, new, r, advanced(old, r, up_to, isr)),
     )
 
 
 @action
 def becomes_follower(old: State, new: State, r: Replica) -> Step:
-    """A replica learns of another leader, or that there is none; its log stays as it is until it fetches.
+    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
 
     Partition.makeFollower.
     """
@@ -330,7 +338,7 @@ def becomes_follower(old: State, new: State, r: Replica) -> Step:
         *enters_epoch(old, new, r),
         new.isr[r] == blank(new.controller_isr),
         new.partition_epoch[r] == 0,
-        *fetch_in_old_epoch(old, new, r),
+        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, old.log[r], Fetch.REQUESTED),
     )
 
 

@@ -21,6 +21,7 @@ Rules that re-implementations often miss, marked by their number where they act:
 
 from __future__ import annotations
 
+from isr_committed_log import implements_committed_log
 from isr_elections import (
     controller_elects_last_known_leader,
     controller_elects_returned,
@@ -40,7 +41,7 @@ from isr_faults import (
     broker_shuts_down,
     consumer_reads,
 )
-from isr_lang import Design
+from isr_lang import Design, assume
 from isr_membership import (
     becomes_follower,
     becomes_leader,
@@ -53,7 +54,7 @@ from isr_membership import (
     leader_proposes_shrink,
     leader_rolls_back,
 )
-from isr_properties import REACHABLE, SAFETY
+from isr_properties import LIVENESS, REACHABLE, SAFETY
 from isr_replication import (
     follower_appends,
     follower_sends_fetch,
@@ -62,7 +63,7 @@ from isr_replication import (
     leader_answers_fetch,
     leader_appends,
 )
-from isr_state import State, healthy
+from isr_state import MIN_INSYNC, REPLICAS, State, healthy
 
 KIP_966 = Design(
     "kip-966",
@@ -102,6 +103,7 @@ KIP_966 = Design(
         broker_restarts,
         consumer_reads,
     ),
-    (*SAFETY, *REACHABLE),
-    defaults={"min_insync": 2},
+    (*SAFETY, implements_committed_log, *REACHABLE, *LIVENESS),
+    defaults={"min_insync": 2, "crashes": 1},
+    assumptions=(assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),),
 )

@@ -6,6 +6,7 @@ The numbers in brackets are the rules that re-implementations often miss, listed
 from __future__ import annotations
 
 from isr_lang import NONE, Bool, Map, Maybe, Seq, Set, Step, action, define, exists, smallest, when
+from isr_lang.blank import blank
 from isr_state import (
     ACKS,
     LOG,
@@ -21,7 +22,6 @@ from isr_state import (
     end_of_epoch,
     epoch_not_above,
     larger,
-    last_epoch,
     leads,
     log_end,
     maximal_isr,
@@ -118,19 +118,6 @@ def leader_appends(old: State, new: State, leader: Replica) -> Step:
 # Replication: the follower asks from its log end, which is its acknowledgement; the leader answers.
 
 
-def fetch_over(new: State, follower: Replica) -> Step:
-    """No fetch of the follower is in flight."""
-    return (
-        new.fetch[follower] == Fetch.NONE,
-        new.fetch_to[follower] == NONE,
-        new.fetch_epoch[follower] == 0,
-        new.fetch_offset[follower] == 0,
-        new.fetch_last_epoch[follower] == 0,
-        new.fetch_record[follower] == NONE,
-        new.fetch_watermark[follower] == 0,
-    )
-
-
 @define
 def may_fetch(s: State, follower: Replica) -> Bool:
     """The replica is alive and no fetch of its present epoch is in flight; one of an older epoch is given up."""
@@ -139,14 +126,17 @@ def may_fetch(s: State, follower: Replica) -> Bool:
     )
 
 
-def sends(old: State, new: State, follower: Replica, leader: Replica, message: Fetch) -> Step:
+def sends(
+    old: State, new: State, follower: Replica, leader: Maybe[Replica], log: Seq[Offset, Record], message: Fetch
+) -> Step:
     """The follower's question: where its log ends, in which epoch that was written, in which epoch it asks."""
+    end = log.length()
     return (
         new.fetch[follower] == message,
         new.fetch_to[follower] == leader,
         new.fetch_epoch[follower] == old.leader_epoch[follower],
-        new.fetch_offset[follower] == log_end(old, follower),
-        new.fetch_last_epoch[follower] == last_epoch(old, follower),
+        new.fetch_offset[follower] == end,
+        new.fetch_last_epoch[follower] == when(end == 0, blank(old.leader_epoch[follower]), old.written_in[log[end - 1]]),
         new.fetch_record[follower] == NONE,
         new.fetch_watermark[follower] == 0,
     )
@@ -154,16 +144,16 @@ def sends(old: State, new: State, follower: Replica, leader: Replica, message: F
 
 @action
 def follower_sends_fetch(old: State, new: State, follower: Replica, leader: Replica) -> Step:
-    """A follower asks its leader for what comes after its log end.
+    """A follower sends its first fetch in an epoch; from then on every answer makes it send the next.
 
-    The request names the current leader epoch and the epoch of the last record (KIP-320, KIP-595).
-    AbstractFetcherThread.maybeFetch.
+    The request names the current leader epoch and the epoch of the last record (KIP-320, KIP-595). A fetch that
+    Kafka would park until there is news is one that is answered later. AbstractFetcherThread.maybeFetch.
     """
     return (
         may_fetch(old, follower),
         follower != leader,
         old.leader[follower] == leader,
-        *sends(old, new, follower, leader, Fetch.REQUESTED),
+        *sends(old, new, follower, Maybe.of(leader), old.log[follower], Fetch.REQUESTED),
     )
 
 
@@ -255,7 +245,7 @@ def leader_answers_diverging(old: State, new: State, leader: Replica, follower: 
 
 @action
 def follower_appends(old: State, new: State, follower: Replica) -> Step:
-    """A follower appends what it was sent and learns the watermark, which here never goes down.
+    """A follower appends what it was sent, learns the watermark, which here never goes down, and asks for more.
 
     ReplicaFetcherThread.processPartitionData.
     """
@@ -266,21 +256,22 @@ def follower_appends(old: State, new: State, follower: Replica) -> Step:
         old.fetch[follower] == Fetch.ANSWERED,
         new.log[follower] == log,
         new.high_watermark[follower] == larger(old.high_watermark[follower], known),
-        *fetch_over(new, follower),
+        *sends(old, new, follower, old.leader[follower], log, Fetch.REQUESTED),
     )
 
 
 @action
 def follower_truncates(old: State, new: State, follower: Replica) -> Step:
-    """A follower cuts its log where it parts from the leader's, as far as it can tell, and will ask again.
+    """A follower cuts its log where it parts from the leader's, as far as it can tell, and asks again.
 
     AbstractFetcherThread.truncateOnFetchResponse, getOffsetTruncationState.
     """
     own = end_of_epoch(old, follower, old.fetch_last_epoch[follower])
     point = smaller(old.fetch_offset[follower], own)
+    log = old.log[follower].take(point)
     return (
         old.fetch[follower] == Fetch.DIVERGED,
-        new.log[follower] == old.log[follower].take(point),
+        new.log[follower] == log,
         new.high_watermark[follower] == smaller(old.high_watermark[follower], point),
-        *fetch_over(new, follower),
+        *sends(old, new, follower, old.leader[follower], log, Fetch.REQUESTED),
     )

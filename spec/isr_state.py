@@ -229,7 +229,7 @@ class State(Struct):
 
 @initial
 def healthy(new: State, first: Replica) -> Step:
-    """All replicas are alive and in sync with an empty log, and one of them leads."""
+    """All replicas are alive and in sync with an empty log, one of them leads, and the others fetch from it."""
     return (
         new.alive == Replica.all(),
         new.log == blank(new.log),
@@ -243,8 +243,8 @@ def healthy(new: State, first: Replica) -> Step:
         new.partition_epoch == blank(new.partition_epoch),
         new.follower_end == blank(new.follower_end),
         new.follower_broker_epoch == blank(new.follower_broker_epoch),
-        new.fetch == blank(new.fetch),
-        new.fetch_to == blank(new.fetch_to),
+        new.fetch == Map.build(Replica, lambda r: when(r == first, Fetch.NONE, Fetch.REQUESTED)),
+        new.fetch_to == Map.build(Replica, lambda r: when(r == first, blank(new.controller_leader), Maybe.of(first))),
         new.fetch_epoch == blank(new.fetch_epoch),
         new.fetch_offset == blank(new.fetch_offset),
         new.fetch_last_epoch == blank(new.fetch_last_epoch),

@@ -7,14 +7,13 @@ epoch, and fetches then. Fetches carry no epoch before KIP-320.
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Set, Step, action, define, when
+from isr_lang import NONE, Bool, Maybe, Seq, Set, Step, action, define, when
 from isr_lang.blank import blank
-from isr_membership import all_lag, behind, caught_up, enters_epoch, fetch_in_old_epoch, no_alter, past_epoch_start
+from isr_membership import all_lag, behind, caught_up, enters_epoch, fetch_in_new_epoch, no_alter, past_epoch_start
 from isr_replication import (
     acknowledged,
     advanced,
     commits,
-    fetch_over,
     may_fetch,
     replicated,
     sends,
@@ -27,6 +26,7 @@ from isr_state import (
     Fetch,
     LeaderEpoch,
     Offset,
+    Record,
     Replica,
     State,
     end_of_epoch,
@@ -139,31 +139,31 @@ def follower_appends_and_sets_watermark(old: State, new: State, follower: Replic
         old.fetch[follower] == Fetch.ANSWERED,
         new.log[follower] == log,
         new.high_watermark[follower] == smaller(old.fetch_watermark[follower], log.length()),
-        *fetch_over(new, follower),
+        *sends(old, new, follower, old.leader[follower], log, Fetch.REQUESTED),
     )
 
 
 # Truncation before the first fetch.
 
 
-def makes_follower(old: State, new: State, r: Replica) -> Step:
-    """The replica learns of another leader, or that there is none."""
+def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
+    """The replica learns of another leader, and asks it something first, or that there is none."""
     return (
         behind(old, r),
         old.controller_leader != r,
         *enters_epoch(old, new, r),
         new.isr[r] == blank(new.controller_isr),
         new.partition_epoch[r] == 0,
-        *fetch_in_old_epoch(old, new, r),
+        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, log, message),
     )
 
 
 @action
 def becomes_follower_truncating(old: State, new: State, r: Replica) -> Step:
-    """A replica learns of another leader, and will ask it for the end of its last epoch before it fetches."""
+    """A replica learns of another leader, and asks it for the end of its last epoch before it fetches."""
     asks = (old.controller_leader != NONE) & (log_end(old, r) > 0)
     return (
-        *makes_follower(old, new, r),
+        *makes_follower(old, new, r, old.log[r], when(asks, Fetch.ASKED, Fetch.REQUESTED)),
         new.truncating == when(asks, old.truncating.including(r), old.truncating.excluding(r)),
     )
 
@@ -174,7 +174,8 @@ def becomes_follower_at_watermark(old: State, new: State, r: Replica) -> Step:
 
     ReplicaManager.makeFollowers before KIP-101.
     """
-    return (*makes_follower(old, new, r), new.log[r] == old.log[r].take(old.high_watermark[r]))
+    log = old.log[r].take(old.high_watermark[r])
+    return (*makes_follower(old, new, r, log, Fetch.REQUESTED), new.log[r] == log)
 
 
 @action
@@ -185,7 +186,7 @@ def follower_sends_fetch_when_truncated(old: State, new: State, follower: Replic
         follower != leader,
         old.leader[follower] == leader,
         ~old.truncating.has(follower),
-        *sends(old, new, follower, leader, Fetch.REQUESTED),
+        *sends(old, new, follower, Maybe.of(leader), old.log[follower], Fetch.REQUESTED),
     )
 
 
@@ -197,7 +198,7 @@ def follower_asks_for_epoch_end(old: State, new: State, follower: Replica, leade
         follower != leader,
         old.leader[follower] == leader,
         old.truncating.has(follower),
-        *sends(old, new, follower, leader, Fetch.ASKED),
+        *sends(old, new, follower, Maybe.of(leader), old.log[follower], Fetch.ASKED),
     )
 
 
@@ -249,12 +250,13 @@ def leader_answers_undefined_epoch(old: State, new: State, leader: Replica, foll
     )
 
 
-def cuts(old: State, new: State, follower: Replica, point: Offset) -> Step:
-    """The follower's log ends at the point from now on."""
+def cuts(old: State, new: State, follower: Replica, point: Offset, then: Fetch) -> Step:
+    """The follower's log ends at the point from now on, and it asks what it has to ask next."""
+    log = old.log[follower].take(point)
     return (
-        new.log[follower] == old.log[follower].take(point),
+        new.log[follower] == log,
         new.high_watermark[follower] == smaller(old.high_watermark[follower], point),
-        *fetch_over(new, follower),
+        *sends(old, new, follower, old.leader[follower], log, then),
     )
 
 
@@ -270,7 +272,7 @@ def follower_truncates_by_epoch(old: State, new: State, follower: Replica) -> St
     return (
         old.fetch[follower] == Fetch.DIVERGED,
         new.truncating == when(done, old.truncating.excluding(follower), old.truncating),
-        *cuts(old, new, follower, point),
+        *cuts(old, new, follower, point, when(done, Fetch.REQUESTED, Fetch.ASKED)),
     )
 
 
@@ -280,7 +282,7 @@ def follower_truncates_to_offset(old: State, new: State, follower: Replica) -> S
     return (
         old.fetch[follower] == Fetch.DIVERGED,
         new.truncating == old.truncating.excluding(follower),
-        *cuts(old, new, follower, smaller(old.fetch_offset[follower], log_end(old, follower))),
+        *cuts(old, new, follower, smaller(old.fetch_offset[follower], log_end(old, follower)), Fetch.REQUESTED),
     )
 
 
@@ -290,7 +292,7 @@ def follower_truncates_to_watermark(old: State, new: State, follower: Replica) -
     return (
         old.fetch[follower] == Fetch.UNDEFINED,
         new.truncating == old.truncating.excluding(follower),
-        *cuts(old, new, follower, old.high_watermark[follower]),
+        *cuts(old, new, follower, old.high_watermark[follower], Fetch.REQUESTED),
     )
 
 

@@ -49,6 +49,7 @@ __all__ = [
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Expr)
+S = TypeVar("S", bound=Struct)
 Step = tuple[Bool, ...]
 
 
@@ -356,20 +357,12 @@ sometimes_step = _Kind("sometimes-step")
 def leads_to(
     name: str,
     doc: str,
-    trigger: Property,
-    goal: Property,
+    trigger: Callable[[S], Bool],
+    goal: Callable[[S], Bool],
     *,
-    fair: tuple[Action, ...],
-    when: Bool | None = None,
+    state: type[S],
+    fair: tuple[str, ...],
 ) -> Property:
     """Whenever the trigger holds the goal holds then or later, if every fair action keeps its promise."""
-    return Property(
-        name,
-        "eventually",
-        goal.condition,
-        doc,
-        goal.where,
-        when.node if when is not None else None,
-        trigger.condition,
-        tuple(a.name for a in fair),
-    )
+    start, end = trigger(state()), goal(state())
+    return Property(name, "eventually", end.node, doc, end.site, None, start.node, fair)

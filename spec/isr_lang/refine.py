@@ -1,0 +1,44 @@
+"""Refinement: a promise about an abstract state, kept by a concrete one through a map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import attrs
+
+from isr_lang.declare import Property
+from isr_lang.errors import ModelError
+from isr_lang.expr import Expr
+from isr_lang.nodes import Node
+from isr_lang.state import Struct
+
+S = TypeVar("S", bound=Struct)
+
+
+def refines(
+    name: str, step: Property, abstract: type[Struct], state: type[S], mapping: Mapping[str, Callable[[S], Expr]]
+) -> Property:
+    """The concrete step, seen through the map, is a step of the abstract specification.
+
+    `step` is the abstract next-state relation, stuttering included (kind 'step'); `mapping` gives the value of
+    each abstract variable in a concrete state. The result is a step property of the concrete state.
+    """
+    names = {v.name for v in abstract.variables()}
+    if names != set(mapping):
+        raise ModelError(f"the map is of {', '.join(sorted(mapping))}, the abstract state has {', '.join(sorted(names))}")
+    old, new = state(), state(primed=True)
+    seen = {(n, p): mapping[n](new if p else old).node for n in names for p in (False, True)}
+    done: dict[Node, Node] = {}
+
+    def through(node: Node) -> Node:
+        if node not in done:
+            if node.op == "variable":
+                done[node] = seen[node.attr]
+            elif node.op == "call":
+                raise ModelError(f"the abstract step calls {node.attr[0].name}; write it out", step.where)
+            else:
+                done[node] = Node(node.op, tuple(through(a) for a in node.args), node.attr, node.type)
+        return done[node]
+
+    return attrs.evolve(step, name=name, condition=through(step.condition))
