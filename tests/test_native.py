@@ -7,7 +7,7 @@ import pytest
 from tests.models import copied_log, copies, ticket_desk, two_phase_commit
 
 from isr_check import explorer, native
-from isr_check.engine import DEADLOCK, Exploration
+from isr_check.engine import DEADLOCK, Exploration, Limits, Verdict
 from isr_check.native.expressions import EMIT
 from isr_lang import OPERATORS, Design, Instance
 from isr_lang.constants import Value
@@ -15,11 +15,17 @@ from isr_lang.constants import Value
 
 def same(design: Design, constants: dict[str, Value], wanted: tuple[str, ...] = ()) -> Exploration:
     instance = Instance(design, constants)
-    expected, found = explorer.explore(instance, wanted), native.explore(instance, wanted)
+    expected = explorer.explore(instance, wanted)
+    for workers in (1, 3):
+        found = native.explore(instance, wanted, workers=workers)
+        assert_same(found, expected)
+    return expected
+
+
+def assert_same(found: Exploration, expected: Exploration) -> None:
     for field in attrs.fields(Exploration):
         if field.name != "seconds":
             assert getattr(found, field.name) == getattr(expected, field.name), field.name
-    return found
 
 
 def test_every_operator_is_emitted() -> None:
@@ -49,6 +55,22 @@ def test_every_part_of_the_language(nodes: int, length: int, gossip: bool) -> No
 def test_values_out_of_range_are_found_as_the_reference_finds_them(constants: dict[str, Value]) -> None:
     found = same(copies.DESIGN, {**constants, "careless": True})
     assert found.finding("type-ok").path is not None
+
+
+def test_what_grows_without_end_is_cut_and_not_called_complete() -> None:
+    found = native.explore(Instance(copies.ENDLESS))
+    assert not found.complete
+    assert found.finding("type-ok").verdict is Verdict.VIOLATED
+    assert found.finding("terms-grow").verdict is Verdict.BUDGETED
+
+
+def test_limits_end_a_search_honestly() -> None:
+    instance = Instance(two_phase_commit.DESIGN, {"rms": 8})
+    found = native.explore(instance, (), Limits(max_states=100_000))
+    assert not found.complete
+    assert 100_000 <= found.distinct < 1_000_000
+    assert found.finding("consistent").verdict is Verdict.BUDGETED
+    assert native.explore(instance, (), Limits(stop=lambda: True)).distinct == 1
 
 
 @pytest.mark.parametrize("wanted", ["logs-agree", "a-log-shrinks", "type-ok", DEADLOCK, "terms-grow"])

@@ -270,3 +270,12 @@ DESIGN = Design(
     (owner_adds, copies_one, cuts, is_lost, takes_over, tells),
     ALL,
 )
+
+
+@action
+def term_passes(old: State, new: State) -> Step:
+    """Terms go on for ever, out of their range."""
+    return (new.term == old.term + 1,)
+
+
+ENDLESS = DESIGN.adding(term_passes).with_defaults(nodes=1, length=0)

@@ -1,42 +1,113 @@
-"""The module of an instance as machine code: the one place that speaks to LLVM."""
+"""The module of an instance as machine code, in two qualities.
+
+LLVM's quick code is there within a tenth of a second and runs at a third of the speed; its best code takes a
+second or two. So an exploration starts with the quick one, and if it lasts, the best one is made in the
+background and takes over between two calls. The best one is kept on disk for the next time, named by a hash
+of all that it was made from.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 from collections.abc import Callable
-from threading import Lock
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock, Thread
 
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+from isr_check.native.binding import Engine, TargetMachine, llvm
 
 KERNELS = ("initial", "expand", "check", "mark", "index")
-_lock = Lock()
-_ready = False
+QUICK, BEST = 0, 3
+_initialised = Lock()
+_state = {"ready": False}
 
 Kernel = Callable[[int], None]
 
 
-class Machine:
-    """`run[name](address of a job)`; the code lives as long as this object."""
+def cache_folder() -> Path:
+    """INSYNC_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("INSYNC_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "insync"
 
-    def __init__(self, text: str, speed: int = 2) -> None:
-        global _ready
-        with _lock:
-            if not _ready:
-                llvm.initialize_native_target()
-                llvm.initialize_native_asmprinter()
-                _ready = True
-            cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-            triple = llvm.Target.from_default_triple()
-            target = triple.create_target_machine(cpu=cpu, features=features, opt=speed, jit=True)
-            module = llvm.parse_assembly(text)
-            options = llvm.create_pipeline_tuning_options(speed_level=speed)
-            options.loop_unrolling = False
-            builder = llvm.create_pass_builder(target, options)
-            builder.getModulePassManager().run(module, builder)
-            self.module = module
-            self.engine = llvm.create_mcjit_compiler(module, target)
-            self.engine.finalize_object()
+
+def _initialise() -> None:
+    with _initialised:
+        if not _state["ready"]:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            _state["ready"] = True
+
+
+def _host() -> tuple[str, str]:
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _target(quality: int) -> TargetMachine:
+    cpu, features = _host()
+    return llvm.Target.from_default_triple().create_target_machine(cpu, features, quality, jit=True)
+
+
+def compile_object(text: str, quality: int) -> bytes:
+    """The machine code of a module given as text."""
+    target, module = _target(quality), llvm.parse_assembly(text)
+    tuning = llvm.create_pipeline_tuning_options(quality)
+    tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = True
+    builder = llvm.create_pass_builder(target, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return target.emit_object(module)
+
+
+class Machine:
+    """`run[name](address of a job)` calls a kernel; the code lives as long as this object."""
+
+    def __init__(self, text: str) -> None:
+        _initialise()
+        self._text, self._engines = text, list[Engine]()
+        made_from = repr((text, llvm.llvm_version_info, _host(), BEST))
+        self._file = cache_folder() / "native" / f"{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.o"
+        kept = _read(self._file)
+        self.improving = kept is not None
+        self.run: dict[str, Kernel] = self._load(kept or compile_object(text, QUICK))
+
+    def improve(self) -> None:
+        """Let the best code take over as soon as it is made."""
+        if not self.improving:
+            self.improving = True
+            Thread(target=self._improve, name="insync-compiler").start()
+
+    def _improve(self) -> None:
+        best = compile_object(self._text, BEST)
+        self.run = self._load(best)
+        _write(self._file, best)
+
+    def _load(self, code: bytes) -> dict[str, Kernel]:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(QUICK))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        self._engines.append(engine)
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        self.run: dict[str, Kernel] = {
-            name: prototype(self.engine.get_function_address(name)) for name in KERNELS
-        }
+        return {name: prototype(engine.get_function_address(name)) for name in KERNELS}
+
+
+def _read(file: Path) -> bytes | None:
+    """What was written, whole; None if there is nothing or not all of it."""
+    try:
+        digest, code = file.read_bytes().split(b"\n", 1)
+    except (OSError, ValueError):
+        return None
+    return code if hashlib.sha256(code).hexdigest().encode() == digest else None
+
+
+def _write(file: Path, code: bytes) -> None:
+    """All or nothing; a cache that cannot be written is no reason to fail."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=file.parent, delete=False) as part:
+            part.write(hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
+        Path(part.name).replace(file)

@@ -35,6 +35,13 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def scarce(more: int) -> bool:
+    """Whether so many bytes more would leave less memory than everybody needs to go on."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        known = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
+    return known["MemAvailable"] - more < max(known["MemTotal"] // 32, 1 << 28)
+
+
 def address(array: Words | Numbers) -> int:
     return int(array.ctypes.data)
 
@@ -76,6 +83,8 @@ class Worker:
     def __init__(self, program: Program, actions: int, bounds: tuple[int, int]) -> None:
         self.first, self.last = bounds
         self.next = self.first
+        self.limit = self.first
+        self.expanded = 0
         cells, batch = max(1, len(program.layout.cells)), program.most + BATCH
         self.refused = np.zeros(max(1, program.guards), dtype=np.int64)
         self.taken = np.zeros(max(1, actions), dtype=np.int64)
@@ -92,10 +101,10 @@ class Worker:
         for place, value in fields:
             self.job[place] = value
 
-    def run(self, kernel: Kernel, start: int, end: int, wanted: int, limit: int = 0) -> int:
-        """Run it on the states start..end; returns where it stopped."""
+    def run(self, kernel: Kernel, start: int, end: int, wanted: int) -> int:
+        """Run it on the states start..end, adding up to the limit; returns where it stopped."""
         self.set([(Job.START, start), (Job.END, end), (Job.WANTED, wanted)])
-        self.set([(Job.LIMIT, limit), (Job.NEXT, self.next)])
+        self.set([(Job.LIMIT, self.limit), (Job.NEXT, self.next)])
         kernel(address(self.job))
         self.next = int(self.job[Job.NEXT])
         return int(self.job[Job.START])

@@ -10,9 +10,10 @@ exploration begins again with room for it, and with type-ok as one more property
 
 from __future__ import annotations
 
+import os
 import time
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from isr_check.engine import (
     DEADLOCK,
@@ -29,13 +30,17 @@ from isr_check.native.actions import FOUND, OVERFLOW, Check
 from isr_check.native.kernels import BATCH, Job, Marks, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
-from isr_check.native.memory import States, Table, Worker, address
+from isr_check.native.memory import States, Table, Worker, address, scarce
+from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import paths
 from isr_check.reference import parameter_values
 from isr_lang import Instance
 
 CHUNK = 4096
-"""States expanded by one call."""
+"""States expanded, or otherwise looked at, by one call."""
+
+PATIENCE = 0.5
+"""Seconds after which better machine code is worth making."""
 
 
 class Overflow(Exception):
@@ -60,9 +65,9 @@ class Search:
         self.machine = Machine(self.program.text)
         self.states = States(self.layout.words, workers)
         self.workers = [Worker(self.program, len(instance.actions), b) for b in self.states.bounds]
+        self.team = Team(self.workers)
         self.found: dict[int, int] = {}
         self.levels: list[list[tuple[int, int]]] = []
-        self.expanded = 0
         self.cut = False
         self.limits, self.start, self.told = Limits(), time.monotonic(), 0.0
         self.progress: Callable[[Progress], None] = _silent
@@ -94,16 +99,22 @@ class Search:
                 (Job.MASK, size - 1),
             ])  # fmt: skip
 
-    def quota(self) -> int:
-        """How many states each worker may add; the table is enlarged when that would be few."""
+    def _grow(self) -> None:
+        """Keep room in the table for what the workers may add before they look again."""
         few = len(self.workers) * 4 * (self.program.most + BATCH)
         while self.table.room - self.distinct < few:
-            size = self.table.size * 4 if self.table.size < 1 << 20 else self.table.size * 2
+            size = self.table.size * (4 if self.table.size < 1 << 20 else 2)
+            if scarce(size * 8):
+                self.cut = True
+                return
             del self.table
             self._allocate(size)
-            for worker in self.workers:
-                worker.run(self.machine.run["index"], worker.first, worker.next, 0)
-        return (self.table.room - self.distinct) // len(self.workers)
+            found = [(w.first, w.next) for w in self.workers]
+            self.team.share(spans(found, 16 * CHUNK), partial(self._run, "index", 0))
+
+    def _run(self, kernel: str, wanted: int, worker: Worker, span: Span) -> Span | None:
+        worker.run(self.machine.run[kernel], *span, wanted)
+        return None
 
     # the search
 
@@ -114,45 +125,56 @@ class Search:
         return bool(self.names) and len(self.found) == len(self.names)
 
     def begin(self) -> None:
-        self.quota()
-        worker = self.workers[0]
-        worker.run(self.machine.run["initial"], 0, 0, 0)
-        self._add_level([w.first for w in self.workers], [worker])
+        self._grow()
+        self.workers[0].run(self.machine.run["initial"], 0, 0, 0)
+        self._add_level([w.first for w in self.workers])
 
     def level(self) -> None:
         """Expand the last level."""
         wanted, depth = self.undecided(self.on_steps), len(self.levels) - 1
         starts = [w.next for w in self.workers]
-        chunks = deque(
-            (s, min(s + CHUNK, end)) for start, end in self.levels[-1] for s in range(start, end, CHUNK)
-        )
-        while chunks and not self.cut:
-            self._work(self.workers[0], chunks, self.quota(), wanted)
+        todo = spans(self.levels[-1], CHUNK)
+        while todo and not self.cut:
+            self._grow()
+            quota = (self.table.room - self.distinct) // len(self.workers)
+            for worker in self.workers:
+                worker.limit = min(worker.next + quota, worker.last)
+            self.team.share(todo, partial(self._expand, wanted))
+            if all(w.next + self.program.most > w.last for w in self.workers):
+                self.cut = True
         self._collect(depth)
-        self._add_level(starts, self.workers)
+        self._add_level(starts)
 
-    def _work(self, worker: Worker, chunks: deque[tuple[int, int]], quota: int, wanted: int) -> None:
-        limit = min(worker.next + quota, worker.last)
-        while chunks:
+    def _expand(self, wanted: int, worker: Worker, span: Span) -> Span | None:
+        """Expand a span; returns what is left of it when the worker has reached its limit."""
+        if worker is self.workers[0]:
             self._tick()
-            if self.cut:
-                break
-            start, end = chunks.popleft()
-            stopped = worker.run(self.machine.run["expand"], start, end, wanted, limit)
-            self.expanded += stopped - start
-            if worker.report[OVERFLOW]:
+        if self.cut:
+            return span
+        start, end = span
+        stopped = worker.run(self.machine.run["expand"], start, end, wanted)
+        worker.expanded += stopped - start
+        self._check_overflow(worker)
+        return (stopped, end) if stopped < end else None
+
+    def _check_overflow(self, worker: Worker) -> None:
+        """A successor that has no place: begin again with more room, or else this is as far as it goes."""
+        if worker.report[OVERFLOW]:
+            if self.layout.slack is not SLACKS[-1]:
                 raise Overflow
-            if stopped < end:
-                chunks.appendleft((stopped, end))
-                break
+            self.cut = True
 
     def _tick(self) -> None:
+        """Between two calls, in the main thread: tell how far it is, and look whether it is enough."""
         now = time.monotonic()
+        if now - self.start > PATIENCE:
+            self.machine.improve()
         if now - self.told > 0.05:
             self.told = now
             frontier = sum(end - start for start, end in self.levels[-1])
             elapsed = now - self.start
             self.progress(Progress(len(self.levels) - 1, frontier, self.distinct, self.generated, elapsed))
+            self.cut = self.cut or scarce(0)
         over_states = self.limits.max_states is not None and self.distinct >= self.limits.max_states
         over_time = self.limits.max_seconds is not None and now - self.start >= self.limits.max_seconds
         self.cut = self.cut or over_states or over_time or self.limits.stop()
@@ -160,23 +182,21 @@ class Search:
     def _collect(self, level: int) -> None:
         """What the workers' kernels report as decided is so at this level."""
         for worker in self.workers:
-            if worker.report[OVERFLOW]:
-                raise Overflow
+            self._check_overflow(worker)
             for bit in range(len(self.names)):
                 if int(worker.report[FOUND]) >> bit & 1:
                     self.found.setdefault(bit, level)
             worker.report[FOUND] = 0
 
-    def _add_level(self, starts: list[int], workers: list[Worker]) -> None:
+    def _add_level(self, starts: list[int]) -> None:
         """The states added since `starts` are a level: test them."""
-        ranges = [(s, w.next) for s, w in zip(starts, workers, strict=False) if w.next > s]
-        if not ranges and self.levels:
+        added = [(s, w.next) for s, w in zip(starts, self.workers, strict=True) if w.next > s]
+        if not added and self.levels:
             return
-        self.levels.append(ranges)
+        self.levels.append(added)
         wanted = self.undecided(self.on_states)
-        for worker, (start, end) in zip(self.workers, ranges, strict=False):
-            if wanted or self.layout.slack.number:
-                worker.run(self.machine.run["check"], start, end, wanted)
+        if wanted or self.layout.slack.number:
+            self.team.share(spans(added, CHUNK), partial(self._run, "check", wanted))
         self._collect(len(self.levels) - 1)
 
     def run(self) -> Exploration:
@@ -217,9 +237,9 @@ class Search:
         )
 
     def _guards(self) -> tuple[GuardCount, ...]:
-        counts: list[GuardCount] = []
+        counts, expanded = list[GuardCount](), sum(w.expanded for w in self.workers)
         for base, action in zip(self.program.guard_base, self.instance.actions, strict=True):
-            reached = self.expanded * sum(1 for _ in parameter_values(self.instance, action))
+            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
             for i, guard in enumerate(action.guards):
                 refused = sum(int(w.refused[base + i]) for w in self.workers)
                 reached -= refused
@@ -236,14 +256,18 @@ def explore(
     wanted: tuple[str, ...] = (),
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = _silent,
+    *,
+    workers: int | None = None,
 ) -> Exploration:
-    """Explore by native code (see isr_check.engine for the contract)."""
-    start = time.monotonic()
+    """Explore by native code (see isr_check.engine for the contract), on all processors unless told."""
+    start, threads = time.monotonic(), workers or len(os.sched_getaffinity(0))
     for slack in SLACKS:
-        search = Search(instance, wanted, slack, workers=1)
+        search = Search(instance, wanted, slack, threads)
         search.start, search.limits, search.progress = start, limits or Limits(), progress
         try:
             return search.run()
         except Overflow:
             continue
-    raise OverflowError("the values of a variable grow far out of its declared range")
+        finally:
+            search.team.close()
+    raise AssertionError("with the last slack an exploration ends")
