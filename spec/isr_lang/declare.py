@@ -1,4 +1,4 @@
-"""What a model declares beside its state: definitions, actions and properties.
+"""What a model declares beside its state and its promises: definitions and actions.
 
 Each declaration traces its function once, at import, into the expression graph. Nothing here knows how a
 model is explored.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import ParamSpec, TypeVar, cast, get_type_hints
 
 import attrs
 
@@ -34,22 +34,16 @@ __all__ = [
     "Value",
     "Variable",
     "action",
-    "always",
     "bound",
     "define",
     "initial",
-    "leads_to",
     "setting",
-    "sometimes",
-    "sometimes_step",
-    "step",
     "switch",
     "var",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Expr)
-S = TypeVar("S", bound=Struct)
 Step = tuple[Bool, ...]
 
 
@@ -138,7 +132,7 @@ def _parameters(function: Callable[..., object]) -> Iterator[tuple[str, object]]
         yield name, hints[name]
 
 
-def _doc(function: Callable[..., object]) -> str:
+def doc_of(function: Callable[..., object]) -> str:
     return inspect.getdoc(function) or ""
 
 
@@ -146,7 +140,7 @@ def _state(hint: object) -> type[Struct] | None:
     return hint if isinstance(hint, type) and issubclass(hint, Struct) else None
 
 
-def _formals(
+def symbolic_arguments(
     function: Callable[..., object], primes: tuple[bool, ...]
 ) -> tuple[list[Expr | Struct], list[tuple[str, Type]]]:
     """The symbolic arguments of a function, the states first and as many as `primes`, and its parameters."""
@@ -171,14 +165,16 @@ def _formals(
 
 def define(function: Callable[P, T]) -> Callable[P, T]:
     """A named operator of one state and some scalars; called like a function, kept as a call."""
-    formals, parameters = _formals(function, (False,))
+    formals, parameters = symbolic_arguments(function, (False,))
     body = cast("Callable[..., object]", function)(*formals)
     if not isinstance(body, Expr):
         raise ModelError(f"a definition returns one symbolic value, not {body!r}", def_line(function))
     rename_apart(body.node, frozenset(n for n, _ in parameters))
     of_state = bool(formals) and isinstance(formals[0], Struct)
     named = tuple((n, cast("Scalar", t)) for n, t in parameters)
-    definition = Definition(function.__name__, named, body.node, _doc(function), of_state, def_line(function))
+    definition = Definition(
+        function.__name__, named, body.node, doc_of(function), of_state, def_line(function)
+    )
 
     def call(*actuals: object) -> Expr:
         if len(actuals) != len(formals):
@@ -267,7 +263,7 @@ def _conjuncts(function: Callable[..., Step], formals: list[Expr | Struct]) -> l
 
 
 def _trace_action(function: Callable[..., Step], primes: tuple[bool, ...]) -> Action:
-    formals, parameters = _formals(function, primes)
+    formals, parameters = symbolic_arguments(function, primes)
     for name, kind in parameters:
         if kind == COUNT or isinstance(kind, MapType | SeqType):
             raise ModelError(f"'{name}' is chosen among few: not among all of {kind}", def_line(function))
@@ -299,70 +295,7 @@ def _trace_action(function: Callable[..., Step], primes: tuple[bool, ...]) -> Ac
         tuple(parameters),
         tuple(guards),
         tuple(updates.values()),
-        _doc(function),
+        doc_of(function),
         def_line(function),
         function.__name__,
     )
-
-
-PropertyFunction = Callable[..., Bool]
-
-
-def _property(kind: str, function: PropertyFunction, when: Bool | None) -> Property:
-    primes = (False, True) if kind.endswith("step") else (False,)
-    formals, parameters = _formals(function, primes)
-    if parameters or len(formals) != len(primes):
-        expected = "old and new" if len(primes) == 2 else "one state"
-        raise ModelError(f"{function.__name__} takes {expected} and nothing else", def_line(function))
-    condition = unchecked(function(*formals))
-    if not isinstance(condition, Bool):
-        raise ModelError(f"{function.__name__} returns a condition, not {condition!r}", def_line(function))
-    rename_apart(condition.node, frozenset())
-    name = function.__name__.replace("_", "-")
-    scope = when.node if when is not None else None
-    return Property(name, kind, condition.node, _doc(function), def_line(function), scope)
-
-
-class _Kind:
-    """A decorator for one kind of property: `@always`, or `@always(when=SETTING)` to promise it only then."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    @overload
-    def __call__(self, function: PropertyFunction) -> Property: ...
-    @overload
-    def __call__(self, *, when: Bool) -> Callable[[PropertyFunction], Property]: ...
-    def __call__(
-        self, function: PropertyFunction | None = None, *, when: Bool | None = None
-    ) -> Property | Callable[[PropertyFunction], Property]:
-        if function is not None:
-            return _property(self._kind, function, when)
-        return lambda f: _property(self._kind, f, when)
-
-
-always = _Kind("always")
-"""An invariant: it holds in every reachable state."""
-
-step = _Kind("step")
-"""It holds of every step, as a relation of old and new."""
-
-sometimes = _Kind("sometimes")
-"""Some reachable state is like this: what guards against a model in which nothing happens."""
-
-sometimes_step = _Kind("sometimes-step")
-"""Some step is like this."""
-
-
-def leads_to(
-    name: str,
-    doc: str,
-    trigger: Callable[[S], Bool],
-    goal: Callable[[S], Bool],
-    *,
-    state: type[S],
-    fair: tuple[str, ...],
-) -> Property:
-    """Whenever the trigger holds the goal holds then or later, if every fair action keeps its promise."""
-    start, end = trigger(state()), goal(state())
-    return Property(name, "eventually", end.node, doc, end.site, None, start.node, fair)

@@ -1,0 +1,112 @@
+"""What a model promises: conditions on states, on steps and on the future.
+
+A property is traced like an action, from a function of one state or, for a step, of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, overload
+
+from isr_lang.declare import Action, Property, doc_of, symbolic_arguments
+from isr_lang.errors import ModelError, def_line, model_line
+from isr_lang.expr import unchecked
+from isr_lang.nodes import Node
+from isr_lang.quantify import rename_apart
+from isr_lang.scalars import Bool
+from isr_lang.state import Struct
+
+S = TypeVar("S", bound=Struct)
+Fair = tuple[Action | str, ...]
+PropertyFunction = Callable[..., Bool]
+
+
+def _property(kind: str, function: PropertyFunction, when: Bool | None) -> Property:
+    primes = (False, True) if kind.endswith("step") else (False,)
+    formals, parameters = symbolic_arguments(function, primes)
+    if parameters or len(formals) != len(primes):
+        expected = "old and new" if len(primes) == 2 else "one state"
+        raise ModelError(f"{function.__name__} takes {expected} and nothing else", def_line(function))
+    condition = unchecked(function(*formals))
+    if not isinstance(condition, Bool):
+        raise ModelError(f"{function.__name__} returns a condition, not {condition!r}", def_line(function))
+    rename_apart(condition.node, frozenset())
+    name = function.__name__.replace("_", "-")
+    scope = when.node if when is not None else None
+    return Property(name, kind, condition.node, doc_of(function), def_line(function), scope)
+
+
+class _Kind:
+    """A decorator for one kind of property: `@always`, or `@always(when=SETTING)` to promise it only then."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    @overload
+    def __call__(self, function: PropertyFunction) -> Property: ...
+    @overload
+    def __call__(self, *, when: Bool) -> Callable[[PropertyFunction], Property]: ...
+    def __call__(
+        self, function: PropertyFunction | None = None, *, when: Bool | None = None
+    ) -> Property | Callable[[PropertyFunction], Property]:
+        if function is not None:
+            return _property(self._kind, function, when)
+        return lambda f: _property(self._kind, f, when)
+
+
+always = _Kind("always")
+"""An invariant: it holds in every reachable state."""
+
+step = _Kind("step")
+"""It holds of every step, as a relation of old and new."""
+
+sometimes = _Kind("sometimes")
+"""Some reachable state is like this: what guards against a model in which nothing happens."""
+
+sometimes_step = _Kind("sometimes-step")
+"""Some step is like this."""
+
+
+@overload
+def leads_to(
+    name: str, doc: str, trigger: Property, goal: Property, *, fair: Fair, when: Bool | None = None
+) -> Property: ...
+@overload
+def leads_to(
+    name: str,
+    doc: str,
+    trigger: Callable[[S], Bool],
+    goal: Callable[[S], Bool],
+    *,
+    state: type[S],
+    fair: Fair,
+    when: Bool | None = None,
+) -> Property: ...
+def leads_to(
+    name: str,
+    doc: str,
+    trigger: Property | Callable[[S], Bool],
+    goal: Property | Callable[[S], Bool],
+    *,
+    state: type[S] | None = None,
+    fair: Fair,
+    when: Bool | None = None,
+) -> Property:
+    """Whenever the trigger holds the goal holds then or later, if every fair action does its part.
+
+    Trigger and goal are properties of one state, or functions of it; then `state` says of which.
+    """
+
+    def condition(of: Property | Callable[[S], Bool]) -> Node:
+        if isinstance(of, Property):
+            return of.condition
+        if state is None:
+            raise ModelError("say of which state: leads_to(..., state=State)")
+        rename_apart(node := of(state()).node, frozenset())
+        return node
+
+    scope = when.node if when is not None else None
+    actions = tuple(a.name if isinstance(a, Action) else a for a in fair)
+    return Property(
+        name, "eventually", condition(goal), doc, model_line(), scope, condition(trigger), actions
+    )
