@@ -178,5 +178,3 @@ def controller_elects_unclean(old: State, new: State, leader: Replica) -> Step:
         ~exists(electable(old, q, isr, elr) for q in Replica.all()),
         *elects(old, new, leader, Set.of(leader), blank(elr)),
     )
-
-

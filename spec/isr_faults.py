@@ -26,7 +26,6 @@ from isr_state import (
     smaller,
 )
 
-
 V = TypeVar("V", bound=Expr)
 
 

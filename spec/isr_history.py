@@ -1,25 +1,14 @@
 """The designs: today's, those it replaced, and those proposed instead; each is another with a few parts replaced.
 
 Read from the top: every design names the one it differs from, the actions and definitions that differ, and why.
-`DESIGNS` has them all by name. The last ones have a single rule taken out: they are no design that
-anybody proposed, but the bug that shows what the rule is for.
+Single rules are taken out in isr_bugs; isr_designs has all designs by name.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from isr_bugs import (
-    becomes_follower_truncating_for_a_new_leader,
-    committed_isr_only,
-    consumer_is_reset,
-    current_by_leader_epoch,
-    follower_raises_watermark_first,
-    leader_answers_diverging_and_counts,
-    leader_answers_diverging_with_watermark,
-    no_start_of_epoch,
-)
-from isr_lang import Bool, Design, Set, define, forall, when
+from isr_lang import Bool, Set, define, forall, when
 from isr_lang.blank import blank
 from isr_model import KIP_966
 from isr_properties import (
@@ -27,12 +16,15 @@ from isr_properties import (
     committed_on_new_leader,
     committed_only_grows,
     follower_log_shrinks,
+    leaders_complete,
     no_divergence,
     one_leader_per_epoch,
     reads_committed,
     reads_stable,
     record_commits,
+    strong_isr,
     watermark_goes_down,
+    weak_isr,
 )
 from isr_quorum import (
     broker_rejoins,
@@ -156,13 +148,22 @@ _LEADER_WRITES_ISR = KIP_497.replacing(
     "leader_rolls_back",
 )
 
-KIP_320_FIRST_TRY = _LEADER_WRITES_ISR.replacing(
-    "kip-320-first-try",
-    "The first attempt at KIP-320: fetches name the epoch of the last record, but not the current one",
-    because="a follower in an older epoch still counts; KIP-320 as adopted fences it by the current leader epoch.",
-    takes=takes_any_epoch,
-    waits=waits_for_leader,
-    past_epoch_start=past_epoch_start_of_leader,
+KIP_320_FIRST_TRY = (
+    _LEADER_WRITES_ISR.replacing(
+        "kip-320-first-try",
+        "The first attempt at KIP-320: fetches name the epoch of the last record, but not the current one",
+        because="a follower in an older epoch still counts; KIP-320 as adopted fences it by the current leader epoch.",
+        takes=takes_any_epoch,
+        waits=waits_for_leader,
+        past_epoch_start=past_epoch_start_of_leader,
+    )
+    .with_defaults(crashes=0, epochs=2, isr_changes=3)
+    .failing(
+        "a follower in an older epoch counts for the watermark, and truncates later",
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+    )
 )
 
 KIP_320 = _LEADER_WRITES_ISR.replacing(
@@ -183,42 +184,85 @@ def joins_at_watermark(s: State, leader: Replica, f: Replica) -> Bool:
     return Bool.true
 
 
-KIP_279 = KIP_320.replacing(
-    "kip-279",
-    "Truncation by the largest epoch not above the asked one, however fast leaders follow each other",
-    because="KIP-320 fences fetches and truncation by the leader epoch.",
-    takes=takes_any_epoch,
-    waits=waits_for_leader,
-    past_epoch_start=joins_at_watermark,
+KIP_279 = (
+    KIP_320.replacing(
+        "kip-279",
+        "Truncation by the largest epoch not above the asked one, however fast leaders follow each other",
+        because="KIP-320 fences fetches and truncation by the leader epoch.",
+        takes=takes_any_epoch,
+        waits=waits_for_leader,
+        past_epoch_start=joins_at_watermark,
+    )
+    .with_defaults(crashes=0, epochs=2, isr_changes=3)
+    .failing(
+        "a fetch from an older epoch counts for the watermark (KIP-320)",
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+    )
 )
 
-KIP_101 = KIP_279.replacing(
-    "kip-101",
-    "Truncation by the leader epoch, looked up in the leader's log",
-    because="KIP-279 answers with the epoch, too, so that a follower notices one that the leader never had.",
-    leader_answers_epoch_end=leader_answers_next_epoch_start,
-    follower_truncates=follower_truncates_to_offset,
-).adding(leader_answers_undefined_epoch, follower_truncates_to_watermark)
-
-ZOOKEEPER = KIP_101.replacing(
-    "zookeeper",
-    "Kafka 0.9 to 0.10: truncation to the follower's own watermark",
-    because="KIP-101 truncates by leader epoch, since a follower's watermark lags.",
-    becomes_follower=becomes_follower_at_watermark,
-).without(
-    "follower_asks_for_epoch_end",
-    "leader_answers_epoch_end",
-    "leader_answers_undefined_epoch",
-    "follower_truncates_to_watermark",
+KIP_101 = (
+    KIP_279.replacing(
+        "kip-101",
+        "Truncation by the leader epoch, looked up in the leader's log",
+        because="KIP-279 answers with the epoch, too, so that a follower notices one that the leader never had.",
+        leader_answers_epoch_end=leader_answers_next_epoch_start,
+        follower_truncates=follower_truncates_to_offset,
+    )
+    .adding(leader_answers_undefined_epoch, follower_truncates_to_watermark)
+    .with_defaults(replicas=2, log=2, records=3, isr_changes=2)
+    .failing(
+        "a follower does not notice an epoch that the leader never had (KIP-279)",
+        leaders_complete,
+        no_divergence,
+        weak_isr,
+        strong_isr,
+    )
 )
 
-KAFKA_0_8 = attrs.evolve(
-    ZOOKEEPER,
-    name="kafka-0.8",
-    summary="Kafka 0.8 as Jepsen found it in 2013: no minimum ISR, unclean election on",
-    because="0.8.2 added min.insync.replicas and made unclean election a setting.",
-    based_on=ZOOKEEPER,
-).with_defaults(unclean=True, min_insync=1)
+ZOOKEEPER = (
+    KIP_101.replacing(
+        "zookeeper",
+        "Kafka 0.9 to 0.10: truncation to the follower's own watermark",
+        because="KIP-101 truncates by leader epoch, since a follower's watermark lags.",
+        becomes_follower=becomes_follower_at_watermark,
+    )
+    .without(
+        "follower_asks_for_epoch_end",
+        "leader_answers_epoch_end",
+        "leader_answers_undefined_epoch",
+        "follower_truncates_to_watermark",
+    )
+    .with_defaults(log=1, records=1, crashes=1, unnoticed=1, epochs=1, isr_changes=1)
+    .failing(
+        "a follower truncates to a watermark that lags (KAFKA-1211, KIP-101)",
+        acked_survives,
+        committed_on_new_leader,
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+    )
+)
+
+KAFKA_0_8 = (
+    attrs.evolve(
+        ZOOKEEPER,
+        name="kafka-0.8",
+        summary="Kafka 0.8 as Jepsen found it in 2013: no minimum ISR, unclean election on",
+        because="0.8.2 added min.insync.replicas and made unclean election a setting.",
+        based_on=ZOOKEEPER,
+    )
+    .with_defaults(unclean=True, min_insync=1, unnoticed=0, epochs=2, isr_changes=3)
+    .failing(
+        "an unclean leader has not what the lost one acknowledged alone, and followers truncate to lagging watermarks",
+        acked_survives,
+        committed_on_new_leader,
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+    )
+)
 
 # Proposed instead.
 
@@ -301,96 +345,3 @@ MAJORITY = attrs.evolve(
         watermark_goes_down,
     ),
 )
-
-# One rule taken out.
-
-KIP_320_JOINS_AT_WATERMARK = KIP_320.replacing(
-    "kip-320-joins-at-watermark",
-    "KIP-320 without rule (4): a follower joins at the watermark (KAFKA-7128)",
-    because="a follower at the watermark may lack what an earlier leader committed.",
-    past_epoch_start=joins_at_watermark,
-)
-
-KIP_497_COMMITTED_ISR = KIP_497.replacing(
-    "kip-497-committed-isr",
-    "KIP-497 without rule (1): the watermark counts the committed ISR only",
-    because="the controller may have added a replica that the leader does not wait for.",
-    maximal_isr=committed_isr_only,
-)
-
-KIP_497_NO_PARTITION_EPOCH = KIP_497.replacing(
-    "kip-497-no-partition-epoch",
-    "KIP-497 without the check of the partition epoch",
-    because="an AlterPartition that was overtaken by a change of the controller takes effect all the same.",
-    current=current_by_leader_epoch,
-)
-
-KIP_392_NO_WAIT = KIP_966.replacing(
-    "kip-392-no-wait",
-    "KIP-966 without KIP-392's rule: a consumer past a replica's watermark is out of range, and is reset",
-    because="with the rule it waits until the watermark has come (OFFSET_NOT_AVAILABLE).",
-).adding(consumer_is_reset)
-
-KAFKA_13141 = KIP_966.replacing(
-    "kafka-13141",
-    "KIP-966 where a diverging fetch counts as an acknowledgement",
-    because="its offset says nothing about records of the leader.",
-    leader_answers_diverging=leader_answers_diverging_and_counts,
-)
-
-KAFKA_14704 = KIP_966.replacing(
-    "kafka-14704",
-    "KIP-966 where a follower takes the watermark from a diverging answer before it truncates",
-    because="below that watermark it still has records that the leader never had.",
-    leader_answers_diverging=leader_answers_diverging_with_watermark,
-).adding(follower_raises_watermark_first)
-
-KAFKA_15583 = KIP_966.replacing(
-    "kafka-15583",
-    "KIP-966 without rule (2): the watermark moves while the ISR is under the minimum",
-    because="a member of the ELR then lacks committed records.",
-    may_commit=may_always_commit,
-)
-
-KAFKA_7164 = KIP_279.replacing(
-    "kafka-7164",
-    "KIP-279 where a follower truncates only when the leader is another broker",
-    because="a follower that missed an epoch may find the same leader again, and must truncate all the same.",
-    becomes_follower=becomes_follower_truncating_for_a_new_leader,
-)
-
-KAFKA_7415 = KIP_320.replacing(
-    "kafka-7415",
-    "KIP-320 where a new leader does not write the start of its epoch before its first append",
-    because="asked for a later epoch than its last record's it knows no answer, and the follower falls back to its watermark.",
-    leader_answers_epoch_end=no_start_of_epoch,
-).adding(leader_answers_undefined_epoch, follower_truncates_to_watermark)
-
-DESIGNS: dict[str, Design] = {
-    d.name: d
-    for d in (
-        KIP_966,
-        KRAFT_3_5,
-        KIP_903,
-        KIP_841,
-        KIP_497,
-        KIP_320,
-        KIP_320_FIRST_TRY,
-        KIP_279,
-        KIP_101,
-        ZOOKEEPER,
-        KAFKA_0_8,
-        MAJORITY,
-        JEPSEN_BOUNDED_ISR,
-        JEPSEN_HALT,
-        KIP_320_JOINS_AT_WATERMARK,
-        KIP_497_COMMITTED_ISR,
-        KIP_497_NO_PARTITION_EPOCH,
-        KIP_392_NO_WAIT,
-        KAFKA_7164,
-        KAFKA_7415,
-        KAFKA_13141,
-        KAFKA_14704,
-        KAFKA_15583,
-    )
-}

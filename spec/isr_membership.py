@@ -148,7 +148,7 @@ def hears(s: State, leader: Replica) -> Bool:
 
 def replies(old: State, new: State, leader: Replica, answer: Alter) -> Step:
     """The controller's answer, which is dropped if nobody waits for it."""
-    message, *rest = no_alter(new, leader)
+    _, *rest = no_alter(new, leader)
     return (new.alter[leader] == when(hears(old, leader), answer, Alter.NONE), *rest)
 
 
@@ -257,9 +257,7 @@ def leader_rolls_back(old: State, new: State, leader: Replica) -> Step:
 @define
 def behind(s: State, r: Replica) -> Bool:
     """A living replica does not know the elected leader and its epoch."""
-    return s.alive.has(r) & (
-        (s.leader_epoch[r] != s.controller_epoch) | (s.leader[r] != s.controller_leader)
-    )
+    return s.alive.has(r) & ((s.leader_epoch[r] != s.controller_epoch) | (s.leader[r] != s.controller_leader))
 
 
 @define

@@ -2,7 +2,8 @@
 
 Read in this order, each file a page: isr_state (what there is), isr_replication (append, fetch, commit),
 isr_membership (AlterPartition, metadata), isr_elections (sessions, leaders), isr_faults (crashes, returns,
-readers), isr_properties (what is promised), isr_history (what today's design replaced).
+readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it implements), isr_history
+(what today's design replaced), isr_bugs (single rules taken out).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
 controller, a fault. Not modelled: reassignment, transactions, log compaction and retention, KRaft's own
@@ -14,7 +15,7 @@ Rules that re-implementations often miss, marked by their number where they act:
   (2) it is held while the committed in-sync set is under min.insync.replicas;
   (3) a fetch counts as an acknowledgement only in the leader's own epoch, and only if it does not diverge;
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
-  (5) only INELIGIBLE_REPLICA rolls a pending in-sync set back; any other fate keeps the larger set until metadata comes;
+  (5) only INELIGIBLE_REPLICA rolls a pending in-sync set back; any other fate keeps the larger set until news come;
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """
@@ -42,6 +43,7 @@ from isr_faults import (
     consumer_reads,
 )
 from isr_lang import Design, assume
+from isr_liveness import LIVENESS
 from isr_membership import (
     becomes_follower,
     becomes_leader,
@@ -54,7 +56,7 @@ from isr_membership import (
     leader_proposes_shrink,
     leader_rolls_back,
 )
-from isr_properties import LIVENESS, REACHABLE, SAFETY
+from isr_properties import REACHABLE, SAFETY
 from isr_replication import (
     follower_appends,
     follower_sends_fetch,

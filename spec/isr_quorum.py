@@ -32,7 +32,6 @@ from isr_state import (
     log_end,
 )
 
-
 V = TypeVar("V", bound=Expr)
 
 
@@ -100,6 +99,7 @@ def votes_for(s: State, candidate: Replica, voter: Replica) -> Bool:
 @action
 def majority_elects(old: State, new: State, candidate: Replica, voters: Set[Replica]) -> Step:
     """A majority votes for a candidate, which leads from then on; the voters refuse older leaders."""
+
     def after(vote: V, as_before: Map[Replica, V]) -> Map[Replica, V]:
         """The voters enter the new epoch with their vote, the others stay as they are."""
         return Map.build(Replica, lambda r: when(voters.has(r), vote, as_before[r]))

@@ -34,10 +34,8 @@ from isr_state import (
 def replicated(
     old: State, leader: Replica, end: Offset, ends: Map[Replica, Maybe[Offset]], members: Set[Replica]
 ) -> Offset:
-    """(1) The smallest log end over the members, the leader's own being `end`; a member not yet heard of holds nothing."""
-    return smallest(
-        (when(q == leader, end, ends[q].or_else(0)) for q in members), or_else=old.high_watermark[leader]
-    )
+    """(1) The smallest log end over the members, the leader's being `end`; one not heard of holds nothing."""
+    return smallest((when(q == leader, end, ends[q].or_else(0)) for q in members), or_else=old.high_watermark[leader])
 
 
 @define
@@ -52,9 +50,7 @@ def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica]) -> O
     return when(may_commit(old, isr), larger(was, up_to), was)
 
 
-def commits(
-    old: State, new: State, leader: Replica, watermark: Offset, log: Seq[Offset, Record] | None = None
-) -> Step:
+def commits(old: State, new: State, leader: Replica, watermark: Offset, log: Seq[Offset, Record] | None = None) -> Step:
     """The leader's watermark becomes `watermark`, and what is below it is committed."""
     records = old.log[leader] if log is None else log
     return (
@@ -127,7 +123,12 @@ def may_fetch(s: State, follower: Replica) -> Bool:
 
 
 def sends(
-    old: State, new: State, follower: Replica, leader: Maybe[Replica], log: Seq[Offset, Record], message: Fetch
+    old: State,
+    new: State,
+    follower: Replica,
+    leader: Maybe[Replica],
+    log: Seq[Offset, Record],
+    message: Fetch,
 ) -> Step:
     """The follower's question: where its log ends, in which epoch that was written, in which epoch it asks."""
     end = log.length()
@@ -136,7 +137,8 @@ def sends(
         new.fetch_to[follower] == leader,
         new.fetch_epoch[follower] == old.leader_epoch[follower],
         new.fetch_offset[follower] == end,
-        new.fetch_last_epoch[follower] == when(end == 0, blank(old.leader_epoch[follower]), old.written_in[log[end - 1]]),
+        new.fetch_last_epoch[follower]
+        == when(end == 0, blank(old.leader_epoch[follower]), old.written_in[log[end - 1]]),
         new.fetch_record[follower] == NONE,
         new.fetch_watermark[follower] == 0,
     )
@@ -163,9 +165,7 @@ def takes(s: State, leader: Replica, follower: Replica) -> Bool:
 
     In another epoch the leader would answer FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, and nothing would change.
     """
-    return (
-        leads(s, leader) & (s.fetch_to[follower] == leader) & (s.fetch_epoch[follower] == s.leader_epoch[leader])
-    )
+    return leads(s, leader) & (s.fetch_to[follower] == leader) & (s.fetch_epoch[follower] == s.leader_epoch[leader])
 
 
 @define
@@ -173,8 +173,7 @@ def continues(s: State, leader: Replica, follower: Replica) -> Bool:
     """The follower's log, as its fetch describes it, is a prefix of the leader's (KIP-595)."""
     epoch = s.fetch_last_epoch[follower]
     return (s.fetch_offset[follower] == 0) | (
-        (epoch_not_above(s, leader, epoch) == epoch)
-        & (s.fetch_offset[follower] <= end_of_epoch(s, leader, epoch))
+        (epoch_not_above(s, leader, epoch) == epoch) & (s.fetch_offset[follower] <= end_of_epoch(s, leader, epoch))
     )
 
 

@@ -83,7 +83,10 @@ ACKS = setting(
     "acks", "acks of the producer", values={"0": Acks.NONE, "1": Acks.LEADER, "all": Acks.ALL}, default="all"
 )
 FLUSH = setting(
-    "flush", "flush.messages=1, or never", values={"always": Flush.ALWAYS, "never": Flush.NEVER}, default="never"
+    "flush",
+    "flush.messages=1, or never",
+    values={"always": Flush.ALWAYS, "never": Flush.NEVER},
+    default="never",
 )
 FOLLOWER_READS = switch("follower_reads", "consumers may fetch from followers (KIP-392)", default=False)
 
@@ -307,16 +310,15 @@ def last_epoch(s: State, r: Replica) -> LeaderEpoch:
 @define
 def epoch_not_above(s: State, r: Replica, e: LeaderEpoch) -> LeaderEpoch:
     """The largest leader epoch in the replica's log that is not above e, 0 when there is none (KIP-279)."""
-    return largest(
-        (when(epoch_at(s, r, o) <= e, epoch_at(s, r, o), 0) for o in Offset.below(log_end(s, r))), or_else=0
-    )
+    return largest((when(epoch_at(s, r, o) <= e, epoch_at(s, r, o), 0) for o in Offset.below(log_end(s, r))), or_else=0)
 
 
 @define
 def end_of_epoch(s: State, r: Replica, e: LeaderEpoch) -> Offset:
     """Where the records of epochs up to e end in the replica's log (LeaderEpochFileCache.endOffsetFor)."""
     return smallest(
-        (when(epoch_at(s, r, o) > e, o, log_end(s, r)) for o in Offset.below(log_end(s, r))), or_else=log_end(s, r)
+        (when(epoch_at(s, r, o) > e, o, log_end(s, r)) for o in Offset.below(log_end(s, r))),
+        or_else=log_end(s, r),
     )
 
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Maybe, Seq, Set, Step, action, define, when
 from isr_lang.blank import blank
-from isr_membership import all_lag, behind, caught_up, enters_epoch, fetch_in_new_epoch, no_alter, past_epoch_start
+from isr_membership import (
+    all_lag,
+    behind,
+    caught_up,
+    enters_epoch,
+    fetch_in_new_epoch,
+    no_alter,
+    past_epoch_start,
+)
 from isr_replication import (
     acknowledged,
     advanced,
@@ -32,7 +40,6 @@ from isr_state import (
     end_of_epoch,
     epoch_at,
     epoch_not_above,
-
     last_epoch,
     leads,
     log_end,
@@ -330,8 +337,6 @@ def watermark_in_own_epoch(s: State, leader: Replica) -> Bool:
 def past_epoch_start_of_leader(s: State, leader: Replica, f: Replica) -> Bool:
     """Not the follower but the leader's watermark must have reached the epoch (the first attempt at KIP-320)."""
     return watermark_in_own_epoch(s, leader) | (s.follower_end[leader][f] == NONE)
-
-
 
 
 # Sessions in ZooKeeper.

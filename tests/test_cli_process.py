@@ -14,9 +14,9 @@ ROOTS = ("", "spec", "counterexamples", "insync")
 PROGRAM = """
 import sys, types
 from tests.models import ticket_desk
-registry = types.ModuleType("isr_history")
+registry = types.ModuleType("isr_designs")
 vars(registry)["DESIGNS"] = ticket_desk.DESIGNS
-sys.modules["isr_history"] = registry
+sys.modules["isr_designs"] = registry
 from insync_cli.main import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -14,7 +14,7 @@ import pytest
 
 from isr_check.explorer import explore
 from isr_check.reference import Evaluator
-from isr_history import DESIGNS
+from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_trace.case import TRACE_FILE, index, stale, tell, write_files
 from isr_trace.cases import Case, load_cases

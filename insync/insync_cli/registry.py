@@ -21,7 +21,7 @@ ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer"}
 
 def designs() -> Mapping[str, Design]:
     """Every design by name, imported when the first verb needs one."""
-    from isr_history import DESIGNS
+    from isr_designs import DESIGNS
 
     return DESIGNS
 

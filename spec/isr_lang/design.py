@@ -57,9 +57,7 @@ class Design:
         if missing:
             raise ModelError(f"the initial condition leaves out {', '.join(missing)}", self.initial.where)
 
-    def replacing(
-        self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction
-    ) -> Design:
+    def replacing(self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction) -> Design:
         """The design with some actions or definitions replaced, by name, and the reason in one sentence.
 
         A replaced action keeps its name. Whatever calls a replaced definition calls the new one.
@@ -75,9 +73,7 @@ class Design:
                     raise ModelError(f"{self.name} has no definition '{slot}'{nearest(slot, list(known))}")
                 replaced[known[slot]] = definition_of(part)
         override = Override(replaced)
-        changed = (
-            attrs.evolve(actions[a.name], name=a.name) if a.name in actions else a for a in self.actions
-        )
+        changed = (attrs.evolve(actions[a.name], name=a.name) if a.name in actions else a for a in self.actions)
         return attrs.evolve(
             self,
             name=name,
@@ -100,24 +96,20 @@ class Design:
     def with_defaults(self, **defaults: Value) -> Design:
         return attrs.evolve(self, defaults={**self.defaults, **defaults})
 
-    def expecting(self, **expected: str) -> Design:
+    def failing(self, reason: str, *properties: Property) -> Design:
         """Which properties are known to fail at the defaults, and why in a sentence."""
-        return attrs.evolve(self, expected={k.replace("_", "-"): v for k, v in expected.items()})
+        return attrs.evolve(self, expected=dict.fromkeys((p.name for p in properties), reason))
 
     def action_named(self, name: str) -> Action:
         found = next((a for a in self.actions if a.name == name), None)
         if found is None:
-            raise ModelError(
-                f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}"
-            )
+            raise ModelError(f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}")
         return found
 
     def property_named(self, name: str) -> Property:
         found = next((p for p in self.properties if p.name == name), None)
         if found is None:
-            raise ModelError(
-                f"{self.name} has no property '{name}'{nearest(name, [p.name for p in self.properties])}"
-            )
+            raise ModelError(f"{self.name} has no property '{name}'{nearest(name, [p.name for p in self.properties])}")
         return found
 
     @property

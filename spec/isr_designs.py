@@ -1,0 +1,38 @@
+"""Every design by its name on the command line."""
+
+from __future__ import annotations
+
+import isr_bugs as bugs
+import isr_history as history
+from isr_lang import Design
+from isr_model import KIP_966
+
+# Today first, then back in time, then what was proposed instead, then single rules taken out.
+DESIGNS: dict[str, Design] = {
+    d.name: d
+    for d in (
+        KIP_966,
+        history.KRAFT_3_5,
+        history.KIP_903,
+        history.KIP_841,
+        history.KIP_497,
+        history.KIP_320,
+        history.KIP_320_FIRST_TRY,
+        history.KIP_279,
+        history.KIP_101,
+        history.ZOOKEEPER,
+        history.KAFKA_0_8,
+        history.MAJORITY,
+        history.JEPSEN_BOUNDED_ISR,
+        history.JEPSEN_HALT,
+        bugs.KIP_320_JOINS_AT_WATERMARK,
+        bugs.KIP_497_COMMITTED_ISR,
+        bugs.KIP_497_NO_PARTITION_EPOCH,
+        bugs.KIP_392_NO_WAIT,
+        bugs.KAFKA_7164,
+        bugs.KAFKA_7415,
+        bugs.KAFKA_13141,
+        bugs.KAFKA_14704,
+        bugs.KAFKA_15583,
+    )
+}

@@ -1,0 +1,150 @@
+"""What must come to pass: liveness, stated with the fairness that each promise needs.
+
+An exploration cannot decide these; an engine that searches for fair cycles can.
+"""
+
+from __future__ import annotations
+
+from isr_lang import NONE, Bool, define, exists, forall, leads_to, when
+from isr_properties import leads_now
+from isr_state import ACKS, EPOCHS, ISR_CHANGES, MIN_INSYNC, Acks, Replica, State, last_epoch, leads, log_end
+
+
+def bounds_left(s: State) -> Bool:
+    """The exploration's own bounds do not stand in the way."""
+    return (s.controller_partition_epoch < ISR_CHANGES) & (s.controller_epoch < EPOCHS)
+
+
+@define
+def accepted_and_uncommitted(s: State) -> Bool:
+    """The elected leader holds a record that is not committed, with an in-sync set that may commit it."""
+    return bounds_left(s) & exists(
+        leads_now(s, r) & (s.high_watermark[r] < log_end(s, r)) & (s.isr[r].size() >= MIN_INSYNC) for r in Replica.all()
+    )
+
+
+@define
+def all_committed(s: State) -> Bool:
+    """Whoever leads has committed its whole log, or is under the minimum."""
+    return forall(
+        leads_now(s, r).implies((s.high_watermark[r] == log_end(s, r)) | (s.isr[r].size() < MIN_INSYNC))
+        for r in Replica.all()
+    )
+
+
+@define
+def somebody_lags(s: State) -> Bool:
+    """A living replica with a session is out of the ISR of a partition that has a leader."""
+    return bounds_left(s) & exists(
+        (s.alive - s.fenced - s.shutting_down - s.controller_isr).has(r) & (s.controller_leader != NONE)
+        for r in Replica.all()
+    )
+
+
+@define
+def nobody_lags(s: State) -> Bool:
+    """Every living replica with a session is in the ISR, or the partition has no leader."""
+    return (s.controller_leader == NONE) | ((s.alive - s.fenced - s.shutting_down) <= s.controller_isr)
+
+
+@define
+def leaderless_with_candidate(s: State) -> Bool:
+    """The partition has no leader, and a living replica of ISR or ELR could lead."""
+    return (
+        bounds_left(s)
+        & (s.controller_leader == NONE)
+        & ~(
+            (s.controller_isr | when(s.controller_isr.is_empty(), s.controller_elr, s.controller_isr)) & s.alive
+        ).is_empty()
+    )
+
+
+@define
+def has_leader(s: State) -> Bool:
+    """The partition has a leader."""
+    return s.controller_leader != NONE
+
+
+@define
+def write_waits(s: State) -> Bool:
+    """A leader holds an acks=all record of its own epoch above its watermark."""
+    return (
+        bounds_left(s)
+        & (ACKS == Acks.ALL)
+        & exists(
+            leads(s, r) & (s.high_watermark[r] < log_end(s, r)) & (last_epoch(s, r) == s.leader_epoch[r])
+            for r in Replica.all()
+        )
+    )
+
+
+@define
+def no_write_waits(s: State) -> Bool:
+    """No leader holds a record of its own epoch above its watermark: each was answered, or its leader is gone."""
+    return ~exists(
+        leads(s, r) & (s.high_watermark[r] < log_end(s, r)) & (last_epoch(s, r) == s.leader_epoch[r])
+        for r in Replica.all()
+    )
+
+
+# Whatever a healthy cluster keeps doing: deliver messages, decide, learn, and take brokers back.
+PROGRESS = (
+    "follower_sends_fetch",
+    "leader_answers_fetch",
+    "leader_answers_diverging",
+    "follower_appends",
+    "follower_truncates",
+    "leader_proposes_shrink",
+    "leader_proposes_expansion",
+    "controller_accepts_alter_partition",
+    "controller_refuses_alter_partition",
+    "controller_rejects_stale_alter_partition",
+    "leader_adopts_isr",
+    "leader_rolls_back",
+    "becomes_leader",
+    "becomes_follower",
+    "leader_learns_isr",
+    "controller_fences_outsider",
+    "controller_fences_follower",
+    "controller_fences_leader",
+    "controller_fences_last_leader",
+    "controller_unfences",
+    "controller_elects_returned",
+    "controller_elects_last_known_leader",
+    "broker_shuts_down",
+)
+
+LIVENESS = (
+    leads_to(
+        "healthy-partition-commits",
+        "A partition with enough replicas in sync commits what it accepts. Kafka's documentation, Replication.",
+        accepted_and_uncommitted,
+        all_committed,
+        state=State,
+        fair=PROGRESS,
+    ),
+    leads_to(
+        "lagging-follower-returns",
+        "A living follower that fell behind comes back into the ISR. Partition.maybeExpandIsr; KAFKA-19996.",
+        somebody_lags,
+        nobody_lags,
+        state=State,
+        fair=PROGRESS,
+    ),
+    leads_to(
+        "leader-is-elected",
+        "With a member of ISR or ELR alive a leader is eventually elected: available after a short fail-over.",
+        leaderless_with_candidate,
+        has_leader,
+        state=State,
+        fair=PROGRESS,
+    ),
+    leads_to(
+        "writes-are-answered",
+        "Every acks=all write is answered, with an acknowledgement, an error, or the end of its leader.",
+        write_waits,
+        no_write_waits,
+        state=State,
+        fair=PROGRESS,
+    ),
+)
