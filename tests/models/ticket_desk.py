@@ -170,7 +170,7 @@ HASTY = (
         "hasty", "Serves anyone.", because="looking at the roll takes time", serves=serves_anyone
     )
     .with_defaults(tickets=2)
-    .expecting(never_ahead="a ticket may be served before it is drawn")
+    .failing("a ticket may be served before it is drawn", never_ahead)
 )
 
 
