@@ -85,7 +85,7 @@ class Expressions:
 
     def facts(self, scope: Scope) -> list[str]:
         """A condition or two about each variable."""
-        found: list[str] = []
+        found = [f"({x} <= {HIGH[k]})" for x, k in scope.locals.items() if isinstance(k, str) and k in HIGH]
         for variable in (f"{s}.{v}" for s in scope.states for v in self.variables):
             match self.variables[variable.split(".")[1]]:
                 case "N" | "M":

@@ -68,7 +68,7 @@ class World:
             case MaybeType():
                 return None
             case SetType():
-                return frozenset()
+                return frozenset[Friendly]()
             case SeqType():
                 return ()
             case MapType():
