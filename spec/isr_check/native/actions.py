@@ -78,9 +78,7 @@ def _walk(node: Node, seen: dict[Node, None]) -> dict[Node, None]:
 class ActionWriter:
     """One action as the function @name: its successors in order; returns how many."""
 
-    def __init__(
-        self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]
-    ) -> None:
+    def __init__(self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]) -> None:
         self.shared, self.action, self.base = shared, action, base
         self.layout, self.instance = shared.layout, shared.instance
         self.code = Code(name, ACTION, "i64", "noinline")
@@ -241,9 +239,7 @@ def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
     return shared.instance.bounds(cast("Scalar", type))
 
 
-def checks(
-    shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None
-) -> str:
+def checks(shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None) -> str:
     """@name(cells, new, mask): those bits of the mask whose checks this state or step decides."""
     code = Code(name, ("ptr %cells", "ptr %new", "i64 %wanted"), "i64", "noinline memory(argmem: read)")
     expressions, found = Expressions(shared, code), code.slot(0)

@@ -341,9 +341,7 @@ def _constant(e: Expressions, n: Node, env: Env) -> Value:
 EMIT: dict[str, Callable[[Expressions, Node, Env], Value]] = {
     "literal": lambda e, n, env: constant(e.code, n.attr, n.type),
     "constant": _constant,
-    "variable": lambda e, n, env: stored(
-        e.code, e.layout, env.array(n.attr[1]), n.type, e.layout.offset[n.attr[0]]
-    ),
+    "variable": lambda e, n, env: stored(e.code, e.layout, env.array(n.attr[1]), n.type, e.layout.offset[n.attr[0]]),
     "parameter": lambda e, n, env: env.values[n.attr],
     "bound": lambda e, n, env: env.values[n.attr],
     "call": Expressions.call,

@@ -65,9 +65,7 @@ class Program:
     guard_base: tuple[int, ...]
 
 
-def program(
-    instance: Instance, layout: Layout, on_states: list[Check], on_steps: list[Check], marks: Marks
-) -> Program:
+def program(instance: Instance, layout: Layout, on_states: list[Check], on_steps: list[Check], marks: Marks) -> Program:
     """The module for an instance and the properties to be looked for."""
     shared = Definitions(layout)
     base: list[int] = []
@@ -134,9 +132,7 @@ class _Kernels:
 
     def unpack(self) -> str:
         """@unpack(words, cells)"""
-        code = Code(
-            "unpack", ("ptr noalias readonly %words", "ptr noalias %cells"), attributes="alwaysinline"
-        )
+        code = Code("unpack", ("ptr noalias readonly %words", "ptr noalias %cells"), attributes="alwaysinline")
         for i, cell in enumerate(self.layout.cells):
             bits = code.bits_and(code.shift_right(code.peek("%words", cell.word), cell.shift), cell.mask)
             code.store("%cells", i, code.add(bits, cell.low))
@@ -292,9 +288,13 @@ class _Kernels:
 
     def index(self) -> str:
         code, job = self._kernel("index")
-        states, table, mask = job(Job.STATES), job(Job.TABLE), job(Job.MASK)
-        with code.loop(job(Job.START), job(Job.END)) as (s, _):
-            at = self.visited.state(code, states, s)
-            code.effect(f"call void @enter(ptr {at}, i64 {s}, ptr {table}, i64 {mask})")
+        states, hashes, table, mask = (job(j) for j in (Job.STATES, Job.HASHES, Job.TABLE, Job.MASK))
+        start, end = job(Job.START), job(Job.END)
+        batches = code.raw("udiv", code.raw("add", code.raw("sub", end, start), BATCH - 1), BATCH)
+        with code.loop(0, batches) as (i, _):
+            begin = code.raw("add", start, code.raw("mul", i, BATCH))
+            until = code.least(code.raw("add", begin, BATCH), end)
+            arguments = f"ptr {hashes}, ptr {table}, i64 {mask}"
+            code.effect(f"call void @enter(ptr {states}, i64 {begin}, i64 {until}, {arguments})")
         code.effect("ret void")
         return code.text()

@@ -75,9 +75,7 @@ class Search:
 
     def _checks(self, *kinds: str) -> list[Check]:
         return [
-            Check(p, p.kind.startswith("sometimes"), bit)
-            for bit, p in enumerate(self.properties)
-            if p.kind in kinds
+            Check(p, p.kind.startswith("sometimes"), bit) for bit, p in enumerate(self.properties) if p.kind in kinds
         ]
 
     # the visited set
@@ -103,7 +101,7 @@ class Search:
         """Keep room in the table for what the workers may add before they look again."""
         few = len(self.workers) * 4 * (self.program.most + BATCH)
         while self.table.room - self.distinct < few:
-            size = self.table.size * (4 if self.table.size < 1 << 20 else 2)
+            size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
             if scarce(size * 8):
                 self.cut = True
                 return

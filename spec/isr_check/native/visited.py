@@ -21,7 +21,7 @@ class Visited:
         self.words = words
 
     def texts(self) -> list[str]:
-        return [self.insert(), self.find(), self.index()]
+        return [self.insert(), self.find(), self.enter()]
 
     def _function(self, name: str, parameters: tuple[str, ...], returns: str) -> Code:
         code = Code(name, parameters, returns, "noinline")
@@ -135,20 +135,28 @@ class Visited:
         code.effect("ret i64 0")
         return code.text()
 
-    def index(self) -> str:
-        """@enter(state, position, table, mask): enter a state that is not there yet."""
-        code = self._function("enter", ("ptr %state", "i64 %position", "ptr %table", "i64 %mask"), "void")
-        h = self._hash(code, "%state")
-        entry = code.raw("or", code.raw("shl", code.raw("lshr", h, 40), 40), "%position")
-        slot = code.slot(code.raw("and", h, "%mask"))
-        code.jump("head")
-        code.join("head")
-        place = code.element("%table", code.load(slot, 0))
-        pair = code.value(f"cmpxchg ptr {place}, i64 0, i64 {entry} monotonic monotonic, align 8")
-        code.split(code.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), "done", "next")
-        code.join("next")
-        code.store(slot, 0, code.raw("and", code.raw("add", code.load(slot, 0), 1), "%mask"))
-        code.jump("head")
-        code.join("done")
+    def enter(self) -> str:
+        """@enter(states, start, end, hashes, table, mask): enter up to BATCH states that are not there yet."""
+        parameters = ("ptr %states", "i64 %start", "i64 %end", "ptr %hashes", "ptr %table", "i64 %mask")
+        code = self._function("enter", parameters, "void")
+        with code.loop("%start", "%end") as (s, _):
+            h = self._hash(code, self.state(code, "%states", s))
+            code.store("%hashes", code.raw("sub", s, "%start"), h)
+            self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
+        slot = code.slot(0)
+        with code.loop("%start", "%end") as (s, _):
+            h = code.load("%hashes", code.raw("sub", s, "%start"))
+            entry = code.raw("or", code.raw("shl", code.raw("lshr", h, 40), 40), s)
+            head, on, done = code.fresh("head"), code.fresh("on"), code.fresh("entered")
+            code.store(slot, 0, code.raw("and", h, "%mask"))
+            code.jump(head)
+            code.join(head)
+            place = code.element("%table", code.load(slot, 0))
+            pair = code.value(f"cmpxchg ptr {place}, i64 0, i64 {entry} monotonic monotonic, align 8")
+            code.split(code.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), done, on)
+            code.join(on)
+            code.store(slot, 0, code.raw("and", code.raw("add", code.load(slot, 0), 1), "%mask"))
+            code.jump(head)
+            code.join(done)
         code.effect("ret void")
         return code.text()
