@@ -112,6 +112,11 @@ PROGRESS = (
     "controller_elects_returned",
     "controller_elects_last_known_leader",
     "broker_shuts_down",
+    # of older designs
+    "follower_asks_for_epoch_end",
+    "leader_answers_epoch_end",
+    "leader_answers_undefined_epoch",
+    "follower_truncates_to_watermark",
 )
 
 LIVENESS = (

@@ -106,6 +106,10 @@ class Design:
             raise ModelError(f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}")
         return found
 
+    def fair_actions(self, p: Property) -> list[Action]:
+        """The actions of this design that a liveness property takes to be fair; it may name some of other designs."""
+        return [a for a in self.actions if a.name in p.fair]
+
     def property_named(self, name: str) -> Property:
         found = next((p for p in self.properties if p.name == name), None)
         if found is None:
