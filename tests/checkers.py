@@ -14,6 +14,9 @@ import pytest
 from isr_check.export import murphi, write_tla
 from isr_lang import Design, Instance, Value
 
+# The last is said of an invariant that has no variable in it.
+VIOLATED = r"(?:Invariant|Action property|The invariant of) (\w+) is (?:violated|equal to FALSE)"
+
 
 @attrs.frozen
 class TlcReport:
@@ -28,13 +31,11 @@ class TlcReport:
 
 def read_tlc(output: str) -> TlcReport:
     """What TLC says at the end of its output; AssertionError when it failed before it had an answer."""
-    failed = re.search(r"^Error: (?!Invariant|Action property|The behavior|Temporal)", output, re.M)
+    failed = re.search(rf"^Error: (?!{VIOLATED}|The behavior|Temporal)", output, re.M)
     assert not failed, output
-    named = re.search(r"^Error: (?:Invariant|Action property) (\w+) is violated", output, re.M)
+    named = re.search(rf"^Error: {VIOLATED}", output, re.M)
     violated = named.group(1) if named else "temporal" if "Temporal properties were" in output else None
-    counts = re.findall(
-        r"^(\d+) states generated, (\d+) distinct states found, (\d+) states left", output, re.M
-    )
+    counts = re.findall(r"^(\d+) states generated, (\d+) distinct states found, (\d+) states left", output, re.M)
     depth = re.search(r"depth of the complete state graph search is (\d+)", output)
     if not counts or not depth:  # the initial state violates it
         assert violated, output
@@ -82,9 +83,7 @@ def read_rumur(output: str) -> RumurReport:
     """The end of the report of a verifier that rumur made."""
     counts = re.search(r"(\d+) states, (\d+) rules fired", output)
     assert counts, output
-    covers = {
-        name: int(n or 0) for name, n in re.findall(r'cover "([^"]+)" (?:hit (\d+) times|not hit)', output)
-    }
+    covers = {name: int(n or 0) for name, n in re.findall(r'cover "([^"]+)" (?:hit (\d+) times|not hit)', output)}
     failed = re.search(r"error trace for the error:\n\n\t(.*)", output)
     said = failed.group(1).removeprefix('invariant "').removesuffix('" failed') if failed else None
     return RumurReport(int(counts.group(1)), int(counts.group(2)), covers, said)

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import attrs
 import pytest
-from tests import checkers
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from tests import checkers, strategies
 from tests.models import copied_log, copies, every_operator, ticket_desk, two_phase_commit
 
-from isr_check.engine import CHECKED, Exploration, Verdict
+from isr_check.engine import CHECKED, Exploration, Limits, Verdict
 from isr_check.explorer import explore
 from isr_check.export import cfg, murphi, tla, write_tla
 from isr_check.export.murphi_operators import MURPHI
@@ -32,6 +34,8 @@ CASES: dict[str, tuple[Design, Constants]] = {
     "desk": (ticket_desk.CAREFUL, {}),
     "desk-hasty": (ticket_desk.HASTY, {}),
 }
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much]
+
 cases = pytest.mark.parametrize(("design", "constants"), CASES.values(), ids=CASES)
 
 
@@ -60,9 +64,7 @@ def test_tlc_finds_our_states(design: Design, constants: Constants, tmp_path: Pa
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize(
-    "case", ["every-operator", "every-operator-off", "unclean-2", "copies", "desk-hasty"]
-)
+@pytest.mark.parametrize("case", ["every-operator", "every-operator-off", "unclean-2", "copies", "desk-hasty"])
 def test_tlc_gives_our_verdicts(case: str, tmp_path: Path) -> None:
     design, constants = CASES[case]
     instance, ours = found(design, constants)
@@ -74,12 +76,9 @@ def test_tlc_gives_our_verdicts(case: str, tmp_path: Path) -> None:
     }
     # TLC violates Never... where we have a witness.
     witnessed = {
-        f.name: Verdict.EXHAUSTED if f.kind.startswith("sometimes") else Verdict.VIOLATED
-        for f in ours.findings
+        f.name: Verdict.EXHAUSTED if f.kind.startswith("sometimes") else Verdict.VIOLATED for f in ours.findings
     }
-    violated = {
-        f.name: names[f.name] for f in ours.findings if f.verdict == witnessed[f.name] and f.name in names
-    }
+    violated = {f.name: names[f.name] for f in ours.findings if f.verdict == witnessed[f.name] and f.name in names}
     assert theirs == {name: violated.get(name) for name in theirs}
 
 
@@ -156,3 +155,29 @@ def test_an_expectation_to_fail_is_not_among_the_invariants_checked_at_once(tmp_
 def test_murphi_leaves_out_steps_with_a_word() -> None:
     text = murphi(Instance(copied_log.CLEAN))
     assert "-- logs-only-grow: not checked here, it is about more than one state" in text
+
+
+@pytest.mark.rumur
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW, phases=[Phase.generate])
+@given(model=strategies.models())
+def test_rumur_agrees_on_random_models(model: strategies.Model, needs_package: Callable[[str], None]) -> None:
+    needs_package("rumur")
+    instance = model.instance()
+    ours = explore(instance, limits=Limits(max_states=3000))
+    assume(ours.complete)
+    with TemporaryDirectory() as folder:
+        theirs = checkers.rumur(instance, Path(folder), ())
+    assert (theirs.distinct, theirs.fired) == (ours.distinct, ours.generated)
+
+
+@pytest.mark.tlc
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW, phases=[Phase.generate])
+@given(model=strategies.models())
+def test_tlc_agrees_on_random_models(model: strategies.Model) -> None:
+    ours = explore(model.instance(), limits=Limits(max_states=3000))
+    assume(ours.complete)
+    with TemporaryDirectory() as folder:
+        theirs = checkers.tlc(model.design, model.constants, Path(folder))
+    assert (theirs.complete, theirs.distinct) == (True, ours.distinct)

@@ -35,9 +35,7 @@ class Shared:
 class Code:
     """Statements in nested blocks. What was computed in a block is known there and in the blocks inside."""
 
-    def __init__(
-        self, shared: Shared, formals: Mapping[str, str], definition: Definition | None = None
-    ) -> None:
+    def __init__(self, shared: Shared, formals: Mapping[str, str], definition: Definition | None = None) -> None:
         self.shared, self.types, self.instance = shared, shared.types, shared.instance
         self.doubtful = shared.ranges.doubtful(definition)
         self.local: dict[object, str] = {p: name for p, name in formals.items()}
@@ -156,7 +154,7 @@ def assign(code: Code, place: str, type: Type, value: object) -> None:
         case SeqType(), tuple():
             items = cast("tuple[object, ...]", value)
             code.emit(f"{place}.length := {len(items)};")
-            for i in range(max(1, code.types.longest(type))):
+            for i in range(max(1, code.types.room(type))):
                 item = items[i] if i < len(items) else code.instance.first(type.of)
                 code.emit(f"{place}.item[{i}] := {code.types.literal(item, type.of)};")
         case _:

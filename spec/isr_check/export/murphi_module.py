@@ -14,12 +14,12 @@ from typing import cast
 
 from isr_check.export.murphi_code import Code, Shared, guarded
 from isr_check.export.murphi_operators import MURPHI
-from isr_check.export.murphi_values import KEYWORDS, Types, is_scalar
+from isr_check.export.murphi_values import KEYWORDS, TOO_LONG, Types, has_sequence, is_scalar, spare_room
 from isr_check.export.names import Names, snake
 from isr_check.export.ranges import Ranges
 from isr_lang import Definition, FoldedAction, Instance, Node, Property, Update, reads, walk
 from isr_lang.declare import summary
-from isr_lang.types import MapType, Scalar, SetType, Type
+from isr_lang.types import MapType, Scalar, SeqType, SetType, Type
 
 
 class Model:
@@ -28,7 +28,7 @@ class Model:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.names = Names((), KEYWORDS)
-        self.types = Types(instance, self.names)
+        self.types = Types(instance, self.names, _spare(instance))
         variables = {v.name: self.names.claim(snake(v.name), f"{snake(v.name)}_") for v in instance.variables}
         self.definitions = _definitions(instance)
         scalar = [d for d in self.definitions if is_scalar(d.body.type)]
@@ -40,9 +40,7 @@ class Model:
 
     # Functions
 
-    def function(
-        self, name: str, formals: Sequence[tuple[str, str]], result: str, code: Code, value: str
-    ) -> list[str]:
+    def function(self, name: str, formals: Sequence[tuple[str, str]], result: str, code: Code, value: str) -> list[str]:
         parameters = "; ".join(f"{n}: {t}" for n, t in formals)
         local = [f"  {n}: {t};" for n, t in code.declared.items()]
         return [
@@ -112,8 +110,20 @@ class Model:
             assignments.append((test, f"{place} := {self.settled(code, u.value, others)};"))
         for test, statement in assignments:
             guarded(code, test, statement)
+        if self.types.spare:
+            for v in (v for v in self.instance.variables if v.name in changed):
+                self.bounded(code, self.shared.variables[v.name], v.type)
         local = [f"  {n}: {t};" for n, t in code.declared.items()]
         return [*(["var", *local] if local else []), "begin", *code.lines]
+
+    def bounded(self, code: Code, place: str, type: Type) -> None:
+        """An error for a stored sequence that is too long."""
+        if isinstance(type, SeqType):
+            code.emit(f"if {place}.length > {self.types.longest(type)} then {TOO_LONG} end;")
+        elif isinstance(type, MapType) and has_sequence(type):
+            x = code.fresh("i")
+            with code.block(f"for {x}: {self.types.name(type.key)} do"):
+                self.bounded(code, f"{place}[{x}]", type.value)
 
     def target(self, code: Code, update: Update, others: set[str]) -> tuple[str, str]:
         """The test that the keys of an update are in range, and the place that it assigns to."""
@@ -224,6 +234,12 @@ def _definitions(instance: Instance) -> list[Definition]:
     for root in _roots(instance):
         visit(root)
     return list(found)
+
+
+def _spare(instance: Instance) -> int:
+    stored = [u.value for a in (instance.initial, *instance.actions) for u in a.updates]
+    bodies = [instance.body(d) for d in _definitions(instance)]
+    return spare_room(stored, [n for n in (*_roots(instance), *bodies) if n not in stored])
 
 
 def _roots(instance: Instance) -> list[Node]:

@@ -10,7 +10,7 @@ from typing import cast
 
 from isr_check.export.murphi_binders import build, count, extreme, quantifier, select
 from isr_check.export.murphi_code import Code, Rule, assign, guarded, operands
-from isr_check.export.murphi_values import is_scalar
+from isr_check.export.murphi_values import TOO_LONG, is_scalar
 from isr_lang import Definition, Node
 from isr_lang.types import BoolType, MapType, MaybeType, SeqType, SetType
 
@@ -191,9 +191,9 @@ def _at(code: Code, n: Node) -> str:
 def _append(code: Code, n: Node) -> str:
     s, x = operands(code, n)
     place = copy(code, n, s)
-    full = f"{place}.length = {code.types.longest(cast('SeqType', n.type))}"
+    full = f"{place}.length = {code.types.room(cast('SeqType', n.type))}"
     with code.block(f"if {full} then", "else"):
-        code.emit('error "a sequence grows beyond its bound";')
+        code.emit(TOO_LONG)
     with code.block(""):
         code.emit(f"{place}.item[{place}.length] := {x};")
         code.emit(f"{place}.length := {place}.length + 1;")
@@ -207,14 +207,14 @@ def _take(code: Code, n: Node) -> str:
     first = code.types.literal(code.instance.first(type.of), type.of)
     with code.block(f"if {count} < {place}.length then"):
         code.emit(f"{place}.length := ({count} < 0 ? 0 : {count});")
-        with code.block(f"for {i} := 0 to {max(1, code.types.longest(type)) - 1} do"):
+        with code.block(f"for {i} := 0 to {max(1, code.types.room(type)) - 1} do"):
             code.emit(f"if {i} >= {place}.length then {place}.item[{i}] := {first}; end;")
     return place
 
 
 def _prefix(code: Code, n: Node) -> str:
     s, t = operands(code, n)
-    i, last = code.fresh("i"), max(1, code.types.longest(cast("SeqType", n.args[0].type))) - 1
+    i, last = code.fresh("i"), max(1, code.types.room(cast("SeqType", n.args[0].type))) - 1
     same = f"forall {i} := 0 to {last} do {i} < {s}.length -> {s}.item[{i}] = {t}.item[{i}] end"
     return f"({s}.length <= {t}.length & ({same}))"
 

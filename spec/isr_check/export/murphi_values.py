@@ -4,14 +4,19 @@ Scalars are subranges from the least value to the greatest: sorts from 0, choice
 with 0 for none. A set is an array of booleans, a map an array, a sequence a record of its length and an array
 whose unused cells hold the first value of their type, so that equal sequences are equal records. A type
 without values becomes one with a single value that nothing ever ranges over.
+
+A sequence that is only computed with may be longer than one that is stored. There is room for that in the
+type, and what is stored is checked.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 from isr_check.export.names import Names, snake
-from isr_lang import Instance
+from isr_lang import Instance, Node, walk
 from isr_lang.types import (
     BoolType,
     ChoiceType,
@@ -38,13 +43,14 @@ KEYWORDS = frozenset(
 )
 WHOLE = "Whole"
 """The type of intermediate numbers, which may leave the range of what is stored."""
+TOO_LONG = 'error "a sequence grows beyond its bound";'
 
 
 class Types:
     """The names of the types that a module uses, declared in the order in which they were first asked for."""
 
-    def __init__(self, instance: Instance, names: Names) -> None:
-        self.instance, self.names = instance, names
+    def __init__(self, instance: Instance, names: Names, spare: int) -> None:
+        self.instance, self.names, self.spare = instance, names, spare
         self.constants: list[str] = []
         self.declarations: list[str] = [f"{WHOLE}: -32000..32000;"]
         self._named: dict[Type, str] = {}
@@ -60,7 +66,12 @@ class Types:
         return self.instance.positions(type) == 0
 
     def longest(self, type: SeqType) -> int:
+        """Of those that are stored."""
         return max(0, self.high(type.index))
+
+    def room(self, type: SeqType) -> int:
+        """For those that are computed with."""
+        return self.longest(type) + self.spare
 
     def name(self, type: Type) -> str:
         """The Murphi name of a type; declares it when it is new."""
@@ -83,9 +94,9 @@ class Types:
             case MapType():
                 return f"array [{self.name(type.key)}] of {self.name(type.value)}"
             case SeqType():
-                last = max(0, self.longest(type) - 1)
+                last = max(1, self.room(type)) - 1
                 item = f"array [0..{last}] of {self.name(type.of)}"
-                return f"record length: 0..{self.longest(type)}; item: {item}; end"
+                return f"record length: 0..{self.room(type)}; item: {item}; end"
             case MaybeType():
                 return f"0..{self.instance.positions(type.of)}"
             case _:
@@ -110,6 +121,34 @@ class Types:
             self._members[type] = claimed
             self.constants += [f"{name}: {i};" for i, name in enumerate(claimed)]
         return self._members[type][position]
+
+
+def spare_room(stored: Iterable[Node], others: Iterable[Node]) -> int:
+    """By how many items a sequence that is computed can exceed its bound before anyone stores it.
+
+    What is appended last to a stored value needs no room: it may not exceed the bound.
+    """
+
+    @cache
+    def excess(node: Node, kept: bool = False) -> int:
+        if not isinstance(node.type, SeqType | MapType):
+            return 0
+        if node.op == "append":
+            return excess(node.args[0]) + (not kept)
+        if node.op == "call":
+            return excess(node.attr[0].body)
+        inner = kept and node.op in ("when", "build", "put")
+        return max((excess(a, inner) for a in node.args), default=0)
+
+    parts = [excess(n) for root in others for n in walk(root)]
+    for root in stored:
+        parts.append(excess(root, True))
+        parts += [excess(a) for n in walk(root) if n.op not in ("when", "build", "put") for a in n.args]
+    return max(parts, default=0)
+
+
+def has_sequence(type: Type) -> bool:
+    return isinstance(type, SeqType) or (isinstance(type, MapType) and has_sequence(type.value))
 
 
 def is_scalar(type: Type) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import attrs
 
@@ -24,7 +24,9 @@ from isr_check.export.layout import (
 )
 from isr_check.export.names import Names, camel, small_camel
 from isr_check.export.ranges import Ranges
-from isr_check.export.tla_operators import Scope, Writer
+from isr_check.export.tla_blocks import bullets, comment, declared, parenthesised, stacked, tuple_of
+from isr_check.export.tla_operators import Writer
+from isr_check.export.tla_scope import Scope
 from isr_check.export.tla_values import HELPERS, RESERVED, Values, helper_definition, member
 from isr_lang import Action, Constant, Definition, Design, Node, Property, Update, Variable
 from isr_lang.nodes import apply
@@ -45,17 +47,40 @@ class Module:
         claim = self.names.claim
         small = small_camel
         self.variables = {v.name: claim(small(v.name), f"{small(v.name)}Now") for v in design.variables}
+        self.groups = self._groups()
         self.definitions = {d: claim(camel(d.name), f"{camel(d.name)}Of") for d in design.definitions()}
+        ranges = Ranges(design.roots(), {d: d.body for d in design.definitions()})
+        self.writer = Writer(self.values, ranges, self.variables, self.definitions)
+        self.gates = self._gates()
         self.actions = {a.name: claim(camel(a.name), f"{camel(a.name)}Step") for a in design.actions}
         self.properties = {p.name: self._property_name(p) for p in design.properties}
         eventually = [p.name for p in design.properties if p.kind == "eventually"]
         self.fair = {name: claim(f"{self.properties[name]}Spec") for name in eventually}
-        ranges = Ranges(design.roots(), {d: d.body for d in design.definitions()})
-        self.writer = Writer(self.values, ranges, self.variables, self.definitions)
 
     def _property_name(self, p: Property) -> str:
         name = PREFIX.get(p.kind, "") + camel(p.name)
         return self.names.claim(name, f"{name}Property")
+
+    def _groups(self) -> dict[str, str]:
+        """The variables that share their first word, at least three in a row, by the name of their group."""
+        found: dict[str, str] = {}
+        for word, run in groupby((v.name for v in self.design.variables), lambda name: name.split("_")[0]):
+            members = list(run)
+            if len(members) > 2:
+                found |= dict.fromkeys(members, self.names.claim(f"{word}Vars"))
+        return found
+
+    def _gates(self) -> dict[Node, str]:
+        """A condition under which variables exist, if it is long, by a name after the first of them."""
+        found: dict[Node, str] = {}
+        for v in self.design.variables:
+            if v.when is not None and v.when not in found and len(self.writer.term(v.when, Scope()).flat) > 20:
+                found[v.when] = self.names.claim(f"Has{camel(v.name)}")
+        return found
+
+    def gate(self, condition: Node) -> Term:
+        name = self.gates.get(condition)
+        return self.writer.term(condition, Scope()) if name is None else Term((name,))
 
     # The parts
 
@@ -85,9 +110,13 @@ class Module:
             if self.values.number(t.size).flat != size.flat:
                 assumed.append(Term((size, " = ", self.values.number(t.size)), COMPARE))
         assumed += [self.writer.term(a.condition, Scope()) for a in self.design.assumptions]
-        laid = _declared("CONSTANTS", entries)
+        laid = declared("CONSTANTS", entries)
         if assumed:
-            laid += ["", *_stacked("ASSUME", junction("/\\", assumed))]
+            laid += ["", *stacked("ASSUME", junction("/\\", assumed))]
+        for condition, name in self.gates.items():
+            there = ", ".join(self.variables[v.name] for v in self.design.variables if v.when is condition)
+            meaning = f"Whether there is any use for {there}."
+            laid += ["", *comment(meaning), *stacked(f"{name} ==", self.writer.term(condition, Scope()))]
         return laid
 
     def _assumption(self, constant: Constant, name: str) -> Term | None:
@@ -101,14 +130,15 @@ class Module:
 
     def types(self) -> list[str]:
         laid: list[str] = []
-        for t in self.values.numbers:
+        used = self.values.used
+        for t in (t for t in self.values.numbers if t in used):
             assert t.high is not None
             high = at_least(self.values.number(t.high), RANGE + 1).flat
-            laid += [*_comment(t.doc), f"{self.values.type_names[t]} == {t.low}..{high}", ""]
-        for c in self.values.choices:
+            laid += [*comment(t.doc), f"{self.values.type_names[t]} == {t.low}..{high}", ""]
+        for c in (c for c in self.values.choices if c in used):
             members = [f'"{member(c, i)}"' for i in range(len(c.members))]
             laid += [
-                *_comment(c.doc),
+                *comment(c.doc),
                 *hung(f"{self.values.type_names[c]} == {{", listed(members, WIDTH - 30)),
             ]
             laid[-1:] = [laid[-1] + "}", ""]
@@ -119,22 +149,23 @@ class Module:
 
     def state(self) -> list[str]:
         entries = [(self.variables[v.name], self._meaning(v)) for v in self.design.variables]
-        laid = _declared("VARIABLES", entries)
-        every = listed([self.variables[v.name] for v in self.design.variables], WIDTH - 10)
-        laid += ["", *hung("vars == <<", every)]
-        laid[-1] += ">>"
+        laid = declared("VARIABLES", entries)
+        for group in dict.fromkeys(self.groups.values()):
+            members = [self.variables[v] for v, g in self.groups.items() if g == group]
+            laid += ["", *tuple_of(group, members)]
+        every = [self.groups.get(v.name, self.variables[v.name]) for v in self.design.variables]
+        laid += ["", *tuple_of("vars", list(dict.fromkeys(every)))]
         typed = [
-            Term((self.variables[v.name], r" \in ", self.values.domain(v.type)), COMPARE)
-            for v in self.design.variables
+            Term((self.variables[v.name], r" \in ", self.values.domain(v.type)), COMPARE) for v in self.design.variables
         ]
-        return [*laid, "", *_stacked("TypeOK ==", junction("/\\", typed))]
+        return [*laid, "", *stacked("TypeOK ==", junction("/\\", typed))]
 
     def _meaning(self, v: Variable) -> str:
         doc = " ".join(v.doc.split())
         if v.ghost:
             doc += " (history: no action depends on it)"
         if v.when is not None:
-            doc += f" (constant unless {self.writer.term(v.when, Scope()).flat})"
+            doc += f" (constant unless {self.gate(v.when).flat})"
         return doc.strip()
 
     def helpers(self) -> list[str]:
@@ -142,55 +173,83 @@ class Module:
         for name in HELPERS:
             if name in self.values.helpers:
                 head, body, doc = helper_definition(self.values, name)
-                laid += [f"\\* {doc}", f"{head} ==", f"    {body}", ""]
+                laid += [f"\\* {doc}", *stacked(f"{head} ==", Term((body,))), ""]
         return laid[:-1]
 
     def definition(self, d: Definition) -> list[str]:
         scope, formals = self._formals(((p, t) for p, t in d.parameters))
-        head = f"{self.definitions[d]}{_parenthesised(formals)} =="
+        head = f"{self.definitions[d]}{parenthesised(formals)} =="
         scope = attrs.evolve(scope, doubtful=self.writer.ranges.doubtful(d))
-        return [*_comment(d.doc), *_stacked(head, self.writer.term(d.body, scope))]
+        return [*comment(d.doc), *stacked(head, self._with_lets([d.body], scope))]
+
+    def _with_lets(self, roots: Sequence[Node], scope: Scope) -> Term:
+        """One expression; what is long and said twice in it is defined first."""
+        lets, scope = self.writer.sharing(roots, scope, {})
+        body = self.writer.term(roots[0], scope)
+        if not lets:
+            return body
+        parts: list[str | Break | Term] = ["LET "]
+        for i, (name, value) in enumerate(lets):
+            parts += [Break(4)] * bool(i) + [f"{name} == ", value]
+        return Term((*parts, Break(), "IN  ", body), OPEN)
 
     def _formals(self, parameters: Iterable[tuple[str, Type]]) -> tuple[Scope, list[str]]:
         scope, formals = Scope(), list[str]()
-        for name, _ in parameters:
-            chosen, scope = self.writer.bind(scope, name, name)
+        for name, type in parameters:
+            chosen, scope = self.writer.bind(scope, name, name, type)
             formals.append(chosen)
         return scope, formals
 
     def update(self, u: Update, scope: Scope, primed: bool, guards: frozenset[Node]) -> Term:
         variable = next(v for v in self.design.variables if v.name == u.variable)
-        name, value = self.variables[u.variable], self.writer.term(u.value, scope)
-        if u.path:
-            keys = "".join(f"[{self.writer.term(k, scope).flat}]" for k in u.path)
-            value = Term((f"[{name} EXCEPT !{keys} = ", value, "]"))
+        name, (path, new) = self.variables[u.variable], _deepest(variable, u)
+        value = self.writer.term(new, scope)
+        if path:
+            keys = "".join(f"[{self.writer.term(k, scope).flat}]" for k in path)
+            value = Term((f"[{name} EXCEPT", Break(4), f"!{keys} = ", value, "]"))
         if primed and variable.when is not None and variable.when not in guards:
-            exists = self.writer.term(variable.when, Scope())
-            value = Term(("IF ", exists, Break(), "THEN ", value, Break(), f"ELSE {name}"), OPEN)
+            value = Term(("IF ", self.gate(variable.when), Break(), "THEN ", value, Break(), f"ELSE {name}"), OPEN)
         shown = value if value.level == OPEN else at_least(value, COMPARE + 1)
         return Term((f"{name}{chr(39) * primed} = ", shown), COMPARE)
 
     def action(self, a: Action) -> list[str]:
         scope, formals = self._formals(a.parameters)
         guards = frozenset(conjunct for g in a.guards for conjunct in _conjuncts(g.condition))
+        roots = [g.condition for g in a.guards] + [n for u in a.updates for n in (*u.path, u.value)]
+        lets, scope = self.writer.sharing(roots, scope, {u.value: u.variable for u in a.updates})
         items = [self.writer.term(g.condition, scope) for g in a.guards]
         items += [self.update(u, scope, True, guards) for u in a.updates]
-        changed = {u.variable for u in a.updates}
-        kept = [self.variables[v.name] for v in self.design.variables if v.name not in changed]
-        laid = [*_comment(a.doc), f"{self.actions[a.name]}{_parenthesised(formals)} =="]
-        body = _bullets(items)
-        if kept:
-            unchanged = ["UNCHANGED vars"] if not changed else hung("UNCHANGED <<", listed(kept, WIDTH - 24))
-            unchanged[-1] += ">>" * bool(changed)
-            body += hung("/\\ ", unchanged)
-        return laid + ["    " + line for line in body]
+        body = bullets(items) + self.unchanged({u.variable for u in a.updates})
+        if lets:
+            named = [hung(f"{name} == ", lines(value, WIDTH - 12 - len(name))) for name, value in lets]
+            body = hung("LET ", [line for block in named for line in block]) + hung("IN  ", body)
+        head = f"{self.actions[a.name]}{parenthesised(formals)} =="
+        return [*comment(a.doc), head, *("    " + line for line in body)]
+
+    def unchanged(self, changed: set[str]) -> list[str]:
+        """The conjunct for what an action leaves alone; groups of variables by the name of the group."""
+        if not changed:
+            return ["/\\ UNCHANGED vars"]
+        kept = [v.name for v in self.design.variables if v.name not in changed]
+        if not kept:
+            return []
+        names = dict.fromkeys(
+            self.groups[v] if changed.isdisjoint(self._members(v)) else self.variables[v] for v in kept
+        )
+        block = hung("/\\ UNCHANGED <<", listed(list(names), WIDTH - 24))
+        return [*block[:-1], block[-1] + ">>"]
+
+    def _members(self, variable: str) -> set[str]:
+        """The variables in the group of this one; of one without a group all, so that none is unchanged."""
+        group = self.groups.get(variable)
+        return {v.name for v in self.design.variables if group is None or self.groups.get(v.name) == group}
 
     def initial(self) -> list[str]:
         a = self.design.initial
         scope, formals = self._formals(a.parameters)
-        body = _bullets([self.update(u, scope, False, frozenset()) for u in a.updates])
+        body = bullets([self.update(u, scope, False, frozenset()) for u in a.updates])
         where = self._ranges(a.parameters, formals)
-        laid = [*_comment(a.doc), "Init =="]
+        laid = [*comment(a.doc), "Init =="]
         if where:
             laid.append(f"    \\E {where} :")
         return laid + [("        " if where else "    ") + line for line in body]
@@ -208,13 +267,13 @@ class Module:
 
     def _quantified(self, a: Action, symbol: str, shape: str) -> str:
         _, formals = self._formals(a.parameters)
-        call = shape.format(f"{self.actions[a.name]}{_parenthesised(formals)}")
+        call = shape.format(f"{self.actions[a.name]}{parenthesised(formals)}")
         where = self._ranges(a.parameters, formals)
         return f"{symbol} {where} : {call}" if where else call
 
     def next(self) -> list[str]:
         steps = [f"    \\/ {self._quantified(a, chr(92) + 'E', '{}')}" for a in self.design.actions]
-        return ["Next ==", *steps, "", "Spec == Init /\\ [][Next]_vars"]
+        return ["Next ==", *(steps or ["    FALSE"]), "", "Spec == Init /\\ [][Next]_vars"]
 
     def property(self, p: Property) -> list[str]:
         name = self.properties[p.name]
@@ -225,21 +284,21 @@ class Module:
             return self._eventually(p, name)
         if p.when is not None:
             condition = apply("implies", p.when, condition)
-        term = self.writer.term(condition, Scope())
+        term = self._with_lets([condition], Scope())
         if p.kind.endswith("step"):
             term = Term(("[][", term, "]_vars"))
         doc = [r"\* Violated where TLC finds a witness."] * p.kind.startswith("sometimes")
-        return [*_comment(p.doc), *doc, *_stacked(f"{name} ==", term)]
+        return [*comment(p.doc), *doc, *stacked(f"{name} ==", term)]
 
     def _eventually(self, p: Property, name: str) -> list[str]:
         assert p.trigger is not None
         trigger = p.trigger if p.when is None else apply("and", p.when, p.trigger)
         left, right = (at_least(self.writer.term(n, Scope()), NOT) for n in (trigger, p.condition))
-        fair = [self._quantified(self.design.action_named(f), r"\A", "WF_vars({})") for f in p.fair]
+        fair = [self._quantified(a, r"\A", "WF_vars({})") for a in self.design.fair_actions(p)]
         bullets = ["    /\\ Spec", *(f"    /\\ {f}" for f in fair)]
         return [
-            *_comment(p.doc),
-            *_stacked(f"{name} ==", Term((left, Break(), "~> ", right), OPEN)),
+            *comment(p.doc),
+            *stacked(f"{name} ==", Term((left, Break(), "~> ", right), OPEN)),
             "",
             f"{self.fair[p.name]} ==",
             *bullets,
@@ -252,9 +311,9 @@ class Module:
     def text(self) -> str:
         actions = [self.action(a) for a in self.design.actions]
         definitions = [self.definition(d) for d in self.design.definitions()]
-        state, types, initial, following = self.state(), self.types(), self.initial(), self.next()
+        state, initial, following = self.state(), self.initial(), self.next()
         properties = [self.property(p) for p in self.design.properties]
-        symmetry = self.symmetry()
+        types, symmetry = self.types(), self.symmetry()  # last: now it is known which types are named
         extends = "EXTENDS Integers, Sequences, FiniteSets" + ", TLC" * bool(symmetry)
         sections = [
             [[*self.header(), extends]],
@@ -279,41 +338,18 @@ def _conjuncts(node: Node) -> list[Node]:
     return [c for a in node.args for c in _conjuncts(a)] if node.op == "and" else [node]
 
 
-def _parenthesised(names: Sequence[str]) -> str:
-    return f"({', '.join(names)})" if names else ""
-
-
-def _comment(doc: str) -> list[str]:
-    return [f"\\* {line}".rstrip() for line in paragraphs(doc, WIDTH - 20)] if doc.strip() else []
-
-
-def _bullets(items: Sequence[Term]) -> list[str]:
-    """A bulleted conjunction, also of one item."""
-    laid: list[str] = []
-    for item in items:
-        for conjunct in item.parts if item.bullet == "/\\" else (item,):
-            if isinstance(conjunct, Term):
-                laid += hung("/\\ ", lines(conjunct, WIDTH - 7, force=True))
-    return laid
-
-
-def _stacked(head: str, body: Term) -> list[str]:
-    """`head body` on one line where it fits, else the body below."""
-    if len(head) + 1 + len(body.flat) <= WIDTH and not body.bullet:
-        return [f"{head} {body.flat}"]
-    return [head, *("    " + line for line in lines(body, WIDTH - 4, force=True))]
-
-
-def _declared(keyword: str, entries: Sequence[tuple[str, str]]) -> list[str]:
-    """CONSTANTS or VARIABLES, each with its meaning beside it."""
-    column = max(len(name) for name, _ in entries) + 1
-    laid = [keyword]
-    for i, (name, doc) in enumerate(entries):
-        comma = "," if i < len(entries) - 1 else ""
-        said = textwrap.wrap(" ".join(doc.split()), WIDTH - 9 - column)
-        laid += [f"    {name + comma:<{column}}  \\* {said[0]}" if said else f"    {name}{comma}"]
-        laid += [f"    {'':<{column}}  \\* {more}" for more in said[1:]]
-    return laid
+def _deepest(variable: Variable, u: Update) -> tuple[tuple[Node, ...], Node]:
+    """The path and value of an update; x[i] := x[i].put(j, v) is x[i][j] := v."""
+    path, value = list(u.path), u.value
+    here = Node("variable", (), (u.variable, False), variable.type)
+    for key in path:
+        assert isinstance(here.type, MapType)
+        here = Node("get", (here, key), None, here.type.value)
+    while value.op == "put" and value.args[0] is here:
+        path.append(value.args[1])
+        here = Node("get", (here, value.args[1]), None, value.args[2].type)
+        value = value.args[2]
+    return tuple(path), value
 
 
 def tla(design: Design) -> str:

@@ -6,8 +6,9 @@ its argument lies in the domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal, cast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 
 import attrs
 
@@ -30,27 +31,12 @@ from isr_check.export.layout import (
     junction,
 )
 from isr_check.export.names import small_camel
-from isr_check.export.ranges import NOWHERE, Ranges
+from isr_check.export.ranges import Ranges
+from isr_check.export.tla_scope import Scope
+from isr_check.export.tla_sharing import LONG, shared, wanted_name
 from isr_check.export.tla_values import Values
 from isr_lang import Binder, Constant, Definition, Node, walk
-from isr_lang.types import BoolType, MapType, NumberType, Scalar, SetType
-
-# Whether new.x is written x': as it stands; not, within (...)'; or every variable, as in the body of a
-# primed definition.
-Primes = Literal["written", "dropped", "all"]
-
-
-@attrs.frozen
-class Scope:
-    """The local names in force where an expression stands, and the parameters that may be out of range."""
-
-    local: Mapping[object, Term] = attrs.field(factory=dict[object, Term])
-    primes: Primes = "written"
-    taken: frozenset[str] = frozenset()
-    doubtful: frozenset[str] = NOWHERE
-
-    def binding(self, what: object, name: str) -> Scope:
-        return attrs.evolve(self, local={**self.local, what: Term((name,))}, taken=self.taken | {name})
+from isr_lang.types import BoolType, MapType, NumberType, Scalar, SetType, Type
 
 
 class Writer:
@@ -67,13 +53,27 @@ class Writer:
         self.variables, self.definitions = variables, definitions
 
     def term(self, node: Node, scope: Scope) -> Term:
-        return TLA[node.op](self, node, scope)
+        named = scope.local.get(node) if scope.primes == "written" else None
+        return named if named is not None else TLA[node.op](self, node, scope)
 
-    def bind(self, scope: Scope, what: object, name: str) -> tuple[str, Scope]:
+    def bind(self, scope: Scope, what: object, name: str, type: Type | None = None) -> tuple[str, Scope]:
         """A local name as near to the model's as TLA+ allows, which never lets a name be hidden."""
-        wanted = small_camel(name) if name.strip("_") else "x"
-        chosen = self.values.names.free(wanted, beside=scope.taken)
+        wanted = re.sub(r"\d+$", "", small_camel(name)) if name.strip("_") else "x"
+        initial = wanted[0].upper() if isinstance(type, SetType) else wanted[0]
+        chosen = self.values.names.free(wanted, initial, wanted, beside=scope.taken)
         return chosen, scope.binding(what, chosen)
+
+    def sharing(
+        self, roots: Iterable[Node], scope: Scope, updated: Mapping[Node, str]
+    ) -> tuple[list[tuple[str, Term]], Scope]:
+        """The LET definitions for what the expressions have in common, and the scope in which they hold."""
+        definitions: list[tuple[str, Term]] = []
+        for node in shared(roots):
+            term = self.term(node, scope)
+            if len(term.flat) >= LONG:
+                name, scope = self.bind(scope, node, wanted_name(node, updated))
+                definitions.append((name, term))
+        return definitions, scope
 
     def operand(self, node: Node, scope: Scope, level: int) -> Term:
         return at_least(self.term(node, scope), level)
@@ -151,8 +151,9 @@ def _order(symbol: str, flipped: str) -> Rule:
 
     def rule(w: Writer, n: Node, s: Scope) -> Term:
         a, b = (w.operand(x, s, COMPARE + 1) for x in n.args)
-        fixed = ("literal", "constant")
-        turn = n.args[0].op in fixed and n.args[1].op not in fixed
+        fixed = ("variable", "constant", "literal")
+        first, second = (fixed.index(x.op) if x.op in fixed else 0 for x in n.args)
+        turn = first > second
         return Term((b, f" {flipped} ", a) if turn else (a, f" {symbol} ", b), COMPARE)
 
     return rule
@@ -169,7 +170,7 @@ def _plus(w: Writer, n: Node, s: Scope) -> Term:
 def _associative(symbol: str, level: int) -> Rule:
     def rule(w: Writer, n: Node, s: Scope) -> Term:
         a, b = (w.operand(x, s, level if x.op == n.op else level + 1) for x in n.args)
-        return Term((a, f" {symbol} ", b), level)
+        return Term((a, Break(), f"{symbol} ", b), level)
 
     return rule
 
@@ -181,9 +182,7 @@ def _junction(bullet: str) -> Rule:
 def _implies(w: Writer, n: Node, s: Scope) -> Term:
     left, right = w.operand(n.args[0], s, IMPLIES + 1), w.term(n.args[1], s)
     premise = Loose(left) if left.bullet else left
-    return Term(
-        (premise, Break(), "=> ", right if right.level == OPEN else at_least(right, IMPLIES + 1)), IMPLIES
-    )
+    return Term((premise, Break(), "=> ", right if right.level == OPEN else at_least(right, IMPLIES + 1)), IMPLIES)
 
 
 def _not(w: Writer, n: Node, s: Scope) -> Term:
@@ -209,9 +208,7 @@ def _equal(w: Writer, n: Node, s: Scope) -> Term:
 
 
 def _has(w: Writer, n: Node, s: Scope) -> Term:
-    return Term(
-        (w.operand(n.args[1], s, COMPARE + 1), r" \in ", w.operand(n.args[0], s, COMPARE + 1)), COMPARE
-    )
+    return Term((w.operand(n.args[1], s, COMPARE + 1), r" \in ", w.operand(n.args[0], s, COMPARE + 1)), COMPARE)
 
 
 def _with(w: Writer, n: Node, s: Scope) -> Term:
@@ -227,10 +224,13 @@ def _with(w: Writer, n: Node, s: Scope) -> Term:
     fresh = Term((*parts, "}"))
     if not members:
         inside = Term(("({", w.term(n.args[1], s), r"} \cap ", w.values.domain(of), ")"))
-        return Term((w.operand(n.args[0], s, SETS), r" \cup ", inside), SETS)
+        if n.args[0].op == "literal" and n.args[0].attr == 0:
+            return inside
+        return Term((w.operand(n.args[0], s, SETS), Break(), r"\cup ", inside), SETS)
     if n.op == "literal" and n.attr == 0:
         return fresh
-    return Term((w.operand(n, s, SETS if n.op in ("union", "with") else SETS + 1), r" \cup ", fresh), SETS)
+    base = w.operand(n, s, SETS if n.op in ("union", "with") else SETS + 1)
+    return Term((base, Break(), r"\cup ", fresh), SETS)
 
 
 def _without(w: Writer, n: Node, s: Scope) -> Term:
@@ -246,7 +246,7 @@ def _get(w: Writer, n: Node, s: Scope) -> Term:
 
 def _put(w: Writer, n: Node, s: Scope) -> Term:
     m, k, v = (w.term(a, s) for a in n.args)
-    return Term(("[", m, " EXCEPT ![", k, "] = ", v, "]"))
+    return Term(("[", m, " EXCEPT", Break(4), "![", k, "] = ", v, "]"))
 
 
 def _applied(name: str, *, helper: bool = False) -> Rule:
@@ -312,7 +312,7 @@ def _extreme(name: str) -> Rule:
         body, otherwise = w.term(n.args[1], inner), w.term(n.args[2], s)
         if n.args[1].op == "bound" and n.args[1].attr is n.attr:
             return w.helper(name, w.term(n.args[0], s), otherwise)
-        return w.helper(name, Term(("{", body, f" : {bound} \\in ", domain, "}")), otherwise)
+        return w.helper(name, Term(("{", body, Break(1), f": {bound} \\in ", domain, "}")), otherwise)
 
     return rule
 

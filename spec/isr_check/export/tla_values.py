@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from isr_check.export.layout import ATOM, OPEN, RANGE, Term, at_least
+from isr_check.export.layout import ATOM, OPEN, PLUS, RANGE, Term, at_least
 from isr_check.export.names import Names, camel
 from isr_lang import Constant, Design, Node, walk
 from isr_lang.types import (
@@ -97,10 +97,10 @@ class Values:
         self.sorts = [t for t in self.types if isinstance(t, SortType)]
         self.numbers = [t for t in self.types if isinstance(t, NumberType)]
         self.choices = [t for t in self.types if isinstance(t, ChoiceType)]
+        # Settings before types: a type that only a setting has is not defined.
+        self.constants: dict[Constant, str] = {c: names.claim(camel(c.name)) for c in design.constants() if c.names}
         named: list[SortType | NumberType | ChoiceType] = [*self.sorts, *self.numbers, *self.choices]
-        self.type_names: dict[Scalar, str] = {
-            t: names.claim(camel(t.name), f"{camel(t.name)}s") for t in named
-        }
+        self.type_names: dict[Scalar, str] = {t: names.claim(camel(t.name), f"{camel(t.name)}s") for t in named}
         self.helpers: dict[str, str] = {}
         self.none_used = False
         # What stands beyond the end of a sequence: if it is one value in all of the module, At knows it.
@@ -110,11 +110,10 @@ class Values:
         for t in self.sorts:
             if t.size.op == "constant":
                 self.sized.setdefault(cast("Constant", t.size.attr), t)
-        self.constants: dict[Constant, str] = {
-            c: names.claim(camel(c.name), f"Max{camel(c.name)}")
-            for c in design.constants()
-            if c not in self.sized
-        }
+        for c in design.constants():
+            if c not in self.sized and c not in self.constants:
+                self.constants[c] = names.claim(camel(c.name), f"Max{camel(c.name)}")
+        self.used: set[Scalar] = set()
 
     def helper(self, name: str) -> str:
         if name not in self.helpers:
@@ -136,6 +135,7 @@ class Values:
             case BoolType():
                 return Term(("BOOLEAN",))
             case NumberType() | SortType() | ChoiceType():
+                self.used.add(type)
                 return Term((self.type_names[type],))
             case MaybeType():
                 return Term((self.domain(type.of), rf" \cup {{{self.none()}}}"), RANGE)
@@ -158,8 +158,9 @@ class Values:
             case "constant":
                 return self.constant(cast("Constant", node.attr))
             case "plus" | "minus":
-                left, right = (at_least(self.number(a), ATOM) for a in node.args)
-                return Term((left, " + " if node.op == "plus" else " - ", right), RANGE + 1)
+                left = at_least(self.number(node.args[0]), PLUS)
+                right = at_least(self.number(node.args[1]), ATOM)
+                return Term((left, " + " if node.op == "plus" else " - ", right), PLUS)
             case _:
                 raise ValueError(f"the extent of a type is a sum of bounds, not {node!r}")
 

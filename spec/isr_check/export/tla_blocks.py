@@ -1,0 +1,51 @@
+"""The lines of a TLA+ module: comments, declarations, definitions, bulleted lists."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from inspect import cleandoc
+
+from isr_check.export.layout import WIDTH, Term, hung, lines, listed, paragraphs
+
+
+def parenthesised(names: Sequence[str]) -> str:
+    return f"({', '.join(names)})" if names else ""
+
+
+def comment(doc: str) -> list[str]:
+    return [f"\\* {line}".rstrip() for line in paragraphs(cleandoc(doc), WIDTH - 3)] if doc.strip() else []
+
+
+def tuple_of(name: str, members: Sequence[str]) -> list[str]:
+    block = hung(f"{name} == <<", listed(members, WIDTH - len(name) - 8))
+    return [*block[:-1], block[-1] + ">>"]
+
+
+def bullets(items: Sequence[Term]) -> list[str]:
+    """A bulleted conjunction, also of one item."""
+    laid: list[str] = []
+    for item in items:
+        for conjunct in item.parts if item.bullet == "/\\" else (item,):
+            if isinstance(conjunct, Term):
+                laid += hung("/\\ ", lines(conjunct, WIDTH - 7, force=True))
+    return laid
+
+
+def stacked(head: str, body: Term) -> list[str]:
+    """`head body` on one line where it fits, else the body below."""
+    if len(head) + 1 + len(body.flat) <= WIDTH and not body.bullet:
+        return [f"{head} {body.flat}"]
+    return [head, *("    " + line for line in lines(body, WIDTH - 4, force=True))]
+
+
+def declared(keyword: str, entries: Sequence[tuple[str, str]]) -> list[str]:
+    """CONSTANTS or VARIABLES, each with its meaning beside it."""
+    column = max(len(name) for name, _ in entries) + 1
+    laid = [keyword]
+    for i, (name, doc) in enumerate(entries):
+        comma = "," if i < len(entries) - 1 else ""
+        said = textwrap.wrap(" ".join(doc.split()), WIDTH - 9 - column)
+        laid += [f"    {name + comma:<{column}}  \\* {said[0]}" if said else f"    {name}{comma}"]
+        laid += [f"    {'':<{column}}  \\* {more}" for more in said[1:]]
+    return laid
