@@ -49,7 +49,9 @@ compose by unpacking: `return (*common(old, c), new.x == 1)`.
 
 **Types.** `Bool`. A `Number` has a range (`class Level(Number, high=TOP)`) and mixes only with itself, Python
 integers and bounds. A `Sort` has names without order. A `Choice` is one of a few names. Of these scalars are
-made `Maybe[E]`, `Set[E]`, `Map[K, V]` (total) and `Seq[I, E]` (bounded, positions from 0).
+made `Maybe[E]`, `Set[E]`, `Map[K, V]` (total) and `Seq[I, E]` (bounded, positions from 0). Where Python's own
+constant says too little of its type, write `Level.of(0)`, `Maybe.of(x)`, `Set.of(x, y)`, `Set.empty(Client)`,
+`Map.build(Client, lambda c: ...)` or `blank(old.x)`, the first value of the type of x.
 
 **Conditions.** `& | ~` and `.implies()` with each comparison in parentheses; `when(c, a, b)` chooses a value;
 `forall`, `exists`, `count`, `smallest` and `largest` take a generator expression over sets, whose loop
@@ -68,6 +70,7 @@ these are refused when the model is imported, on its own line, with the right sp
 total (isr_lang.nodes). This package knows no engine and no protocol.
 """
 
+from isr_lang.blank import blank
 from isr_lang.constants import Constant, Value, bound, setting, switch
 from isr_lang.containers import Map, Maybe, Seq, Set
 from isr_lang.declare import (
@@ -127,6 +130,7 @@ __all__ = [
     "action",
     "always",
     "assume",
+    "blank",
     "bound",
     "count",
     "define",
