@@ -14,7 +14,18 @@ from itertools import product
 from typing import Any, cast
 
 from isr_lang import FoldedAction, Instance, Node, Property
-from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, SortType, Type
+from isr_lang.types import (
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    NumberType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
 
 State = tuple[Any, ...]
 Parameters = tuple[int, ...]
@@ -93,6 +104,15 @@ MEANING: dict[str, str] = {
     "below": "((1 << min({size}, max(0, {0} - {low}))) - 1)",
 }
 
+# The same where the position is that of a name (an element of a sort, a member of a choice), which no arithmetic
+# can take out of range.
+OF_NAMES: dict[str, str] = {
+    "has": "({0} >> {1} & 1 == 1)",
+    "with": "({0} | 1 << {1})",
+    "without": "({0} & ~(1 << {1}))",
+    "get": "{0}[{1}]",
+}
+
 
 class _Writer:
     """Expressions of one instance as Python source."""
@@ -131,7 +151,8 @@ class _Writer:
             fields["first"] = repr(self.instance.first(node.type))
         if op == "every":
             fields["full"] = (1 << self.instance.positions(cast("SetType", node.type).of)) - 1
-        return MEANING[op].format(*(self.expression(a) for a in node.args), **fields)
+        named = isinstance(counted, SortType | ChoiceType) and op in OF_NAMES
+        return (OF_NAMES if named else MEANING)[op].format(*(self.expression(a) for a in node.args), **fields)
 
     def range(self, domain: Node) -> str:
         low, high = self.instance.bounds(cast("SetType", domain.type).of)
@@ -180,7 +201,8 @@ class _Writer:
         assert isinstance(type, MapType)
         low, first = self.instance.bounds(type.key)[0], self.instance.first(type.value)
         position = f"{self.expression(path[0])} - {low}"
-        inner = self.put(f"_get({old}, {position}, {first!r})", type.value, path[1:], value)
+        was = f"{old}[{position}]" if isinstance(type.key, SortType) else f"_get({old}, {position}, {first!r})"
+        inner = self.put(was, type.value, path[1:], value)
         return f"_put({old}, {position}, {inner})"
 
     def values(self, type: Type) -> str:
