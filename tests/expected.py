@@ -161,7 +161,8 @@ def write(rows: list[tuple[Run, Outcome, TlcOutcome | None]]) -> None:
         lines += ["[[run]]", f'design = "{run.design}"', f"settings = {_value(run.settings)}"]
         lines += [f"without = {_value(run.without)}"] * bool(run.without)
         lines += [f"{k} = {_value(v)}" for k, v in attrs.asdict(said, recurse=False).items()]
-        lines += [f"tlc = {_value(attrs.asdict(tlc_said))}"] * (tlc_said is not None)
+        if tlc_said is not None:
+            lines.append(f"tlc = {_value(attrs.asdict(tlc_said))}")
         lines.append("")
     EXPECTED.write_text("\n".join(lines))
 
