@@ -19,6 +19,10 @@ TYPE_OK = "type-ok"
 DEADLOCK = "deadlock"
 
 
+class Unsound(ValueError):
+    """What is asked cannot be answered in the way that is asked for: one sentence."""
+
+
 class Verdict(StrEnum):
     """From strongest to weakest; ERROR is a bug in insync."""
 
@@ -84,7 +88,10 @@ class Progress:
 
 @attrs.frozen
 class Exploration:
-    """`complete`: every reachable state was seen. `depth`: steps of the longest shortest path seen."""
+    """`complete`: every reachable state was seen. `depth`: steps of the longest shortest path seen.
+
+    By symmetry one state per orbit is seen and counted; `unreduced` is how many the orbits have together.
+    """
 
     findings: tuple[Finding, ...]
     complete: bool
@@ -95,6 +102,7 @@ class Exploration:
     levels: tuple[int, ...]
     taken: dict[str, int]
     guards: tuple[GuardCount, ...]
+    unreduced: int | None = None
 
     def finding(self, name: str) -> Finding:
         return next(f for f in self.findings if f.name == name)

@@ -2,6 +2,8 @@
 
 One dictionary of states, one list per level. Parents are positions in the list of all states; the steps of a
 counterexample are found again by expanding its states, so nothing else is stored.
+
+By symmetry the state that is found first stands for its orbit, so a counterexample is the same as without.
 """
 
 from __future__ import annotations
@@ -24,21 +26,20 @@ from isr_check.engine import (
     selected,
 )
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
+from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
 
 class _Search:
-    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None) -> None:
+        self.instance, self.symmetry = instance, symmetry
         self.evaluator = Evaluator(instance)
         self.properties = selected(instance, wanted)
         self.type_ok = not wanted or TYPE_OK in wanted
         self.deadlock = DEADLOCK in wanted
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
         # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
-        decisive = [
-            (p.kind, (p.name, tests[p.name], p.kind.startswith("sometimes"))) for p in self.properties
-        ]
+        decisive = [(p.kind, (p.name, tests[p.name], p.kind.startswith("sometimes"))) for p in self.properties]
         self.on_states = [found for kind, found in decisive if kind in ("always", "sometimes")]
         self.on_steps = [found for kind, found in decisive if kind in ("step", "sometimes-step")]
         self.states: list[State] = []
@@ -50,9 +51,10 @@ class _Search:
         self.generated = 0
 
     def add(self, state: State, parent: int) -> bool:
-        if state in self.index:
+        known_as = self.symmetry.representative(state) if self.symmetry else state
+        if known_as in self.index:
             return False
-        position = self.index[state] = len(self.states)
+        position = self.index[known_as] = len(self.states)
         self.states.append(state)
         self.parents.append(parent)
         if self.type_ok and TYPE_OK not in self.found and not self.evaluator.in_range(state):
@@ -123,10 +125,13 @@ def explore(
     wanted: tuple[str, ...] = (),
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
+    *,
+    symmetry: bool = False,
 ) -> Exploration:
     """Explore with the reference evaluator (see isr_check.engine for the contract)."""
     limits = limits or Limits()
-    search, start = _Search(instance, wanted), time.monotonic()
+    reduction = Symmetry(instance, wanted) if symmetry else None
+    search, start = _Search(instance, wanted, reduction), time.monotonic()
     for _, state in search.evaluator.initial_states():
         search.add(state, -1)
     frontier = list(range(len(search.states)))
@@ -156,6 +161,7 @@ def explore(
         tuple(levels),
         {a.name: n for a, n in zip(instance.actions, search.taken, strict=True)},
         search.guards(expanded),
+        sum(map(reduction.orbit, search.states)) if reduction else None,
     )
 
 

@@ -10,7 +10,7 @@ Text rather than llvmlite's builder, because text is ten times faster to make an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 Int = int | str
@@ -237,6 +237,14 @@ class Code:
         name = self.fresh("%s")
         self.slots.append(f"  {name} = alloca i64")
         self.store(name, 0, start)
+        return name
+
+    def array(self, start: Sequence[Int]) -> str:
+        """A local array with its first values."""
+        name = self.fresh("%s")
+        self.slots.append(f"  {name} = alloca [{len(start)} x i64]")
+        for i, value in enumerate(start):
+            self.store(name, i, value)
         return name
 
     # control

@@ -7,6 +7,11 @@ Each kernel takes one argument, a *job*: an array of 64-bit numbers and addresse
     check     test the properties of states on a range of states
     mark      tell, of a range of states, which targets each reaches in one step
     index     enter a range of distinct states into an empty table
+
+and by symmetry
+
+    rename    replace states by those that stand for their orbits
+    orbits    count the states of the orbits of a range of states
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ from isr_check.native.actions import ACTION, FOUND, ActionWriter, Check, checks,
 from isr_check.native.assembly import Code, Int
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
+from isr_check.native.renaming import Renaming
 from isr_check.native.visited import Visited
+from isr_check.symmetry import Symmetry
 from isr_lang import FoldedAction, Instance
 
 BATCH = 256
@@ -28,7 +35,7 @@ BATCH = 256
 
 
 class Job(IntEnum):
-    """The places in a job; `NEXT` and `START` are moved on by the kernels."""
+    """The places in a job; `NEXT`, `START` and `SUM` are moved on by the kernels."""
 
     STATES = 0
     START = auto()
@@ -48,9 +55,10 @@ class Job(IntEnum):
     RESULTS = auto()
     TARGETS = auto()
     TARGET_MASKS = auto()
+    SUM = auto()
 
 
-NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED})
+NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM})
 """The places that do not hold addresses."""
 
 
@@ -59,14 +67,25 @@ class Program:
     """The text of a module and the sizes of the arrays that its kernels need."""
 
     text: str
+    kernels: tuple[str, ...]
     layout: Layout
     most: int
     guards: int
     guard_base: tuple[int, ...]
 
 
-def program(instance: Instance, layout: Layout, on_states: list[Check], on_steps: list[Check], marks: Marks) -> Program:
-    """The module for an instance and the properties to be looked for."""
+KERNELS = ("initial", "expand", "check", "mark", "index")
+
+
+def program(
+    instance: Instance,
+    layout: Layout,
+    on_states: list[Check],
+    on_steps: list[Check],
+    marks: Marks,
+    symmetry: Symmetry | None = None,
+) -> Program:
+    """The module for an instance and the properties to be looked for; the layout is made for the symmetry."""
     shared = Definitions(layout)
     base: list[int] = []
     guards = 0
@@ -83,11 +102,14 @@ def program(instance: Instance, layout: Layout, on_states: list[Check], on_steps
         extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
     parts = [a.text() for a in (*actions, first)]
     parts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
-    writer = _Kernels(layout, most, marks)
+    writer = _Kernels(layout, most, marks, symmetry)
     parts += [writer.unpack(), writer.successors(actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index()]
+    if symmetry is not None:
+        parts += [*Renaming(layout, symmetry).texts(), writer.rename(), writer.orbits(symmetry)]
+    names = KERNELS if symmetry is None else (*KERNELS, "rename", "orbits")
     text = "\n".join([*_tables(layout), *DECLARATIONS, *shared.texts, *parts])
-    return Program(text, layout, max(most, _combinations(shared, instance.initial)), guards, tuple(base))
+    return Program(text, names, layout, max(most, _combinations(shared, instance.initial)), guards, tuple(base))
 
 
 @attrs.frozen
@@ -126,8 +148,9 @@ def _tables(layout: Layout) -> list[str]:
 
 
 class _Kernels:
-    def __init__(self, layout: Layout, most: int, marks: Marks) -> None:
+    def __init__(self, layout: Layout, most: int, marks: Marks, symmetry: Symmetry | None) -> None:
         self.layout, self.words, self.most, self.marks = layout, layout.words, most, marks
+        self.symmetry = symmetry
         self.visited = Visited(layout.words)
 
     def unpack(self) -> str:
@@ -186,11 +209,17 @@ class _Kernels:
 
     def _insert_call(self, code: Code, job: Callable[[Job], str], n: Int, free: str) -> None:
         out, hashes, table, states = (job(j) for j in (Job.OUT, Job.HASHES, Job.TABLE, Job.STATES))
+        self._rename(code, out, n)
         position = code.load(free, 0)
         code.store(free, 0, code.value(
             f"call i64 @insert(ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {job(Job.MASK)}, "
             f"ptr {states}, i64 {position})"
         ))  # fmt: skip
+
+    def _rename(self, code: Code, out: str, n: Int) -> None:
+        if self.symmetry is not None:
+            with code.loop(0, n) as (k, _):
+                code.effect(f"call i64 @representative(ptr {self.visited.state(code, out, k)})")
 
     def initial(self) -> str:
         """Add the initial states, made from the words at START of STATES, which do not matter."""
@@ -277,6 +306,7 @@ class _Kernels:
             code.store(report, FOUND, 0)
             n = self._successors_call(code, job, self.visited.state(code, states, s), out)
             code.store(bits, 0, code.load(report, FOUND))
+            self._rename(code, out, n)
             with code.loop(0, n) as (k, _):
                 at = self.visited.state(code, out, k)
                 position = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {targets})")
@@ -296,5 +326,30 @@ class _Kernels:
             until = code.least(code.raw("add", begin, BATCH), end)
             arguments = f"ptr {hashes}, ptr {table}, i64 {mask}"
             code.effect(f"call void @enter(ptr {states}, i64 {begin}, i64 {until}, {arguments})")
+        code.effect("ret void")
+        return code.text()
+
+    def rename(self) -> str:
+        """Replace the states at START..END of OUT by those that stand for their orbits."""
+        code, job = self._kernel("rename")
+        out = job(Job.OUT)
+        with code.loop(job(Job.START), job(Job.END)) as (k, _):
+            code.effect(f"call i64 @representative(ptr {self.visited.state(code, out, k)})")
+        code.effect("ret void")
+        return code.text()
+
+    def orbits(self, symmetry: Symmetry) -> str:
+        """Add to SUM how many states the orbits of the states START..END have."""
+        code, job = self._kernel("orbits")
+        states, out = job(Job.STATES), job(Job.OUT)
+        total = code.slot(job(Job.SUM))
+        with code.loop(job(Job.START), job(Job.END)) as (s, _):
+            state = self.visited.state(code, states, s)
+            for w in range(self.words):
+                code.store(out, w, code.load(state, w))
+            keeping = code.value(f"call i64 @representative(ptr {out})")
+            size = code.raw("udiv", symmetry.order, keeping)
+            code.store(total, 0, code.raw("add", code.load(total, 0), size))
+        code.store("%job", Job.SUM, code.load(total, 0))
         code.effect("ret void")
         return code.text()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,7 +19,6 @@ from threading import Lock, Thread
 
 from isr_check.native.binding import Engine, TargetMachine, llvm
 
-KERNELS = ("initial", "expand", "check", "mark", "index")
 QUICK, BEST = 0, 3
 _initialised = Lock()
 _state = {"ready": False}
@@ -66,9 +65,9 @@ def compile_object(text: str, quality: int) -> bytes:
 class Machine:
     """`run[name](address of a job)` calls a kernel; the code lives as long as this object."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kernels: Sequence[str]) -> None:
         _initialise()
-        self._text, self._engines = text, list[Engine]()
+        self._text, self._kernels, self._engines = text, kernels, list[Engine]()
         made_from = repr((text, llvm.llvm_version_info, _host(), BEST))
         self._file = cache_folder() / "native" / f"{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.o"
         kept = _read(self._file)
@@ -92,7 +91,7 @@ class Machine:
         engine.finalize_object()
         self._engines.append(engine)
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        return {name: prototype(engine.get_function_address(name)) for name in KERNELS}
+        return {name: prototype(engine.get_function_address(name)) for name in self._kernels}
 
 
 def _read(file: Path) -> bytes | None:

@@ -30,10 +30,11 @@ from isr_check.native.actions import FOUND, OVERFLOW, Check
 from isr_check.native.kernels import BATCH, Job, Marks, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
-from isr_check.native.memory import States, Table, Worker, address, scarce
+from isr_check.native.memory import States, Table, Words, Worker, address, scarce
 from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import paths
 from isr_check.reference import parameter_values
+from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
 CHUNK = 4096
@@ -50,7 +51,14 @@ class Overflow(Exception):
 class Search:
     """One exploration with one layout; `found[bit]` is the level at which a check was decided."""
 
-    def __init__(self, instance: Instance, wanted: tuple[str, ...], slack: Slack, workers: int) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        wanted: tuple[str, ...],
+        slack: Slack,
+        workers: int,
+        symmetry: Symmetry | None = None,
+    ) -> None:
         self.instance, self.properties = instance, selected(instance, wanted)
         self.names = [(p.name, p.kind) for p in self.properties]
         self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
@@ -60,9 +68,10 @@ class Search:
         self.on_states = self._checks("always", "sometimes")
         self.on_steps = self._checks("step", "sometimes-step")
         self.marks = Marks(bits.get(TYPE_OK), bits.get(DEADLOCK))
-        self.layout = Layout(instance, slack)
-        self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks)
-        self.machine = Machine(self.program.text)
+        self.symmetry = symmetry
+        self.layout = Layout(instance, slack, symmetry.sorts if symmetry else ())
+        self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks, symmetry)
+        self.machine = Machine(self.program.text, self.program.kernels)
         self.states = States(self.layout.words, workers)
         self.workers = [Worker(self.program, len(instance.actions), b) for b in self.states.bounds]
         self.team = Team(self.workers)
@@ -195,6 +204,8 @@ class Search:
         wanted = self.undecided(self.on_states)
         if wanted or self.layout.slack.number:
             self.team.share(spans(added, CHUNK), partial(self._run, "check", wanted))
+        if self.symmetry is not None:
+            self.team.share(spans(added, CHUNK), partial(self._run, "orbits", 0))
         self._collect(len(self.levels) - 1)
 
     def run(self) -> Exploration:
@@ -205,6 +216,14 @@ class Search:
             self.level()
         complete = not self.cut and len(self.levels) - 1 == depth
         return self._exploration(complete)
+
+    def representative(self, words: Words) -> Words:
+        """By symmetry the state that stands for the orbit of this one, which it replaces."""
+        if self.symmetry is not None:
+            job = self.workers[0].job.copy()
+            job[[Job.OUT, Job.START, Job.END]] = address(words), 0, 1
+            self.machine.run["rename"](address(job))
+        return words
 
     # the answer
 
@@ -232,6 +251,7 @@ class Search:
             sizes,
             {a.name: n for a, n in zip(self.instance.actions, taken, strict=True)},
             self._guards(),
+            sum(int(w.job[Job.SUM]) for w in self.workers) if self.symmetry is not None else None,
         )
 
     def _guards(self) -> tuple[GuardCount, ...]:
@@ -256,11 +276,13 @@ def explore(
     progress: Callable[[Progress], None] = _silent,
     *,
     workers: int | None = None,
+    symmetry: bool = False,
 ) -> Exploration:
     """Explore by native code (see isr_check.engine for the contract), on all processors unless told."""
+    reduction = Symmetry(instance, wanted) if symmetry else None
     start, threads = time.monotonic(), workers or len(os.sched_getaffinity(0))
     for slack in SLACKS:
-        search = Search(instance, wanted, slack, threads)
+        search = Search(instance, wanted, slack, threads, reduction)
         search.start, search.limits, search.progress = start, limits or Limits(), progress
         try:
             return search.run()

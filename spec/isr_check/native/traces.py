@@ -2,7 +2,8 @@
 
 One sweep backwards through the levels marks each state with the findings that it leads to in as many steps as
 remain; a finding is one bit, so the sweep serves all of them. Forwards the reference evaluator takes, from
-the first marked initial state, always the first step to a marked state of the next level.
+the first marked initial state, always the first step to a marked state of the next level. By symmetry it is
+orbits that are marked, and the path forwards is one of real states: the same as without.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked
             words = search.layout.pack(state)
         except AssertionError:
             return False
-        return bool((states == np.array(words, dtype=np.uint64)).all(axis=1).any())
+        return bool((states == search.representative(np.array(words, dtype=np.uint64))).all(axis=1).any())
 
     ways = [marked[i].leading_to(bit) for i in range(level + 1)]
     initial, state = next((p, s) for p, s in evaluator.initial_states() if among(s, ways[0]))
