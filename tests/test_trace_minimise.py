@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.models import copied_log, thermostat
 from tests.traces import evaluator, violation, wander
@@ -22,7 +22,7 @@ def unclean() -> Evaluator:
 
 
 @pytest.mark.parametrize("effort", [0, 40, 20_000])
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_it_is_never_longer_and_still_violates(effort: int, seed: int) -> None:
     runs = unclean()
@@ -35,7 +35,7 @@ def test_it_is_never_longer_and_still_violates(effort: int, seed: int) -> None:
     assert minimise(trace, runs, effort) == minimal
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_what_it_calls_shortest_is_as_short_as_what_breadth_first_search_finds(seed: int) -> None:
     runs = unclean()
@@ -46,7 +46,8 @@ def test_what_it_calls_shortest_is_as_short_as_what_breadth_first_search_finds(s
     assert minimal.minimised == Minimised(len(trace.steps), len(found.steps), True)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
+@example(seed=44079123)  # in the calmest order one step less is enough
 @given(seed=SEEDS)
 def test_no_single_step_can_be_left_out_of_it(seed: int) -> None:
     runs = unclean()
@@ -61,7 +62,7 @@ def test_no_single_step_can_be_left_out_of_it(seed: int) -> None:
                 check_goal(rest, runs, "acked-survives")
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_a_property_of_steps_is_still_broken_by_the_last_step(seed: int) -> None:
     runs = evaluator(thermostat.DESIGN)
