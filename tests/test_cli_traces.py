@@ -1,11 +1,14 @@
 """From a run to a trace file and on: show, explain, minimise, sample, export."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
 from insync_cli.main import main
+from isr_trace.itf import read_itf
+from isr_trace.trace import Minimised
 
 
 @pytest.fixture
@@ -22,9 +25,7 @@ def test_show_draws_every_step(trace: str, capsys: pytest.CaptureFixture[str]) -
     assert said.index("T0") < said.index("T1") < said.index("T2")
 
 
-@pytest.mark.parametrize(
-    ("option", "begins"), [("--mermaid", "sequenceDiagram"), ("--plantuml", "@startuml")]
-)
+@pytest.mark.parametrize(("option", "begins"), [("--mermaid", "sequenceDiagram"), ("--plantuml", "@startuml")])
 def test_show_writes_sequence_diagrams(
     trace: str, capsys: pytest.CaptureFixture[str], option: str, begins: str
 ) -> None:
@@ -32,9 +33,34 @@ def test_show_writes_sequence_diagrams(
     assert capsys.readouterr().out.startswith(begins)
 
 
-def test_explain_names_the_part_that_fails_and_its_values(
-    trace: str, capsys: pytest.CaptureFixture[str]
+def test_show_walks_through_a_trace(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\nl\nq\nnever asked for\n"))
+    assert main(["show", trace, "--interactive"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("T0 of 2 > ") < said.index("T1 of 2 > ") < said.index("T2 of 2 > ")
+    assert said.count(" > ") == 3
+
+
+def test_a_walk_ends_where_nobody_answers(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["show", trace, "--interactive"]) == 0
+
+
+@pytest.mark.parametrize("also", ["--mermaid", "--plantuml", "--json -"])
+def test_a_walk_has_the_terminal_to_itself(trace: str, capsys: pytest.CaptureFixture[str], also: str) -> None:
+    assert main(["show", trace, "--interactive", *also.split()]) == 64
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_was_found_breadth_first_is_known_to_be_shortest(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_itf(Path(trace)).minimised == Minimised(2, 2, True)
+    assert main(["show", trace]) == 0
+    assert "2 steps, and no shorter trace exists" in capsys.readouterr().out
+
+
+def test_explain_names_the_part_that_fails_and_its_values(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", trace]) == 0
     said = capsys.readouterr().out
     assert "closed-is-done fails after T2" in said
@@ -80,9 +106,7 @@ def test_a_design_without_behaviour_has_no_samples(desk: Path, capsys: pytest.Ca
     assert "no passing behaviour" in capsys.readouterr().err
 
 
-def test_export_writes_the_module_and_its_configurations(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_writes_the_module_and_its_configurations(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "careful", "--tla", "tla", "--tickets", "2"]) == 0
     assert all(Path(line).exists() for line in capsys.readouterr().out.splitlines())
     assert "MODULE Careful" in (desk / "tla" / "Careful.tla").read_text()

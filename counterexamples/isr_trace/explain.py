@@ -79,9 +79,7 @@ def _reason(run: Run, evaluator: Evaluator, name: str) -> Reason:
     return Explainer(evaluator, last, None).why(p.condition, holds=holds)
 
 
-def _out_of_range(
-    path: str, value: object, type: Type, instance: Instance
-) -> Iterator[tuple[str, str, int, int]]:
+def _out_of_range(path: str, value: object, type: Type, instance: Instance) -> Iterator[tuple[str, str, int, int]]:
     match type, value:
         case ((NumberType() | SortType()), int()):
             low, high = instance.bounds(type)

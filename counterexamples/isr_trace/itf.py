@@ -84,6 +84,8 @@ def _meta(trace: Trace) -> dict[str, str]:
         "verdict": trace.verdict,
         "promise": trace.promise,
     }
+    if trace.without:
+        meta["without"] = list(trace.without)
     written = {key: _compact(value) for key, value in meta.items()}
     if trace.minimised is not None:
         m = trace.minimised
@@ -207,9 +209,7 @@ def trace_from(value: Json) -> Trace:
     if not isinstance(schema, str) or not schema.startswith(_SCHEMAS):
         return _foreign(states, loop)
     if schema != SCHEMA:
-        raise TraceError(
-            f'written by another version of insync: it says {shown(schema)}, this one reads "{SCHEMA}"'
-        )
+        raise TraceError(f'written by another version of insync: it says {shown(schema)}, this one reads "{SCHEMA}"')
     return _ours(cast("dict[str, Json]", meta), states, loop)
 
 
@@ -233,10 +233,7 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
     if len(steps) != len(states) - 1:
         raise TraceError(f"{len(states)} states do not fit {len(steps)} steps")
     initial_types = _types(meta.get("initial_types"), "#meta.initial_types", known)
-    text = {
-        key: word(meta.get(key), f"#meta.{key}")
-        for key in ("design", "model_hash", "kind", "verdict", "promise")
-    }
+    text = {key: word(meta.get(key), f"#meta.{key}") for key in ("design", "model_hash", "kind", "verdict", "promise")}
     if not text["design"]:
         raise TraceError("#meta.design should name a design")
     return Trace(
@@ -250,6 +247,7 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
         states=tuple(_state_from(i, s, variables) for i, s in enumerate(states)),
         minimised=_minimised(meta.get("minimised")),
         loop=loop,
+        without=tuple(word(a, "an item of #meta.without") for a in items(meta.get("without", []), "#meta.without")),
         **text,
     )
 

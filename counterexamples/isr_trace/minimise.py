@@ -45,12 +45,15 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
     check_goal(run, evaluator, trace.property_name)
     reached = goal(evaluator, trace.property_name)
     sure = trace.minimised is not None and trace.minimised.shortest
+    shortener, calmer = Shortener(replay, reached, effort), Calmer(replay, reached)
     if not sure:
-        run, sure = Shortener(replay, reached, effort).shorten(run)
-    calm = Calmer(replay, reached).calm(run)
+        run, sure = shortener.shorten(run)
+    calm = calmer.calm(run)
+    while not sure and len((less := shortener.without_needless(calm)).moves) < len(calm.moves):
+        calm = calmer.calm(less)  # in another order a step may have become needless
     made = trace_of(calm, evaluator.instance, property_name=trace.property_name, verdict=trace.verdict)
     before = trace.minimised.before if trace.minimised is not None else len(trace.steps)
-    return attrs.evolve(made, minimised=Minimised(before, len(calm.moves), sure))
+    return attrs.evolve(made, minimised=Minimised(before, len(calm.moves), sure), without=trace.without)
 
 
 class Shortener:

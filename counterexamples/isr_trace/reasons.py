@@ -155,17 +155,14 @@ class Explainer:
         binder, members = cast("Binder", node.attr), self._members(domain)
         values = ((self.text(domain), show(self.value(domain), domain.type)),) if domain.op != "every" else ()
         if not members:
-            return attrs.evolve(
-                self._reason(node, holds, binding, f"there is no {binder.name}"), values=values
-            )
+            return attrs.evolve(self._reason(node, holds, binding, f"there is no {binder.name}"), values=values)
         named = ", ".join(text(m) for m in members)
         if holds:
             note = f"for each of {binder.name} = {named}"
             return attrs.evolve(self._reason(node, holds, binding, note), values=values)
         shown = members[:WITNESSES_SHOWN]
         parts = tuple(
-            self.why(substitute(body, {binder: m}), holds=False, binding=f"{binder.name} = {text(m)}")
-            for m in shown
+            self.why(substitute(body, {binder: m}), holds=False, binding=f"{binder.name} = {text(m)}") for m in shown
         )
         more = f", the first {len(shown)} shown" if len(members) > len(shown) else ""
         return self._reason(node, holds, binding, f"for none of {binder.name} = {named}{more}", parts)

@@ -139,9 +139,7 @@ def run_of(trace: Trace, replay: Replay) -> Run:
     for i, (move, step) in enumerate(zip(moves, trace.steps, strict=True), 1):
         successor = replay.successors(states[-1]).get(move)
         if successor is None:
-            raise TraceError(
-                f"step {i}, {trace.step_text(step)}, is not possible there in {instance.design.name}"
-            )
+            raise TraceError(f"step {i}, {trace.step_text(step)}, is not possible there in {instance.design.name}")
         states.append(successor)
     for i, (state, recorded) in enumerate(zip(states, trace.states, strict=True)):
         for name, value in zip(names, state, strict=True):
@@ -165,11 +163,13 @@ def record(
     property_name: str = "",
     verdict: str = "",
     shortest: bool = False,
+    without: Sequence[str] = (),
 ) -> Trace:
     """The trace of a behaviour given by names; TraceError when a step of it is impossible.
 
     `property_name` may be a property of the design, `type-ok`, `deadlock` or nothing (a sampled behaviour).
-    `shortest`: whoever found it searched breadth first, so no shorter one exists.
+    `shortest`: whoever found it searched breadth first, so no shorter one exists. `without`: the actions that
+    the evaluator's design lacks of those that the design of this name has.
     """
     replay, moves = Replay(evaluator), tuple(Move(a, p) for a, p in steps)
     states = [replay.start(initial)]
@@ -180,7 +180,8 @@ def record(
         states.append(successor)
     run = Run(initial, moves, tuple(states))
     made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict)
-    return attrs.evolve(made, minimised=Minimised(len(moves), len(moves), True)) if shortest else made
+    minimised = Minimised(len(moves), len(moves), True) if shortest else None
+    return attrs.evolve(made, minimised=minimised, without=tuple(without))
 
 
 def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: str = "") -> Trace:

@@ -19,9 +19,7 @@ from isr_trace.trace import Minimised, Step, Trace
 ADDED, REMOVED, CHANGED, QUIET = "green", "red", "yellow", "dim"
 
 
-def print_trace(
-    trace: Trace, console: Console | None = None, *, scenes: bool = True, full: bool = False
-) -> None:
+def print_trace(trace: Trace, console: Console | None = None, *, scenes: bool = True, full: bool = False) -> None:
     """Print the story; without colour where `NO_COLOR` is set or nobody watches."""
     out = console or Console(highlight=False, markup=False, emoji=False)
     for line in story(trace, scenes=scenes, full=full):
@@ -58,6 +56,8 @@ def heading(trace: Trace) -> Iterator[Text]:
         yield Text(f"  {trace.promise}")
     if trace.constants:
         yield Text("  " + " ".join(f"{k}={_plain(v)}" for k, v in trace.constants.items()), style=QUIET)
+    if trace.without:
+        yield Text(f"  without {', '.join(trace.without)}", style=QUIET)
     if trace.minimised is not None:
         yield Text(f"  {minimality(trace.minimised)}", style=QUIET)
 

@@ -67,7 +67,10 @@ class Minimised:
 
 @attrs.frozen
 class Trace:
-    """`states` has one entry more than `steps`, the first being the initial state chosen by `initial`."""
+    """`states` has one entry more than `steps`, the first being the initial state chosen by `initial`.
+
+    `without`: the actions of the design that were left out.
+    """
 
     design: str
     model_hash: str
@@ -84,6 +87,7 @@ class Trace:
     states: tuple[State, ...]
     minimised: Minimised | None = None
     loop: int | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:
@@ -95,8 +99,7 @@ class Trace:
         note = self.actions.get(step.action, ActionNote({}))
         types = note.parameters
         return ", ".join(
-            f"{name}={show(value, types[name]) if name in types else value}"
-            for name, value in step.parameters.items()
+            f"{name}={show(value, types[name]) if name in types else value}" for name, value in step.parameters.items()
         )
 
     def step_text(self, step: Step) -> str:

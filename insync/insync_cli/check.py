@@ -20,28 +20,22 @@ from isr_lang import Design, Instance
 EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
 insync check kip-966 --replicas 2 --workers 2 --json -
-insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED"""
+insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
+insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("check", "Explore every reachable state of a design: a verdict per property.", EXAMPLE)
     p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_argument(
-        "--property", action="append", default=[], metavar="P", help="check only this one; repeatable"
-    )
+    p.add_without()
+    p.add_argument("--property", action="append", default=[], metavar="P", help="check only this one; repeatable")
     p.add_argument("--deadlock", action="store_true", help="also look for a state without any next step")
-    p.add_argument(
-        "--coverage", choices=("report", "strict"), default="report", help="strict: exit 21 on a gap"
-    )
-    p.add_argument(
-        "--expect", action="append", default=[], metavar="P=VERDICT", help="exit 22 unless; repeatable"
-    )
+    p.add_argument("--coverage", choices=("report", "strict"), default="report", help="strict: exit 21 on a gap")
+    p.add_argument("--expect", action="append", default=[], metavar="P=VERDICT", help="exit 22 unless; repeatable")
     p.add_argument("--out", metavar="DIR", help="where run.json and the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
-    p.add_argument(
-        "--memory", type=options.size, metavar="SIZE", help="stop when the process holds more, such as 2G"
-    )
+    p.add_argument("--memory", type=options.size, metavar="SIZE", help="stop when the process holds more, such as 2G")
     p.add_json()
     p.add_constants(argv)
     return p.read(argv)
@@ -84,7 +78,7 @@ class Question:
 
 
 def run(given: Namespace) -> int:
-    design = registry.design_named(cast("str", given.design))
+    design = options.design_given(given)
     question = Question(
         registry.instance_of(design, options.constants_given(given)),
         tuple(registry.check_property(design, name) for name in cast("list[str]", given.property)),
@@ -179,9 +173,7 @@ def show(given: Namespace, answer: runfile.Run, design: Design, about: render.No
     out = terminal.console(plain=cast("bool", given.plain))
     if not given.quiet:
         render.render(out, answer, design, about)
-        violated = [
-            line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]
-        ]
+        violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
             if i == 0:
                 print_short(out, Path(str(line["trace"])))

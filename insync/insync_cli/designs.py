@@ -102,9 +102,7 @@ def changes(design: Design) -> list[str]:
         ("adds", [n for n in mine if n not in theirs]),
         ("lacks", [n for n in theirs if n not in mine]),
     ):
-        said += (
-            [f"{word} {', '.join(names) if len(names) <= MOST else f'{len(names)} actions'}"] if names else []
-        )
+        said += [f"{word} {', '.join(names) if len(names) <= MOST else f'{len(names)} actions'}"] if names else []
     rules, old_rules = rules_of([mine[n] for n in kept]), rules_of([theirs[n] for n in kept])
     new, gone = (", ".join(n for n in a if n not in b) for a, b in ((rules, old_rules), (old_rules, rules)))
     if new or gone:
@@ -160,9 +158,7 @@ def entry(design: Design) -> DesignEntry:
             for p in design.properties
         ],
         actions=[
-            ActionLine(
-                name=a.name, function=a.function, guards=[text(g.condition) for g in a.guards], doc=a.doc
-            )
+            ActionLine(name=a.name, function=a.function, guards=[text(g.condition) for g in a.guards], doc=a.doc)
             for a in design.actions
         ],
     )
@@ -172,11 +168,7 @@ def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
     for e in entries:
         out.print(e["name"], style="bold", end="")
         out.print(f": {e['summary']}", soft_wrap=True)
-        lines = (
-            [f"{e['based_on']}, but {'; '.join(e['changes']) or 'no action differs'}"]
-            if e["based_on"]
-            else []
-        )
+        lines = [f"{e['based_on']}, but {'; '.join(e['changes']) or 'no action differs'}"] if e["based_on"] else []
         lines += [f"because {e['because']}"] if e["because"] else []
         broken = [f"{p['name']} ({p['expected']})" for p in e["properties"] if p["expected"] is not None]
         lines += [f"expected to fail at the defaults: {'; '.join(broken)}"] if broken else []
@@ -192,14 +184,10 @@ def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
 
 def default_text(name: str, entries: Sequence[DesignEntry]) -> tuple[str, str]:
     """The default of most designs, and those that have another."""
-    own = {
-        e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name
-    }
+    own = {e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name}
     usual = max(own.values(), key=list(own.values()).count)
     others = {value: [d for d, v in own.items() if v == value] for value in own.values() if value != usual}
-    shown = (
-        f"{value} for {d[0]}" + (f" and {len(d) - 1} more" if d[1:] else "") for value, d in others.items()
-    )
+    shown = (f"{value} for {d[0]}" + (f" and {len(d) - 1} more" if d[1:] else "") for value, d in others.items())
     return usual, ", ".join(shown)
 
 

@@ -72,9 +72,7 @@ def report(found: Explanation) -> ExplainReport:
         promise=found.promise,
         at=found.at,
         reason=entry(found.reason),
-        steps=[
-            RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in found.steps
-        ],
+        steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in found.steps],
     )
 
 

@@ -19,6 +19,7 @@ insync export kip-966 --murphi kip-966.m --replicas 2"""
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("export", "A design for other people's checkers.", EXAMPLE)
     p.add_argument("design", metavar="DESIGN", help="see: insync designs")
+    p.add_without()
     p.add_argument("--tla", metavar="DIR", help="a TLA+ module, and a .cfg with these bounds per property")
     p.add_argument("--murphi", metavar="FILE", help="a Murphi model at these bounds, for rumur")
     p.add_json()
@@ -27,7 +28,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 
 def run(given: Namespace) -> int:
-    design = registry.design_named(cast("str", given.design))
+    design = options.design_given(given)
     instance = registry.instance_of(design, options.constants_given(given))
     folder, file = cast("str | None", given.tla), cast("str | None", given.murphi)
     target = cast("str | None", given.json)
@@ -44,7 +45,7 @@ def run(given: Namespace) -> int:
         "schema": "insync/export/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "bounds": instance.constants,
+        "bounds": registry.bounds_of(instance),
         "files": [str(f) for f in files],
     }
     terminal.write_json(target, report)

@@ -20,9 +20,7 @@ insync minimise long.itf.json --out short.itf.json --effort 200000"""
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("minimise", "The same result with fewer and calmer steps.", EXAMPLE)
     p.add_argument("trace", metavar="TRACE", help="an ITF file that insync wrote")
-    p.add_argument(
-        "--out", metavar="FILE", help=f"where it goes (default: beside it, as NAME.minimal{SUFFIX})"
-    )
+    p.add_argument("--out", metavar="FILE", help=f"where it goes (default: beside it, as NAME.minimal{SUFFIX})")
     p.add_argument(
         "--effort",
         type=options.positive,

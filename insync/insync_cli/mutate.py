@@ -39,6 +39,7 @@ class MutantLine(TypedDict):
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("mutate", "Drop one guard at a time and explore: which promise notices?", EXAMPLE)
     p.add_argument("design", metavar="DESIGN", help="see: insync designs")
+    p.add_without()
     p.add_argument("--redundant", metavar="FILE", help=f"guards known to be redundant, and why ({REDUNDANT})")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
@@ -48,7 +49,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 
 def run(given: Namespace) -> int:
-    design = registry.design_named(cast("str", given.design))
+    design = options.design_given(given)
     instance = registry.instance_of(design, options.constants_given(given))
     engine = cast("str | None", given.engine) or registry.default_engine()
     explore, _ = registry.engine_named(engine, 1)  # one process per mutant, one worker in each
@@ -60,18 +61,17 @@ def run(given: Namespace) -> int:
         limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
         job, found = mutate.campaign(instance, explore, limits)
         if not found.complete:
-            raise Inconclusive(
-                f"{design.name} itself was not explored to the end, {found.distinct:,} states only"
-            )
+            raise Inconclusive(f"{design.name} itself was not explored to the end, {found.distinct:,} states only")
         done = list(watched(mutate.outcomes(job, workers), len(mutate.mutants(design)), given))
     lines = [line_of(o, reasons) for o in done]
     guards = {(o.mutant.action, o.mutant.guard) for o in done}
-    stale = [f"{action}: {guard}" for action, guard in reasons if (action, guard) not in guards]
+    gone = registry.left_out(design)
+    stale = [f"{a}: {guard}" for a, guard in reasons if a not in gone and (a, guard) not in guards]
     report = {
         "schema": "insync/mutate/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "bounds": instance.constants,
+        "bounds": registry.bounds_of(instance),
         "promises": list(job.kept),
         "distinct": found.distinct,
         "mutants": lines,

@@ -29,9 +29,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        self.add_argument(
-            "--plain", action="store_true", help="no colour, no boxes, no moving line: for logs"
-        )
+        self.add_argument("--plain", action="store_true", help="no colour, no boxes, no moving line: for logs")
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
@@ -58,6 +56,12 @@ class Parser(argparse.ArgumentParser):
 
     def add_json(self) -> None:
         self.add_argument("--json", metavar="FILE|-", help="the report as JSON, to a file or (-) to stdout")
+
+    def add_without(self) -> None:
+        """Actions to leave out. They belong to the design, so they are judged with it."""
+        self.add_argument(
+            "--without", action="append", default=[], metavar="ACTION", help="leave this action out; repeatable"
+        )
 
     def add_running(self) -> None:
         """How to explore: engine, workers and limits."""
@@ -86,6 +90,11 @@ class Parser(argparse.ArgumentParser):
                 metavar="|".join(c.names) if c.names else "N",
                 help=describe(c, default),
             )
+
+
+def design_given(options: argparse.Namespace) -> Design:
+    """The design that was named, less the actions that were to be left out."""
+    return registry.design_less(cast("str", options.design), cast("list[str]", options.without))
 
 
 def describe(constant: Constant, default: Value) -> str:

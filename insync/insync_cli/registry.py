@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -35,6 +35,35 @@ def design_named(name: str) -> Design:
 def unknown_design(name: str) -> str:
     hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}"
     return f"there is no design '{name}'{hint}"
+
+
+def design_less(name: str, left_out: Sequence[str]) -> Design:
+    """The design of this name less some of its actions: what `--without` asks for."""
+    design = design_named(name)
+    actions = [a.name for a in design.actions]
+    for action in left_out:
+        if action not in actions:
+            hint = did_you_mean(action, actions) or f"; its actions are {', '.join(actions)}"
+            raise UsageError(f"{name} has no action '{action}'{hint}")
+    return design.without(*left_out) if left_out else design
+
+
+def left_out(design: Design) -> tuple[str, ...]:
+    """The actions that the design lacks of those that the design of its name has, in the order of the model."""
+    whole = designs().get(design.name, design)
+    kept = {a.name for a in design.actions}
+    return tuple(a.name for a in whole.actions if a.name not in kept)
+
+
+def bounds_of(instance: Instance) -> dict[str, Value]:
+    """What a report says of the explored world: the constants and, only where given, `without`."""
+    return with_left_out(instance.constants, left_out(instance.design))
+
+
+def with_left_out(constants: Mapping[str, Value], actions: Iterable[str]) -> dict[str, Value]:
+    """The constants, and as one more, named `without`, the actions left out."""
+    words = " ".join(actions)
+    return {**constants, "without": words} if words else dict(constants)
 
 
 def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:

@@ -54,13 +54,13 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     ):
         values = ", ".join(f"{c.option[2:]} {shown(run['bounds'][c.name])}" for c in chosen)
         rows += [(title, values)] if chosen else []
+    without = str(run["bounds"].get("without", ""))
+    rows += [("without", ", ".join(without.split()))] if without else []
     rows += [("engine", f"{run['engine']}, {terminal.count(run['workers'], 'worker')}")]
     rows += [("model", run["model_hash"])]
     terminal.print_table(out, ("", ""), rows)
     out.print()
-    rows = [
-        (line["verdict"], line["name"], line["kind"], remark(line, run, about)) for line in run["properties"]
-    ]
+    rows = [(line["verdict"], line["name"], line["kind"], remark(line, run, about)) for line in run["properties"]]
     terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
     terminal.print_lines(out, "Not checked by this engine (liveness)", about.not_checked)
     off = (("properties", about.off_properties), ("actions", about.off_actions))
@@ -85,9 +85,7 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if name in about.off_properties:
         return "not promised at these settings"
     if word == Verdict.VACUOUS:
-        return (
-            "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
-        )
+        return "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
     if word == Verdict.UNKNOWN:
         return "this engine does not check liveness"
     if word == Verdict.BUDGETED:
@@ -120,15 +118,11 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.UNKNOWN]:
         parts.append(f"{', '.join(of[Verdict.UNKNOWN])} not checked by this engine")
     if of[Verdict.BUDGETED]:
-        parts.append(
-            f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided"
-        )
+        parts.append(f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided")
     held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
     promises = sum(line["kind"] == "always" for line in held)
     if promises:
-        parts.append(
-            f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state"
-        )
+        parts.append(f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state")
     if len(held) > promises:
         parts.append(f"{count(len(held) - promises, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
+from insync_cli import registry
 from insync_cli.exits import Exit
 from isr_check.engine import DEADLOCK, Exploration, Finding, Verdict
 
@@ -120,7 +121,7 @@ def run_file(
         version=version,
         model_hash=instance.design.model_hash(),
         design=instance.design.name,
-        bounds=instance.constants,
+        bounds=registry.bounds_of(instance),
         engine=engine,
         workers=workers,
         seed=None,
@@ -143,9 +144,7 @@ def uncovered(run: Run) -> list[str]:
     for action, taken in run["coverage"]["actions"].items():
         guards = run["coverage"]["guards"].get(action, {})
         # The guards after one that never holds are never reached; naming that one says it all.
-        shut = next(
-            (f", because this never holds: {text}" for text, (passed, _) in guards.items() if not passed), ""
-        )
+        shut = next((f", because this never holds: {text}" for text, (passed, _) in guards.items() if not passed), "")
         if taken == 0:
             sentences.append(f"action {action} is never enabled{shut}")
         else:
@@ -155,9 +154,7 @@ def uncovered(run: Run) -> list[str]:
     return sentences
 
 
-def exit_code(
-    run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]
-) -> Exit:
+def exit_code(run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]) -> Exit:
     """The answer as a number. What an expectation names is judged by it, the rest by itself."""
     verdicts = {line["name"]: line["verdict"] for line in run["properties"]}
     if Verdict.ERROR in verdicts.values():

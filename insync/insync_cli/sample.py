@@ -23,10 +23,9 @@ insync sample kip-966 --count 5 --steps 20 --seed 7 --replicas 2"""
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("sample", "Passing behaviours to read, from seeded random walks.", EXAMPLE)
     p.add_argument("design", metavar="DESIGN", help="see: insync designs")
+    p.add_without()
     p.add_argument("--count", type=options.positive, default=3, metavar="N", help="how many (default 3)")
-    p.add_argument(
-        "--steps", type=options.positive, default=LONGEST, metavar="N", help=f"at most (default {LONGEST})"
-    )
+    p.add_argument("--steps", type=options.positive, default=LONGEST, metavar="N", help=f"at most (default {LONGEST})")
     p.add_argument("--seed", type=options.natural, default=1, metavar="N", help="other walks (default 1)")
     p.add_argument("--out", metavar="DIR", help="where the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
@@ -36,7 +35,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 
 def run(given: Namespace) -> int:
-    design = registry.design_named(cast("str", given.design))
+    design = options.design_given(given)
     instance = registry.instance_of(design, options.constants_given(given))
     count, steps, seed = (cast("int", n) for n in (given.count, given.steps, given.seed))
     target = cast("str | None", given.json)
@@ -47,7 +46,8 @@ def run(given: Namespace) -> int:
     found = sample(instance, evaluator, seed, count, steps)
     if not found.paths:
         raise Inconclusive(f"{design.name} has no passing behaviour of a step or more at these bounds")
-    traces = [record(evaluator, p.initial, p.steps, verdict="SAMPLED") for p in found.paths]
+    gone = registry.left_out(design)
+    traces = [record(evaluator, p.initial, p.steps, verdict="SAMPLED", without=gone) for p in found.paths]
     files = [folder / f"sample-{i}{SUFFIX}" for i in range(1, len(traces) + 1)]
     for trace, file in zip(traces, files, strict=True):
         write(trace, file)
@@ -55,7 +55,7 @@ def run(given: Namespace) -> int:
         "schema": "insync/sample/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "bounds": instance.constants,
+        "bounds": registry.bounds_of(instance),
         "seed": seed,
         "samples": [{"file": str(f), **steps_of(t)} for f, t in zip(files, traces, strict=True)],
         "taken": found.taken,

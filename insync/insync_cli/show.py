@@ -9,26 +9,28 @@ from pathlib import Path
 from typing import cast
 
 from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit
+from insync_cli.exits import Exit, UsageError
 from insync_cli.tracefiles import load, saying_which, steps_of
+from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.show import print_trace
 from isr_trace.trace import Trace
 
 EXAMPLE = """\
 insync show counterexamples/jepsen-2013/trace.itf.json
+insync show counterexamples/jepsen-2013/trace.itf.json --interactive
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE
-    )
+    p = options.Parser("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
     p.add_argument("trace", metavar="TRACE", help="an ITF file, ours or another program's")
     p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
     p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
-    p.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
-    p.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
+    instead = p.add_mutually_exclusive_group()
+    instead.add_argument("--interactive", action="store_true", help="walk through it: Enter, p, e, q, ...")
+    instead.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
+    instead.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
     p.add_json()
     return p.read(argv)
 
@@ -39,6 +41,10 @@ def run(given: Namespace) -> int:
     if given.mermaid or given.plantuml:
         with saying_which(path):
             print(mermaid(trace) if given.mermaid else plantuml(trace), end="")
+    elif given.interactive:
+        if target == "-":
+            raise UsageError("--interactive and --json - both want the terminal; give --json a file")
+        browse(trace, terminal.console(plain=cast("bool", given.plain)))
     elif target != "-":
         out = terminal.console(plain=cast("bool", given.plain))
         print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
@@ -53,10 +59,12 @@ def other_version(trace: Trace) -> str:
     """Why the model of today cannot vouch for a trace of ours; the file itself still opens."""
     if trace.foreign:
         return ""
-    design = registry.designs().get(trace.design)
-    if design is None:
+    if trace.design not in registry.designs():
         return f"its design {trace.design} does not exist here; it is shown as it was written"
-    now = design.model_hash()
+    try:
+        now = registry.design_less(trace.design, trace.without).model_hash()
+    except UsageError as problem:
+        return f"{problem}; it is shown as it was written"
     if now == trace.model_hash:
         return ""
     version = f"another version of {trace.design} (model {trace.model_hash}, now {now})"

@@ -55,9 +55,7 @@ def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str
         for i, last in enumerate(wrapped):
             line = Text(" " * indent)
             for cell, width in zip(row, widths, strict=False):
-                line.append(
-                    ("" if i else cell).ljust(width) + "  ", style=COLOURS.get(cell, "") if n else "dim"
-                )
+                line.append(("" if i else cell).ljust(width) + "  ", style=COLOURS.get(cell, "") if n else "dim")
             line.append(last, style="" if n else "dim").rstrip()
             out.print(line, soft_wrap=True)
 

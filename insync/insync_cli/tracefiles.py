@@ -20,7 +20,7 @@ from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
 from isr_trace.scene import scene
 from isr_trace.show import beat, heading
-from isr_trace.trace import Trace, TraceError, require_version
+from isr_trace.trace import FOREIGN, Trace, TraceError, require_version
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,10 @@ def default_folder(instance: Instance, *question: object) -> str:
 
 
 def save(instance: Instance, finding: Finding, folder: Path) -> Path:
-    """The counterexample or witness of a finding as `<folder>/<property>.itf.json`."""
+    """The counterexample or witness of a finding as `<folder>/<property>.itf.json`.
+
+    No shorter one exists: every engine searches breadth first (isr_check.engine).
+    """
     assert finding.path is not None, "only a finding with a path has a trace"
     path = folder / f"{finding.name}{SUFFIX}"
     trace = record(
@@ -47,6 +50,8 @@ def save(instance: Instance, finding: Finding, folder: Path) -> Path:
         finding.path.steps,
         property_name=finding.name,
         verdict=finding.verdict.value,
+        shortest=True,
+        without=registry.left_out(instance.design),
     )
     write(trace, path)
     return path
@@ -81,13 +86,12 @@ def replayable(path: Path) -> tuple[Trace, Evaluator]:
     """A trace of today's version of a known design, and that design at its bounds; else InputError."""
     trace = load(path)
     with saying_which(path):
-        if not trace.foreign and trace.design not in registry.designs():
-            raise TraceError(registry.unknown_design(trace.design))
-        require_version(trace, "" if trace.foreign else registry.designs()[trace.design].model_hash())
+        if trace.foreign:
+            raise TraceError(FOREIGN)
         try:
-            return trace, Evaluator(
-                registry.instance_of(registry.design_named(trace.design), trace.constants)
-            )
+            design = registry.design_less(trace.design, trace.without)
+            require_version(trace, design.model_hash())
+            return trace, Evaluator(registry.instance_of(design, trace.constants))
         except UsageError as problem:
             raise TraceError(str(problem)) from None
 
@@ -137,7 +141,7 @@ def steps_of(trace: Trace) -> TraceReport:
         model_hash=trace.model_hash,
         property=trace.property_name,
         verdict=trace.verdict,
-        bounds=dict(trace.constants),
+        bounds=registry.with_left_out(trace.constants, trace.without),
         steps=[
             StepLine(
                 step=i,
