@@ -7,8 +7,9 @@ import pytest
 from tests.models.copied_log import UNCLEAN
 from tests.traces import evaluator, violation
 
-from isr_trace.case import index, stale, tell, write_files
+from isr_trace.case import case_files, index, stale, tell, write_files
 from isr_trace.cases import Case, load_cases
+from isr_trace.explain import explain
 from isr_trace.itf import read_itf, trace_from_text
 from isr_trace.trace import TraceError
 
@@ -51,9 +52,21 @@ def test_a_case_gives_the_commands_that_find_it_and_that_do_not(tmp_path: Path) 
     assert case.fixed_command == expected.replace("check unclean", "check clean").replace("on --p", "off --p")
 
 
+def test_a_case_may_leave_actions_out(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ENTRY.replace("fixed_by", 'without = ["follower_fetches", "x"]\nfixed_by'))
+    assert case.without == ("follower_fetches", "x")
+    for said in (case.command, case.fixed_command):
+        assert said.endswith(" --without follower_fetches --without x --property acked-survives")
+    with pytest.raises(TraceError, match="is about acked-survives on unclean without follower_fetches, x, the trace"):
+        tell(case, violation(UNCLEAN), evaluator(UNCLEAN))
+    files = case_files(case, violation(UNCLEAN), explain(violation(UNCLEAN), evaluator(UNCLEAN)))
+    assert "`unclean` without `follower_fetches`, `x` breaks `acked-survives`" in files["README.md"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (ENTRY.replace("fixed_by", "without = 1\nfixed_by"), "without of case 'lost-write' should be a list"),
         ("[[case", "not TOML"),
         ("cases = 1", "the unknown key 'cases'; known are case, waiting"),
         ("case = 1", "case should be a list"),
@@ -138,8 +151,5 @@ def test_the_index_lists_every_case_and_what_waits(tmp_path: Path) -> None:
     waiting = '\n[[waiting]]\nname = "KAFKA-2"\nbug = "A | B"\nneeds = "two controllers"\n'
     (tmp_path / "cases.toml").write_text(ENTRY + waiting, encoding="utf-8")
     written = index(load_cases(tmp_path / "cases.toml"), {"lost-write": violation(UNCLEAN)})
-    assert (
-        "| [lost-write](lost-write/README.md) | A write is lost | `unclean` | `acked-survives` | 5 |"
-        in written
-    )
+    assert "| [lost-write](lost-write/README.md) | A write is lost | `unclean` | `acked-survives` | 5 |" in written
     assert "| KAFKA-2 | A \\| B | two controllers |" in written

@@ -6,10 +6,10 @@ why checking missed it before, why it fails. The tests generate every folder aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from isr_trace.cases import Case, Corpus
+from isr_trace.cases import Case, Corpus, FixedBy, option
 from isr_trace.diff import changes
 from isr_trace.explain import Explanation, explain, reason_lines
 from isr_trace.itf import itf_text, write_text
@@ -22,16 +22,31 @@ from isr_trace.trace import Trace, TraceError
 TRACE_FILE = "trace.itf.json"
 GENERATED = "<!-- generated from cases.toml and the model; do not edit -->"
 
+INTRODUCTION = """\
+Every folder is a bug that Kafka had, a rule without which it would have one, or a loss that a setting means: the
+shortest behaviour that breaks a promise, told step by step. Each is found by the command in its README, on the
+design named here, and not on the design in the last column with the same bounds; the tests find all of them again
+and compare every file.
+
+In a checkout the command is `.venv/bin/insync`. It ends with exit code 12 where a promise is broken, and with 0 where
+it holds in every reachable state. `insync show TRACE --interactive` walks through a trace, and `insync explain TRACE`
+says which part of the promise fails."""
+
+PUBLIC = """\
+H is hachikuji/kafka-specification, V the KRaft part of Vanlightly/kafka-tlaplus. TLC's lengths are in states, the
+initial one included; ours are in steps, one less."""
+
 
 def tell(case: Case, trace: Trace, evaluator: Evaluator) -> dict[str, str]:
     """The files of the case's folder, by name, from a counterexample that some engine found.
 
     TraceError when the trace is of another design or property than the case.
     """
-    if (trace.design, trace.property_name) != (case.design, case.property_name):
+    about = (trace.design, trace.property_name, trace.without)
+    if about != (case.design, case.property_name, case.without):
         raise TraceError(
-            f"{case.name} is about {case.property_name} on {case.design}, "
-            f"the trace about {trace.property_name} on {trace.design}"
+            f"{case.name} is about {case.property_name} on {case.design}{without(case.without)}, "
+            f"the trace about {trace.property_name} on {trace.design}{without(trace.without)}"
         )
     minimal = minimise(trace, evaluator)
     return case_files(case, minimal, explain(minimal, evaluator))
@@ -62,11 +77,11 @@ def _text(path: Path) -> str | None:
 
 def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
     """`counterexamples/README.md`: every case on a line, then the bugs that wait for a part of the model."""
-    lines = ["# Counterexamples", "", GENERATED, ""]
+    lines = ["# Counterexamples", "", GENERATED, "", *INTRODUCTION.splitlines(), ""]
     lines += ["| case | what happens | found on | by | steps | not on |", "|---|---|---|---|---|---|"]
     for case in corpus.cases:
         steps = str(len(traces[case.name].steps)) if case.name in traces else ""
-        fixed = f"`{case.fixed_by.design}`" if case.fixed_by is not None else "expected"
+        fixed = _fixed(case.fixed_by) if case.fixed_by is not None else "expected"
         lines.append(
             f"| [{case.name}]({case.name}/README.md) | {_cell(case.title)} | `{case.design}` "
             f"| `{case.property_name}` | {steps} | {fixed} |"
@@ -83,6 +98,11 @@ def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _fixed(by: FixedBy) -> str:
+    """The design, and the settings that differ where the design alone does not say it."""
+    return f"`{by.design}`" + "".join(f", `{option(k, v)}`" for k, v in by.settings.items())
+
+
 def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
     known = f" ({', '.join(case.tracker)})" if case.tracker else ""
     because = plain_text(reason_lines(explanation.reason, lines=False))
@@ -95,14 +115,20 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
         ("Why checking missed it before", [case.why_missed]),
         ("Why it fails", [case.why_fails, "", *_block(because)]),
         ("What fixed it", list(_fix(case))),
-        ("What the public specifications find", [case.public]),
+        ("What the public specifications find", [*PUBLIC.splitlines(), "", case.public]),
     ]
     body = "\n".join(f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections)
     return f"# {case.title}{known}\n\n{GENERATED}\n\n{body}"
 
 
+def without(actions: Sequence[str]) -> str:
+    """` without a, b`, or nothing."""
+    return f" without {', '.join(actions)}" if actions else ""
+
+
 def _result(case: Case, trace: Trace) -> str:
-    return f"**{trace.verdict}**: `{case.design}` breaks `{case.property_name}` in {len(trace.steps)} steps."
+    design = f"`{case.design}`{without([f'`{a}`' for a in case.without])}"
+    return f"**{trace.verdict}**: {design} breaks `{case.property_name}` in {len(trace.steps)} steps."
 
 
 def _steps(trace: Trace) -> Iterator[str]:

@@ -6,7 +6,8 @@
     tracker = ["KAFKA-1211", "KIP-101"]    # where the world knows it from
     design = "zookeeper"                   # on which `check` must find it ...
     property = "committed-on-new-leader"   # ... by this property,
-    settings = { replicas = 2, log = 1 }   # at these bounds and settings.
+    settings = { replicas = 2, log = 1 }   # at these bounds and settings,
+    without = ["controller_unfences"]      # less these actions (absent: with all).
     fixed_by = { design = "kip-101" }      # Nothing is found here (and with other `settings`, if given).
     result = "One or two sentences: what happens to whom."
     why_fails = "The reason, in the protocol's words."
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -55,6 +56,7 @@ class Case:
     design: str
     property_name: str
     settings: Mapping[str, Value]
+    without: tuple[str, ...]
     fixed_by: FixedBy | None
     result: str
     why_fails: str
@@ -65,7 +67,7 @@ class Case:
     @property
     def command(self) -> str:
         """What finds it."""
-        return command(self.design, self.settings, self.property_name)
+        return command(self.design, self.settings, self.without, self.property_name)
 
     @property
     def fixed_command(self) -> str:
@@ -73,7 +75,7 @@ class Case:
         if self.fixed_by is None:
             return ""
         settings = {**self.settings, **self.fixed_by.settings}
-        return command(self.fixed_by.design, settings, self.property_name)
+        return command(self.fixed_by.design, settings, self.without, self.property_name)
 
 
 @attrs.frozen
@@ -97,20 +99,23 @@ class Corpus:
         return found
 
 
-def command(design: str, settings: Mapping[str, Value], property_name: str) -> str:
-    """`insync check` with these settings, as one types it."""
-    options = [f"--{name.replace('_', '-')} {_typed(value)}" for name, value in settings.items()]
+def command(design: str, settings: Mapping[str, Value], without: Iterable[str], property_name: str) -> str:
+    """`insync check` with these settings and without these actions, as one types it."""
+    options = [option(name, value) for name, value in settings.items()]
+    options += [f"--without {action}" for action in without]
     return " ".join(["insync check", design, *options, f"--property {property_name}"])
 
 
-def _typed(value: Value) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+def option(name: str, value: Value) -> str:
+    """A bound or setting as one types it."""
+    typed = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return f"--{name.replace('_', '-')} {typed}"
 
 
 # reading
 
 _PROSE = ("title", "design", "property", "result", "why_fails", "why_missed", "public")
-_KEYS = {"name", *_PROSE, "tracker", "settings", "fixed_by", "fix"}
+_KEYS = {"name", *_PROSE, "tracker", "settings", "without", "fixed_by", "fix"}
 
 
 def load_cases(path: Path) -> Corpus:
@@ -146,14 +151,14 @@ def _case(entry: dict[str, Json]) -> Case:
     fixed_by = _fixed_by(entry, what)
     if (fixed_by is None) != ("fix" not in entry):
         raise TraceError(f"{what} should have both 'fix' and 'fixed_by', or neither")
-    trackers = items(entry.get("tracker", []), f"tracker of {what}")
     return Case(
         name=name,
         title=prose["title"],
-        tracker=tuple(word(t, f"an item of tracker of {what}") for t in trackers),
+        tracker=_words(entry, "tracker", what),
         design=prose["design"],
         property_name=prose["property"],
         settings=_settings(entry.get("settings", {}), f"settings of {what}"),
+        without=_words(entry, "without", what),
         fixed_by=fixed_by,
         result=prose["result"],
         why_fails=prose["why_fails"],
@@ -166,9 +171,7 @@ def _case(entry: dict[str, Json]) -> Case:
 def _waiting(entry: dict[str, Json]) -> Waiting:
     name = word(entry.get("name"), "the name of a waiting bug")
     _known(entry, {"name", "bug", "needs"}, f"waiting '{name}'")
-    return Waiting(
-        name, _prose(entry, "bug", f"waiting '{name}'"), _prose(entry, "needs", f"waiting '{name}'")
-    )
+    return Waiting(name, _prose(entry, "bug", f"waiting '{name}'"), _prose(entry, "needs", f"waiting '{name}'"))
 
 
 def _fixed_by(entry: dict[str, Json], what: str) -> FixedBy | None:
@@ -187,6 +190,10 @@ def _settings(value: Json, what: str) -> dict[str, Value]:
             raise TraceError(f"{what}: {name} should be a number, a string, true or false")
         settings[name] = setting
     return settings
+
+
+def _words(entry: dict[str, Json], key: str, what: str) -> tuple[str, ...]:
+    return tuple(word(w, f"an item of {key} of {what}") for w in items(entry.get(key, []), f"{key} of {what}"))
 
 
 def _prose(entry: dict[str, Json], key: str, what: str) -> str:
