@@ -15,7 +15,9 @@ from isr_check.export import murphi, write_tla
 from isr_lang import Design, Instance, Value
 
 # The last is said of an invariant that has no variable in it.
-VIOLATED = r"(?:Invariant|Action property|The invariant of) (\w+) is (?:violated|equal to FALSE)"
+VIOLATED = (
+    r"(?:Invariant|Action property|Temporal property|The invariant of) (\w+) (?:is violated|was violated|is equal)"
+)
 
 
 @attrs.frozen
@@ -31,10 +33,10 @@ class TlcReport:
 
 def read_tlc(output: str) -> TlcReport:
     """What TLC says at the end of its output; AssertionError when it failed before it had an answer."""
-    failed = re.search(rf"^Error: (?!{VIOLATED}|The behavior|Temporal)", output, re.M)
+    failed = re.search(rf"^Error: (?!{VIOLATED}|The behavior|The following)", output, re.M)
     assert not failed, output
     named = re.search(rf"^Error: {VIOLATED}", output, re.M)
-    violated = named.group(1) if named else "temporal" if "Temporal properties were" in output else None
+    violated = named.group(1) if named else None
     counts = re.findall(r"^(\d+) states generated, (\d+) distinct states found, (\d+) states left", output, re.M)
     depth = re.search(r"depth of the complete state graph search is (\d+)", output)
     if not counts or not depth:  # the initial state violates it
