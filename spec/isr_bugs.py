@@ -5,6 +5,8 @@ from __future__ import annotations
 from isr_committed_log import implements_committed_log
 from isr_history import KIP_279, KIP_320, KIP_497, joins_at_watermark, may_always_commit
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
+from isr_lang.blank import blank
+from isr_membership import answer_lapses, behind, fetch_in_new_epoch
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
@@ -16,7 +18,7 @@ from isr_properties import (
     strong_isr,
     weak_isr,
 )
-from isr_replication import continues, takes, waits
+from isr_replication import advanced, commits, continues, replicated, takes, waits
 from isr_state import (
     CONSUMERS,
     FOLLOWER_READS,
@@ -25,6 +27,7 @@ from isr_state import (
     State,
     end_of_epoch,
     epoch_not_above,
+    leads,
     log_end,
     smaller,
 )
@@ -196,6 +199,49 @@ KIP_392_NO_WAIT = (
     )
 )
 
+
+@action
+def becomes_leader_keeping_positions(old: State, new: State, r: Replica) -> Step:
+    """A replica learns that it leads in a new epoch; if it led before, it keeps its followers' positions.
+
+    Replica.resetReplicaState(isNewLeader = false), also when another led in between and this replica never knew.
+    """
+    led, isr, ends = leads(old, r), old.controller_isr, old.follower_end[r]
+    kept = when(led, ends, blank(ends))
+    up_to = replicated(old, r, log_end(old, r), kept, isr)
+    epochs = old.follower_broker_epoch[r]
+    return (
+        behind(old, r),
+        old.controller_leader == r,
+        new.leader[r] == old.controller_leader,
+        new.leader_epoch[r] == old.controller_epoch,
+        new.pending_isr[r] == blank(new.controller_isr),
+        new.follower_end[r] == kept,
+        new.follower_broker_epoch[r] == when(led, epochs, blank(epochs)),
+        *answer_lapses(old, new, r),
+        new.isr[r] == isr,
+        new.partition_epoch[r] == old.controller_partition_epoch,
+        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
+        *commits(old, new, r, advanced(old, r, up_to, isr)),
+    )
+
+
+KAFKA_KEEPS_POSITIONS = (
+    KIP_966.replacing(
+        "kafka-keeps-positions",
+        "KIP-966 where a leader that is elected again keeps its followers' positions, as Kafka's code does",
+        because="another may have led in between, and its followers have truncated, so positions must be forgotten.",
+        becomes_leader=becomes_leader_keeping_positions,
+    )
+    .with_defaults(crashes=0, sessions_lost=1, epochs=2, isr_changes=2)
+    .failing(
+        "a position from before another leader's epoch counts for the watermark",
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+    )
+)
+
 KAFKA_13141 = (
     KIP_966.replacing(
         "kafka-13141",
@@ -264,7 +310,7 @@ KAFKA_7415 = (
     KIP_320.replacing(
         "kafka-7415",
         "KIP-320 where a new leader does not write the start of its epoch before its first append",
-        because="asked for an epoch later than its last record's it has no answer, and the follower uses its watermark.",
+        because="asked for an epoch later than its last record's it has no answer; the follower uses its watermark.",
         leader_answers_epoch_end=no_start_of_epoch,
     )
     .adding(leader_answers_undefined_epoch, follower_truncates_to_watermark)

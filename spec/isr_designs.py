@@ -31,6 +31,7 @@ DESIGNS: dict[str, Design] = {
         bugs.KIP_392_NO_WAIT,
         bugs.KAFKA_7164,
         bugs.KAFKA_7415,
+        bugs.KAFKA_KEEPS_POSITIONS,
         bugs.KAFKA_13141,
         bugs.KAFKA_14704,
         bugs.KAFKA_15583,

@@ -7,16 +7,22 @@ any of them may be chosen, which covers every order.
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Set, Step, action, define, exists, when
+from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, exists, when
 from isr_lang.blank import blank
 from isr_membership import elects, elr_beside, isr_without, metadata_changes
 from isr_state import EPOCHS, SESSIONS_LOST, UNCLEAN, Replica, State
 
 
 @define
+def available(s: State, r: Replica) -> Bool:
+    """The broker has a session and is not shutting down."""
+    return ~(s.fenced | s.shutting_down).has(r)
+
+
+@define
 def electable(s: State, r: Replica, isr: Set[Replica], elr: Set[Replica]) -> Bool:
     """The broker is available and in the ISR or, when nobody is, in the ELR."""
-    return ~(s.fenced | s.shutting_down).has(r) & (isr.has(r) | (isr.is_empty() & elr.has(r)))
+    return available(s, r) & (isr.has(r) | (isr.is_empty() & elr.has(r)))
 
 
 @define
@@ -27,12 +33,12 @@ def relievable(s: State, r: Replica) -> Bool:
 
 @define
 def leaving(s: State, r: Replica) -> Bool:
-    """The controller must do without the broker: its session is over, or it asked to shut down."""
+    """The controller may do without the broker: it is dead, may lose its session, or asked to shut down."""
     return ~s.fenced.has(r) & (~s.alive.has(r) | (s.sessions_lost < SESSIONS_LOST) | relievable(s, r))
 
 
 def departs(old: State, new: State, r: Replica) -> Step:
-    """The broker is fenced; one that is alive and not shutting down has just lost its session."""
+    """The broker is fenced, unless it shuts down in order; one that is alive and does not has just lost its session."""
     orderly = old.shutting_down.has(r) & old.alive.has(r)
     lost = old.alive.has(r) & ~orderly
     return (
@@ -50,9 +56,9 @@ def controller_fences_outsider(old: State, new: State, r: Replica) -> Step:
 
 @action
 def controller_fences_follower(old: State, new: State, r: Replica) -> Step:
-    """The controller fences a follower and takes it out of the ISR.
+    """The controller fences a follower, or relieves one that shuts down, and takes it out of the ISR.
 
-    ReplicationControlManager.handleBrokerFenced.
+    ReplicationControlManager.handleBrokerFenced, handleBrokerInControlledShutdown.
     """
     isr = isr_without(old, r)
     return (
@@ -65,7 +71,7 @@ def controller_fences_follower(old: State, new: State, r: Replica) -> Step:
 
 @action
 def controller_fences_leader(old: State, new: State, r: Replica, successor: Replica) -> Step:
-    """The controller fences the leader and in the same step elects another replica."""
+    """The controller fences the leader, or relieves one that shuts down, and elects another replica."""
     isr, elr = isr_without(old, r), old.controller_elr.excluding(r)
     chosen = when(isr.is_empty(), Set.of(successor), isr)
     return (
@@ -79,7 +85,7 @@ def controller_fences_leader(old: State, new: State, r: Replica, successor: Repl
 
 @action
 def controller_fences_last_leader(old: State, new: State, r: Replica) -> Step:
-    """The controller fences the leader, and nobody can take over: the partition has no leader."""
+    """The controller fences or relieves the leader, and nobody can take over: the partition has no leader."""
     isr, elr = isr_without(old, r), old.controller_elr.excluding(r)
     return (
         *departs(old, new, r),
@@ -89,7 +95,7 @@ def controller_fences_last_leader(old: State, new: State, r: Replica) -> Step:
         *metadata_changes(old, new, isr, elr_beside(old, isr)),
         new.controller_leader == NONE,
         new.controller_epoch == old.controller_epoch + 1,
-        new.last_known_leader == r,
+        new.last_known_leader == when(isr.is_empty(), Maybe.of(r), NONE),
     )
 
 
@@ -129,10 +135,10 @@ def controller_unfences(old: State, new: State, r: Replica) -> Step:
 
 @action
 def controller_elects_returned(old: State, new: State, r: Replica) -> Step:
-    """The controller gives a broker its session back and makes it the leader for which the partition waited."""
+    """The controller elects a replica for which the partition waited: it is back, or has become eligible."""
     isr = when(old.controller_isr.is_empty(), Set.of(r), old.controller_isr)
     return (
-        returns(old, r),
+        returns(old, r) | available(old, r),
         awaited(old, r),
         new.fenced == old.fenced.excluding(r),
         *elects(old, new, r, isr, elr_beside(old, isr)),
@@ -146,7 +152,8 @@ def controller_elects_last_known_leader(old: State, new: State, r: Replica) -> S
     PartitionChangeBuilder.canElectLastKnownLeader.
     """
     return (
-        returns(old, r),
+        returns(old, r) | available(old, r),
+        old.controller_leader == NONE,
         last_hope(old, r),
         new.fenced == old.fenced.excluding(r),
         *elects(old, new, r, Set.of(r), blank(old.controller_elr)),
@@ -168,13 +175,14 @@ def controller_moves_leadership(old: State, new: State, leader: Replica) -> Step
 def controller_elects_unclean(old: State, new: State, leader: Replica) -> Step:
     """Nobody eligible is available, so any available replica leads, alone, whatever it lacks.
 
+    Kafka does this in the step that loses the leader; here it follows, one epoch later.
     unclean.leader.election.enable; PartitionChangeBuilder.electAnyLeader.
     """
     isr, elr = old.controller_isr, old.controller_elr
     return (
         UNCLEAN,
         old.controller_leader == NONE,
-        ~old.fenced.has(leader),
+        available(old, leader),
         ~exists(electable(old, q, isr, elr) for q in Replica.all()),
         *elects(old, new, leader, Set.of(leader), blank(elr)),
     )

@@ -127,7 +127,8 @@ def broker_restarts(old: State, new: State, r: Replica) -> Step:
 
     Recovery and registration are one step, for nothing can be observed between them. What the earlier
     incarnation asked is refused from now on (STALE_BROKER_EPOCH).
-    ReplicationControlManager.handleUncleanBrokerShutdown.
+    ClusterControlManager.registerBroker;
+    ReplicationControlManager.handleBrokerShutdown (before 4.0: handleBrokerUncleanShutdown).
     """
     isr, elr = old.controller_isr.excluding(r), old.controller_elr.excluding(r)
     strikes, version = struck(old, r), old.controller_partition_epoch
@@ -138,6 +139,7 @@ def broker_restarts(old: State, new: State, r: Replica) -> Step:
         new.alive == old.alive.including(r),
         new.broker_epoch[r] == old.broker_epoch[r] + 1,
         new.clean_shutdown == old.clean_shutdown.excluding(r),
+        new.shutting_down == old.shutting_down.excluding(r),
         *no_alter(new, r),
         new.controller_partition_epoch == when(strikes, version + 1, version),
         new.controller_isr == when(strikes, isr, old.controller_isr),
@@ -149,8 +151,9 @@ def broker_restarts(old: State, new: State, r: Replica) -> Step:
 def consumer_reads(old: State, new: State, r: Replica) -> Step:
     """A consumer reads the next record from a replica, below the watermark that this replica knows.
 
-    From the leader, or with follower reads from any replica that has a leader. At a replica whose watermark is
-    behind the consumer's position it waits (OFFSET_NOT_AVAILABLE, KIP-392).
+    From the leader, or with follower reads from any replica that has a leader. At a replica whose watermark is behind
+    the consumer's position it gets nothing (KIP-392 proposed OFFSET_NOT_AVAILABLE; Kafka answers with no records, and
+    past the replica's log end with OFFSET_OUT_OF_RANGE, upon which the client goes back to the leader).
     """
     return (
         CONSUMERS > 0,

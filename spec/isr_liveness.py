@@ -72,7 +72,10 @@ def write_waits(s: State) -> Bool:
         bounds_left(s)
         & (ACKS == Acks.ALL)
         & exists(
-            leads(s, r) & (s.high_watermark[r] < log_end(s, r)) & (last_epoch(s, r) == s.leader_epoch[r])
+            leads(s, r)
+            & (s.isr[r].size() >= MIN_INSYNC)
+            & (s.high_watermark[r] < log_end(s, r))
+            & (last_epoch(s, r) == s.leader_epoch[r])
             for r in Replica.all()
         )
     )
@@ -82,7 +85,10 @@ def write_waits(s: State) -> Bool:
 def no_write_waits(s: State) -> Bool:
     """No leader holds a record of its own epoch above its watermark: each was answered, or its leader is gone."""
     return ~exists(
-        leads(s, r) & (s.high_watermark[r] < log_end(s, r)) & (last_epoch(s, r) == s.leader_epoch[r])
+        leads(s, r)
+        & (s.isr[r].size() >= MIN_INSYNC)
+        & (s.high_watermark[r] < log_end(s, r))
+        & (last_epoch(s, r) == s.leader_epoch[r])
         for r in Replica.all()
     )
 
@@ -146,7 +152,8 @@ LIVENESS = (
     ),
     leads_to(
         "writes-are-answered",
-        "Every acks=all write is answered, with an acknowledgement, an error, or the end of its leader.",
+        "Every acks=all write is answered, while the in-sync set may commit, or its leader ends; else Kafka's "
+        "time-out answers it, which is not modelled.",
         write_waits,
         no_write_waits,
         state=State,

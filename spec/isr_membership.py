@@ -101,7 +101,8 @@ def past_epoch_start(s: State, leader: Replica, f: Replica) -> Bool:
 def leader_proposes_expansion(old: State, new: State, leader: Replica, f: Replica) -> Step:
     """A leader asks to add a follower that has caught up; from now on it counts for the watermark (1).
 
-    Partition.maybeExpandIsr, isFollowerInSync.
+    Kafka asks only while it handles the follower's fetch, and looks at its own metadata first
+    (isReplicaIsrEligible); the controller looks again. Partition.maybeExpandIsr, isFollowerInSync.
     """
     isr = old.isr[leader].including(f)
     return (
@@ -129,7 +130,10 @@ def current(s: State, leader: Replica) -> Bool:
 
 @define
 def eligible(s: State, leader: Replica) -> Bool:
-    """No proposed member is fenced or shutting down (KIP-841), and none is another incarnation (KIP-903)."""
+    """No proposed member is fenced or shutting down (KIP-841), and none that joins is another incarnation (KIP-903).
+
+    A member that restarted was taken out of the ISR first, so the partition epoch gives it away.
+    """
     proposed = s.alter_isr[leader]
     return (proposed & (s.fenced | s.shutting_down)).is_empty() & forall(
         s.alter_broker_epoch[leader] == s.broker_epoch[f] for f in proposed - s.controller_isr
@@ -217,7 +221,7 @@ def controller_refuses_alter_partition(old: State, new: State, leader: Replica) 
 
 @action
 def controller_rejects_stale_alter_partition(old: State, new: State, leader: Replica) -> Step:
-    """The controller answers FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION: the metadata has moved on.
+    """The controller answers FENCED_LEADER_EPOCH, INVALID_REQUEST or INVALID_UPDATE_VERSION: the metadata has moved on.
 
     (5) To the leader this is an answer of unknown effect: it keeps the larger set until metadata comes.
     """
@@ -294,7 +298,11 @@ def answer_lapses(old: State, new: State, r: Replica) -> Step:
 
 
 def enters_epoch(old: State, new: State, r: Replica) -> Step:
-    """The replica takes over leader and leader epoch, and forgets what it knew as a leader."""
+    """The replica takes over leader and leader epoch, and forgets what it knew as a leader.
+
+    Kafka's keeps its followers' positions if it led before (Replica.resetReplicaState), even past another
+    leader's epoch: see kafka-keeps-positions in isr_bugs.
+    """
     return (
         new.leader[r] == old.controller_leader,
         new.leader_epoch[r] == old.controller_epoch,

@@ -6,16 +6,17 @@ readers), isr_properties and isr_liveness (what is promised), isr_committed_log 
 (what today's design replaced), isr_bugs (single rules taken out).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
-controller, a fault. Not modelled: reassignment, transactions, log compaction and retention, KRaft's own
-consensus (the controller is one reliable node), time (what a timer may do happens at any moment at which
-its condition holds), and lies.
+controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment,
+transactions, log compaction and retention, KRaft's own consensus (the controller is one reliable node), time
+(what a timer may do happens at any moment at which its condition holds), and lies.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) the high watermark is the smallest log end over the *maximal* in-sync set, not the committed one;
   (2) it is held while the committed in-sync set is under min.insync.replicas;
   (3) a fetch counts as an acknowledgement only in the leader's own epoch, and only if it does not diverge;
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
-  (5) only INELIGIBLE_REPLICA rolls a pending in-sync set back; any other fate keeps the larger set until news come;
+  (5) only INELIGIBLE_REPLICA (to older brokers OPERATION_NOT_ATTEMPTED) rolls a pending in-sync set back, for it alone
+      says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes;
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """

@@ -40,7 +40,11 @@ def replicated(
 
 @define
 def may_commit(s: State, isr: Set[Replica]) -> Bool:
-    """(2) The watermark is held while the committed in-sync set is under the minimum (KIP-966)."""
+    """(2) The watermark is held while the committed in-sync set is under the minimum (KAFKA-15583, since 3.7).
+
+    Example: ISR {1}, ELR {2}, and the leader proposes {1, 3}: it would commit with 3 while the controller may
+    elect 2, of which the leader knows nothing.
+    """
     return isr.size() >= MIN_INSYNC
 
 
@@ -69,8 +73,9 @@ def acknowledged(
 ) -> Set[Record]:
     """The records whose producers get their acknowledgement when the watermark passes them.
 
-    (7) None while the maximal set is under the minimum: the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Only
-    the leader that appended a record, in the epoch in which it did, has its producer waiting.
+    (7) None while the maximal set is under the minimum: the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Here
+    only the leader that appended a record, in the epoch in which it did, has its producer waiting; Kafka's waits
+    as long as the leader does not step down.
     Partition.checkEnoughReplicasReachOffset.
     """
     records = old.log[leader] if log is None else log
@@ -225,8 +230,8 @@ def leader_answers_fetch(old: State, new: State, leader: Replica, follower: Repl
 def leader_answers_diverging(old: State, new: State, leader: Replica, follower: Replica) -> Step:
     """A leader tells a follower where their logs part; such a fetch acknowledges nothing (3).
 
-    It names its largest epoch that is not above the follower's and where that ends. UnifiedLog.read with
-    lastFetchedEpoch, KIP-279's rule.
+    It names its largest epoch that is not above the follower's and where that ends. Partition.readRecords,
+    lastOffsetForLeaderEpoch (KIP-595); KIP-279's rule.
     """
     epoch = epoch_not_above(old, leader, old.fetch_last_epoch[follower])
     waiting = waits(old, leader, follower)
@@ -244,7 +249,7 @@ def leader_answers_diverging(old: State, new: State, leader: Replica, follower: 
 
 @action
 def follower_appends(old: State, new: State, follower: Replica) -> Step:
-    """A follower appends what it was sent, learns the watermark, which here never goes down, and asks for more.
+    """A follower appends what it was sent, takes over the leader's watermark, even a lower one, and asks for more.
 
     ReplicaFetcherThread.processPartitionData.
     """
@@ -254,7 +259,7 @@ def follower_appends(old: State, new: State, follower: Replica) -> Step:
     return (
         old.fetch[follower] == Fetch.ANSWERED,
         new.log[follower] == log,
-        new.high_watermark[follower] == larger(old.high_watermark[follower], known),
+        new.high_watermark[follower] == known,
         *sends(old, new, follower, old.leader[follower], log, Fetch.REQUESTED),
     )
 

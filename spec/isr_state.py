@@ -5,8 +5,10 @@ Read this first, then isr_model (what happens), then isr_properties (what is pro
 
 One partition, its replicas, the controller, a producer and a consumer. The controller is one reliable
 node: KRaft's own consensus is not modelled, only its outcome, a sequence of changes of the partition's
-metadata, each numbered by a partition epoch. Time is not modelled: whatever a timer could do may happen whenever its
-condition holds ("lagging" means: has not been seen at the leader's log end). Nobody lies.
+metadata, each numbered by a partition epoch. A message may be delayed for as long as one likes, and not to act on it
+is to have lost it, so loss needs no action; errors that only make the sender ask again are not sent. Time is
+not modelled: whatever a timer could do may happen whenever its condition holds ("lagging" means: has not been
+seen at the leader's log end). Nobody lies.
 
 Three rules keep the state small, and nothing else is left out for size:
   - a value that nothing can observe any more is blank (a message once handled, the table of a former leader);
@@ -188,7 +190,9 @@ class State(Struct):
     fetch: Map[Replica, Fetch] = var("the fetch of each follower: request, answer or none in flight")
     fetch_to: Map[Replica, Maybe[Replica]] = var("the leader that is asked")
     fetch_epoch: Map[Replica, LeaderEpoch] = var("the current leader epoch in the request and its answer")
-    fetch_offset: Map[Replica, Offset] = var("request: the follower's log end; diverged: the end of the epoch below")
+    fetch_offset: Map[Replica, Offset] = var(
+        "request: the follower's log end; diverged: where the epoch in fetch_last_epoch ends in the leader's log"
+    )
     fetch_last_epoch: Map[Replica, LeaderEpoch] = var(
         "request: the epoch of the follower's last record; diverged: the largest epoch of the leader not above it"
     )
@@ -210,7 +214,7 @@ class State(Struct):
     controller_partition_epoch: PartitionEpoch = var("how often the metadata has changed")
     controller_isr: Set[Replica] = var("the in-sync replicas (ISR)")
     controller_elr: Set[Replica] = var("the eligible leader replicas (ELR, KIP-966)")
-    last_known_leader: Maybe[Replica] = var("who led before ISR and ELR became empty (KIP-966)")
+    last_known_leader: Maybe[Replica] = var("who led when the ISR became empty (LastKnownElr, KIP-966)")
     fenced: Set[Replica] = var("brokers without a session")
     shutting_down: Set[Replica] = var("brokers in controlled shutdown", when=SHUTDOWNS > 0)
     clean_shutdown: Set[Replica] = var("stopped brokers that left the mark of a clean shutdown", when=SHUTDOWNS > 0)

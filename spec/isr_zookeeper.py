@@ -55,12 +55,6 @@ def knows_version(s: State, leader: Replica) -> Bool:
     return leads(s, leader) & (s.partition_epoch[leader] == s.controller_partition_epoch)
 
 
-@define
-def may_be_isr(s: State, isr: Set[Replica]) -> Bool:
-    """Any in-sync set with the leader in it will do."""
-    return ~isr.is_empty()
-
-
 def writes_isr(old: State, new: State, leader: Replica, isr: Set[Replica]) -> Step:
     """A conditional write of the in-sync set; the watermark moves under the new one."""
     up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
@@ -68,7 +62,6 @@ def writes_isr(old: State, new: State, leader: Replica, isr: Set[Replica]) -> St
     return (
         knows_version(old, leader),
         old.controller_partition_epoch < ISR_CHANGES,
-        may_be_isr(old, isr),
         new.controller_isr == isr,
         new.controller_partition_epoch == old.controller_partition_epoch + 1,
         new.isr[leader] == isr,
@@ -134,19 +127,6 @@ def leader_answers_out_of_range(old: State, new: State, leader: Replica, followe
         takes(old, leader, follower),
         ~in_range(old, leader, follower),
         *answers_epoch_end(old, new, leader, follower, log_end(old, leader), old.fetch_last_epoch[follower]),
-    )
-
-
-@action
-def follower_appends_and_sets_watermark(old: State, new: State, follower: Replica) -> Step:
-    """A follower appends what it was sent and takes over the leader's watermark, even a lower one."""
-    record = old.fetch_record[follower]
-    log = when(record == NONE, old.log[follower], old.log[follower].append(record.or_else(0)))
-    return (
-        old.fetch[follower] == Fetch.ANSWERED,
-        new.log[follower] == log,
-        new.high_watermark[follower] == smaller(old.fetch_watermark[follower], log.length()),
-        *sends(old, new, follower, old.leader[follower], log, Fetch.REQUESTED),
     )
 
 
@@ -347,6 +327,7 @@ def broker_restarts_unnoticed(old: State, new: State, r: Replica) -> Step:
     """A broker is back before anybody noticed that it was away; whatever it lost, it stays in the ISR.
 
     KAFKA-7235: the controller sees the same brokers as before. KIP-380 lets it notice by the broker epoch, later.
+    It learns its leadership again, in the same epoch, when the controller next sends LeaderAndIsr.
     """
     return (
         old.unnoticed < UNNOTICED,
