@@ -77,13 +77,15 @@ class GuardCount:
 
 @attrs.frozen
 class Progress:
-    """`depth` is the level being expanded; `frontier` its size; `rate` distinct states per second."""
+    """`depth` is the level being expanded, `frontier` its size; `state_bytes` is what a state takes, if known."""
 
     depth: int
     frontier: int
     distinct: int
     generated: int
     seconds: float
+    state_bytes: float = 0.0
+    on_disk: bool = False
 
 
 @attrs.frozen
@@ -91,6 +93,7 @@ class Exploration:
     """`complete`: every reachable state was seen. `depth`: steps of the longest shortest path seen.
 
     By symmetry one state per orbit is seen and counted; `unreduced` is how many the orbits have together.
+    `stopped` says what ended it early, if it was neither a limit nor that all is decided.
     """
 
     findings: tuple[Finding, ...]
@@ -103,6 +106,7 @@ class Exploration:
     taken: dict[str, int]
     guards: tuple[GuardCount, ...]
     unreduced: int | None = None
+    stopped: str = ""
 
     def finding(self, name: str) -> Finding:
         return next(f for f in self.findings if f.name == name)

@@ -7,6 +7,7 @@ Each kernel takes one argument, a *job*: an array of 64-bit numbers and addresse
     check     test the properties of states on a range of states
     mark      tell, of a range of states, which targets each reaches in one step
     index     enter a range of distinct states into an empty table
+    strike    mark those states of the visited set that are among a range of others
 
 and by symmetry
 
@@ -35,7 +36,10 @@ BATCH = 256
 
 
 class Job(IntEnum):
-    """The places in a job; `NEXT`, `START` and `SUM` are moved on by the kernels."""
+    """The places in a job. States to look at are in SOURCE, those found are added to STATES.
+
+    `NEXT`, `START` and `SUM` are moved on by the kernels.
+    """
 
     STATES = 0
     START = auto()
@@ -56,6 +60,7 @@ class Job(IntEnum):
     TARGETS = auto()
     TARGET_MASKS = auto()
     SUM = auto()
+    SOURCE = auto()
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM})
@@ -74,7 +79,7 @@ class Program:
     guard_base: tuple[int, ...]
 
 
-KERNELS = ("initial", "expand", "check", "mark", "index")
+KERNELS = ("initial", "expand", "check", "mark", "index", "strike")
 
 
 def program(
@@ -104,7 +109,7 @@ def program(
     parts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
     writer = _Kernels(layout, most, marks, symmetry)
     parts += [writer.unpack(), writer.successors(actions), *writer.visited.texts()]
-    parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index()]
+    parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
     if symmetry is not None:
         parts += [*Renaming(layout, symmetry).texts(), writer.rename(), writer.orbits(symmetry)]
     names = KERNELS if symmetry is None else (*KERNELS, "rename", "orbits")
@@ -245,7 +250,7 @@ class _Kernels:
         code, job = self._kernel("expand")
         free, s, n = code.slot(job(Job.NEXT)), code.slot(job(Job.START)), code.slot(0)
         limit, end = job(Job.LIMIT), job(Job.END)
-        states, out = job(Job.STATES), job(Job.OUT)
+        states, out = job(Job.SOURCE), job(Job.OUT)
         code.jump("head")
         code.join("head")
         position = code.load(s, 0)
@@ -282,7 +287,7 @@ class _Kernels:
     def check(self) -> str:
         """REPORT[FOUND] collects what is found; RESULTS, if given, gets it for each state."""
         code, job = self._kernel("check")
-        states, cells, report, results = (job(j) for j in (Job.STATES, Job.CELLS, Job.REPORT, Job.RESULTS))
+        states, cells, report, results = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.REPORT, Job.RESULTS))
         start, wanted = job(Job.START), job(Job.WANTED)
         found = code.slot(0)
         with code.loop(start, job(Job.END)) as (s, _):
@@ -299,7 +304,7 @@ class _Kernels:
     def mark(self) -> str:
         """RESULTS[i]: the masks of the targets one step from state START+i, and what its steps decide."""
         code, job = self._kernel("mark")
-        states, out, report, results = (job(j) for j in (Job.STATES, Job.OUT, Job.REPORT, Job.RESULTS))
+        states, out, report, results = (job(j) for j in (Job.SOURCE, Job.OUT, Job.REPORT, Job.RESULTS))
         table, mask, targets, masks = (job(j) for j in (Job.TABLE, Job.MASK, Job.TARGETS, Job.TARGET_MASKS))
         start, bits = job(Job.START), code.slot(0)
         with code.loop(start, job(Job.END)) as (s, _):
@@ -329,6 +334,22 @@ class _Kernels:
         code.effect("ret void")
         return code.text()
 
+    def strike(self) -> str:
+        """RESULTS, bytes by position: 1 for each state in the table that is one of START..END of SOURCE."""
+        code, job = self._kernel("strike")
+        source, hashes, table, mask, states, marks = (
+            job(j) for j in (Job.SOURCE, Job.HASHES, Job.TABLE, Job.MASK, Job.STATES, Job.RESULTS)
+        )
+        start, end = job(Job.START), job(Job.END)
+        batches = code.raw("udiv", code.raw("add", code.raw("sub", end, start), BATCH - 1), BATCH)
+        with code.loop(0, batches) as (i, _):
+            begin = code.raw("add", start, code.raw("mul", i, BATCH))
+            until = code.least(code.raw("add", begin, BATCH), end)
+            arguments = f"ptr {hashes}, ptr {table}, i64 {mask}, ptr {states}, ptr {marks}"
+            code.effect(f"call void @strike_out(ptr {source}, i64 {begin}, i64 {until}, {arguments})")
+        code.effect("ret void")
+        return code.text()
+
     def rename(self) -> str:
         """Replace the states at START..END of OUT by those that stand for their orbits."""
         code, job = self._kernel("rename")
@@ -341,7 +362,7 @@ class _Kernels:
     def orbits(self, symmetry: Symmetry) -> str:
         """Add to SUM how many states the orbits of the states START..END have."""
         code, job = self._kernel("orbits")
-        states, out = job(Job.STATES), job(Job.OUT)
+        states, out = job(Job.SOURCE), job(Job.OUT)
         total = code.slot(job(Job.SUM))
         with code.loop(job(Job.START), job(Job.END)) as (s, _):
             state = self.visited.state(code, states, s)

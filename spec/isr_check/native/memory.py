@@ -15,6 +15,7 @@ from isr_check.native.machine import Kernel
 
 Words: TypeAlias = NDArray[np.uint64]
 Numbers: TypeAlias = NDArray[np.int64]
+Marks: TypeAlias = NDArray[np.uint8]
 
 NO_RESERVE = 0x4000
 """Linux's MAP_NORESERVE: address space now, memory when it is touched."""
@@ -42,23 +43,29 @@ def scarce(more: int) -> bool:
     return known["MemAvailable"] - more < max(known["MemTotal"] // 32, 1 << 28)
 
 
-def address(array: Words | Numbers) -> int:
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * mmap.PAGESIZE
+
+
+def address(array: Words | Numbers | Marks) -> int:
     return int(array.ctypes.data)
 
 
 class States:
-    """All states found, in one part per worker; position 0 is not used."""
+    """The states found, in one part per worker; position 0 is not used."""
 
-    def __init__(self, words: int, parts: int) -> None:
+    def __init__(self, words: int, parts: int, size: int | None = None) -> None:
         self.words = words
-        size = physical_memory() // (8 * words) + 1
+        size = size or physical_memory() // (8 * words) + 1
         while True:
             try:
-                self.array = zeros(parts * size * words)
+                self.array = zeros((parts * size + 1) * words)
                 break
             except OSError:
                 size //= 2
-        self.bounds = [(max(1, p * size), (p + 1) * size) for p in range(parts)]
+        self.bounds = [(1 + p * size, 1 + (p + 1) * size) for p in range(parts)]
 
     def at(self, positions: Numbers | slice) -> Words:
         """The words of states, one row each."""
@@ -72,6 +79,9 @@ class Table:
         self.entries = zeros(size)
         self.size = size
 
+    def clear(self) -> None:
+        self.entries[:] = 0
+
     @property
     def room(self) -> int:
         return int(self.size * FULLEST)
@@ -81,9 +91,7 @@ class Worker:
     """What one thread needs to run kernels: counters and scratch, and where its part of the states ends."""
 
     def __init__(self, program: Program, actions: int, bounds: tuple[int, int]) -> None:
-        self.first, self.last = bounds
-        self.next = self.first
-        self.limit = self.first
+        self.move(bounds)
         self.expanded = 0
         cells, batch = max(1, len(program.layout.cells)), program.most + BATCH
         self.refused = np.zeros(max(1, program.guards), dtype=np.int64)
@@ -94,6 +102,11 @@ class Worker:
         counters = (self.refused, self.taken, self.report)
         self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]
         self.job[[Job.CELLS, Job.NEW, Job.OUT, Job.HASHES]] = [address(a) for a in self._scratch]
+
+    def move(self, bounds: tuple[int, int]) -> None:
+        """Begin with an empty part of the states."""
+        self.first, self.last = bounds
+        self.next = self.limit = self.first
 
     def set(self, fields: Sequence[tuple[Job, int]]) -> None:
         for place, value in fields:

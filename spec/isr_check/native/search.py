@@ -14,6 +14,10 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import cast
+
+import attrs
 
 from isr_check.engine import (
     DEADLOCK,
@@ -26,19 +30,19 @@ from isr_check.engine import (
     Verdict,
     selected,
 )
+from isr_check.native import archive
 from isr_check.native.actions import FOUND, OVERFLOW, Check
-from isr_check.native.kernels import BATCH, Job, Marks, program
+from isr_check.native.kernels import Job, Marks, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
-from isr_check.native.memory import States, Table, Words, Worker, address, scarce
-from isr_check.native.team import Span, Team, spans
+from isr_check.native.memory import Words, Worker, address
+from isr_check.native.saving import EVERY, Saving
+from isr_check.native.space import CHUNK, Full, Space
+from isr_check.native.team import Span, spans
 from isr_check.native.traces import paths
 from isr_check.reference import parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
-
-CHUNK = 4096
-"""States expanded, or otherwise looked at, by one call."""
 
 PATIENCE = 0.5
 """Seconds after which better machine code is worth making."""
@@ -46,6 +50,16 @@ PATIENCE = 0.5
 
 class Overflow(Exception):
     """A value did not fit its cell."""
+
+
+@attrs.frozen
+class Means:
+    """How to go about it. `folder` is for checkpoints, `every` so many seconds, and for what memory cannot hold."""
+
+    workers: int | None = None
+    memory: int | None = None
+    folder: Path | None = None
+    every: float = EVERY
 
 
 class Search:
@@ -56,8 +70,8 @@ class Search:
         instance: Instance,
         wanted: tuple[str, ...],
         slack: Slack,
-        workers: int,
-        symmetry: Symmetry | None = None,
+        means: Means,
+        symmetry: Symmetry | None,
     ) -> None:
         self.instance, self.properties = instance, selected(instance, wanted)
         self.names = [(p.name, p.kind) for p in self.properties]
@@ -72,55 +86,38 @@ class Search:
         self.layout = Layout(instance, slack, symmetry.sorts if symmetry else ())
         self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks, symmetry)
         self.machine = Machine(self.program.text, self.program.kernels)
-        self.states = States(self.layout.words, workers)
-        self.workers = [Worker(self.program, len(instance.actions), b) for b in self.states.bounds]
-        self.team = Team(self.workers)
+        threads = means.workers or len(os.sched_getaffinity(0))
+        self.space = Space(self.program, self.machine, len(instance.actions), threads, means.memory, means.folder)
+        self.workers, self.team = self.space.workers, self.space.team
         self.found: dict[int, int] = {}
-        self.levels: list[list[tuple[int, int]]] = []
-        self.cut = False
-        self.limits, self.start, self.told = Limits(), time.monotonic(), 0.0
+        self.cut, self.stopped = False, ""
+        self.saving = Saving(self, means.folder, means.every)
+        self.limits, self.start, self.earlier, self.told = Limits(), time.monotonic(), 0.0, 0.0
         self.progress: Callable[[Progress], None] = _silent
-        self._allocate(1 << 14)
 
     def _checks(self, *kinds: str) -> list[Check]:
         return [
             Check(p, p.kind.startswith("sometimes"), bit) for bit, p in enumerate(self.properties) if p.kind in kinds
         ]
 
-    # the visited set
+    @property
+    def levels(self) -> list[list[Span]]:
+        return self.space.levels
 
     @property
     def distinct(self) -> int:
-        return sum(w.next - w.first for w in self.workers)
+        return self.space.distinct
+
+    def elapsed(self) -> float:
+        """Seconds, those before a resume included."""
+        return self.earlier + time.monotonic() - self.start
 
     @property
     def generated(self) -> int:
         return sum(int(w.taken.sum()) for w in self.workers)
 
-    def _allocate(self, size: int) -> None:
-        self.table = Table(size)
-        for worker in self.workers:
-            worker.set([
-                (Job.STATES, address(self.states.array)),
-                (Job.TABLE, address(self.table.entries)),
-                (Job.MASK, size - 1),
-            ])  # fmt: skip
-
-    def _grow(self) -> None:
-        """Keep room in the table for what the workers may add before they look again."""
-        few = len(self.workers) * 4 * (self.program.most + BATCH)
-        while self.table.room - self.distinct < few:
-            size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
-            if scarce(size * 8):
-                self.cut = True
-                return
-            del self.table
-            self._allocate(size)
-            found = [(w.first, w.next) for w in self.workers]
-            self.team.share(spans(found, 16 * CHUNK), partial(self._run, "index", 0))
-
     def _run(self, kernel: str, wanted: int, worker: Worker, span: Span) -> Span | None:
-        worker.run(self.machine.run[kernel], *span, wanted)
+        worker.run(self.machine.run[kernel], *self.space.place(worker, span), wanted)
         return None
 
     # the search
@@ -132,37 +129,33 @@ class Search:
         return bool(self.names) and len(self.found) == len(self.names)
 
     def begin(self) -> None:
-        self._grow()
+        self.space.make_room()
         self.workers[0].run(self.machine.run["initial"], 0, 0, 0)
-        self._add_level([w.first for w in self.workers])
+        self._add_level(self.space.end_level())
 
     def level(self) -> None:
-        """Expand the last level."""
-        wanted, depth = self.undecided(self.on_steps), len(self.levels) - 1
-        starts = [w.next for w in self.workers]
-        todo = spans(self.levels[-1], CHUNK)
-        while todo and not self.cut:
-            self._grow()
-            quota = (self.table.room - self.distinct) // len(self.workers)
-            for worker in self.workers:
-                worker.limit = min(worker.next + quota, worker.last)
-            self.team.share(todo, partial(self._expand, wanted))
-            if all(w.next + self.program.most > w.last for w in self.workers):
-                self.cut = True
-        self._collect(depth)
-        self._add_level(starts)
+        """Expand what is to do of the last level."""
+        wanted, depth, space = self.undecided(self.on_steps), len(self.levels) - 1, self.space
+        while space.todo and not self.cut:
+            space.make_room()
+            self.team.share(space.todo, partial(self._expand, wanted))
+            self._collect(depth)
+            self.saving.if_due()
+        if self.cut:
+            self.saving.save()
+        self._add_level(space.end_level())
 
     def _expand(self, wanted: int, worker: Worker, span: Span) -> Span | None:
         """Expand a span; returns what is left of it when the worker has reached its limit."""
         if worker is self.workers[0]:
             self._tick()
-        if self.cut:
+        if self.cut or self.saving.due:
             return span
-        start, end = span
+        start, end = self.space.place(worker, span)
         stopped = worker.run(self.machine.run["expand"], start, end, wanted)
         worker.expanded += stopped - start
         self._check_overflow(worker)
-        return (stopped, end) if stopped < end else None
+        return (span[0] + stopped - start, span[1]) if stopped < end else None
 
     def _check_overflow(self, worker: Worker) -> None:
         """A successor that has no place: begin again with more room, or else this is as far as it goes."""
@@ -179,12 +172,18 @@ class Search:
         if now - self.told > 0.05:
             self.told = now
             frontier = sum(end - start for start, end in self.levels[-1])
-            elapsed = now - self.start
-            self.progress(Progress(len(self.levels) - 1, frontier, self.distinct, self.generated, elapsed))
-            self.cut = self.cut or scarce(0)
+            elapsed, space = self.elapsed(), self.space
+            depth, size = len(self.levels) - 1, space.state_bytes
+            self.progress(Progress(depth, frontier, self.distinct, self.generated, elapsed, size, space.outside))
+            self.saving.tick(now)
+            if space.outside and space.crowded():
+                self._stop("the memory of the machine")
         over_states = self.limits.max_states is not None and self.distinct >= self.limits.max_states
         over_time = self.limits.max_seconds is not None and now - self.start >= self.limits.max_seconds
         self.cut = self.cut or over_states or over_time or self.limits.stop()
+
+    def _stop(self, why: str) -> None:
+        self.cut, self.stopped = True, why
 
     def _collect(self, level: int) -> None:
         """What the workers' kernels report as decided is so at this level."""
@@ -195,9 +194,8 @@ class Search:
                     self.found.setdefault(bit, level)
             worker.report[FOUND] = 0
 
-    def _add_level(self, starts: list[int]) -> None:
-        """The states added since `starts` are a level: test them."""
-        added = [(s, w.next) for s, w in zip(starts, self.workers, strict=True) if w.next > s]
+    def _add_level(self, added: list[Span]) -> None:
+        """These states are a level: test them."""
         if not added and self.levels:
             return
         self.levels.append(added)
@@ -207,15 +205,29 @@ class Search:
         if self.symmetry is not None:
             self.team.share(spans(added, CHUNK), partial(self._run, "orbits", 0))
         self._collect(len(self.levels) - 1)
+        self.space.begin_level()
 
     def run(self) -> Exploration:
-        self.begin()
-        depth = -1
-        while not self.cut and not self.decided() and len(self.levels) - 1 > depth:
-            depth = len(self.levels) - 1
-            self.level()
-        complete = not self.cut and len(self.levels) - 1 == depth
+        try:
+            complete = self._search()
+        except Full as why:
+            self._stop(str(why))
+            complete = False
+        except OSError as problem:
+            self._stop(f"a disk that does not take more ({problem.strerror})")
+            complete = False
         return self._exploration(complete)
+
+    def _search(self) -> bool:
+        """Go on level by level; whether all states have been seen."""
+        if not self.levels:
+            self.begin()
+        while not self.cut and not self.decided():
+            depth = len(self.levels)
+            self.level()
+            if len(self.levels) == depth:
+                return not self.cut
+        return False
 
     def representative(self, words: Words) -> Words:
         """By symmetry the state that stands for the orbit of this one, which it replaces."""
@@ -247,11 +259,12 @@ class Search:
             self.distinct,
             self.generated,
             len(sizes) - 1,
-            time.monotonic() - self.start,
+            self.elapsed(),
             sizes,
             {a.name: n for a, n in zip(self.instance.actions, taken, strict=True)},
             self._guards(),
             sum(int(w.job[Job.SUM]) for w in self.workers) if self.symmetry is not None else None,
+            self.stopped,
         )
 
     def _guards(self) -> tuple[GuardCount, ...]:
@@ -275,19 +288,33 @@ def explore(
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = _silent,
     *,
-    workers: int | None = None,
     symmetry: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    memory: int | None = None,
+    folder: Path | None = None,
+    every: float = EVERY,
 ) -> Exploration:
-    """Explore by native code (see isr_check.engine for the contract), on all processors unless told."""
+    """Explore by native code (see isr_check.engine for the contract), on all processors unless told.
+
+    In so many bytes of `memory`, if it can; `resume` goes on from the checkpoint in the folder.
+    """
+    start, means = time.monotonic(), Means(workers, memory, folder, every)
     reduction = Symmetry(instance, wanted) if symmetry else None
-    start, threads = time.monotonic(), workers or len(os.sched_getaffinity(0))
-    for slack in SLACKS:
-        search = Search(instance, wanted, slack, threads, reduction)
+    checkpoint = archive.read(folder) if resume and folder else None
+    for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
+        search = Search(instance, wanted, slack, means, reduction)
         search.start, search.limits, search.progress = start, limits or Limits(), progress
+        keep = True
         try:
-            return search.run()
+            if checkpoint:
+                search.saving.restore(checkpoint)
+                checkpoint = None
+            found = search.run()
+            keep = search.cut
+            return found
         except Overflow:
-            continue
+            keep = False
         finally:
-            search.team.close()
+            search.space.close(keep=keep)
     raise AssertionError("with the last slack an exploration ends")

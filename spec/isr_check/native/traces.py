@@ -15,6 +15,8 @@ import numpy as np
 from isr_check.engine import Path
 from isr_check.native.kernels import Job
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
+from isr_check.native.space import BLOCK
+from isr_check.native.team import spans
 from isr_check.reference import Evaluator, Parameters, State
 
 if TYPE_CHECKING:
@@ -69,19 +71,19 @@ def _mark_level(search: Search, level: int, here: list[int], ahead: _Marked) -> 
     worker.set([(Job.TARGETS, address(targets)), (Job.TARGET_MASKS, address(masks))])
     worker.set([(Job.STATES, address(targets))])
     worker.run(search.machine.run["index"], 1, len(targets), 0)
-    worker.set([(Job.STATES, address(search.states.array))])
     rows: list[Words] = []
     kept: list[Numbers] = []
-    for start, end in search.levels[level]:
-        results = np.zeros(end - start, dtype=np.int64)
+    for span in spans(search.levels[level], BLOCK):
+        results = np.zeros(span[1] - span[0], dtype=np.int64)
         worker.set([(Job.RESULTS, address(results))])
+        start, end = search.space.place(worker, span)
         worker.run(search.machine.run["mark"], start, end, on_steps)
         bits = results & (later | on_steps)
         if on_states:
             worker.run(search.machine.run["check"], start, end, on_states)
             bits |= results & on_states
         (hits,) = bits.nonzero()
-        rows.append(search.states.at(slice(start, end))[hits])
+        rows.append(search.space.rows(worker, span)[hits])
         kept.append(bits[hits])
     worker.job[:], worker.refused[:], worker.taken[:], worker.next = before
     return _Marked(np.concatenate(rows), np.concatenate(kept))

@@ -21,7 +21,7 @@ class Visited:
         self.words = words
 
     def texts(self) -> list[str]:
-        return [self.insert(), self.find(), self.enter()]
+        return [self.insert(), self.find(), self.enter(), self.strike_out()]
 
     def _function(self, name: str, parameters: tuple[str, ...], returns: str) -> Code:
         code = Code(name, parameters, returns, "noinline")
@@ -158,5 +158,29 @@ class Visited:
             code.store(slot, 0, code.raw("and", code.raw("add", code.load(slot, 0), 1), "%mask"))
             code.jump(head)
             code.join(done)
+        code.effect("ret void")
+        return code.text()
+
+    def strike_out(self) -> str:
+        """@strike_out(source, start, end, hashes, table, mask, states, marks): mark what of the table is there, too."""
+        visited = ("ptr %hashes", "ptr %table", "i64 %mask", "ptr %states", "ptr %marks")
+        code = self._function("strike_out", ("ptr %source", "i64 %start", "i64 %end", *visited), "void")
+        with code.loop("%start", "%end") as (s, _):
+            h = self._hash(code, self.state(code, "%source", s))
+            code.store("%hashes", code.raw("sub", s, "%start"), h)
+            self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
+        slot = code.slot(0)
+        with code.loop("%start", "%end") as (s, _):
+            h = code.load("%hashes", code.raw("sub", s, "%start"))
+            missing, same = code.fresh("missing"), code.fresh("same")
+            entry, on = self._probe(code, h, code.raw("lshr", h, 40), slot, missing)
+            position = code.raw("and", entry, POSITION)
+            mine, theirs = self.state(code, "%source", s), self.state(code, "%states", position)
+            code.split(self._same(code, mine, theirs), same, on)
+            code.join(same)
+            mark = code.value(f"getelementptr inbounds i8, ptr %marks, i64 {position}")
+            code.effect(f"store i8 1, ptr {mark}")
+            code.jump(missing)
+            code.join(missing)
         code.effect("ret void")
         return code.text()
