@@ -11,6 +11,7 @@ from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
     committed_on_new_leader,
+    fenced_out_of_isr,
     leaders_complete,
     maximal_isr_covers,
     no_divergence,
@@ -182,7 +183,7 @@ KIP_497_NO_PARTITION_EPOCH = (
         strong_isr,
         maximal_isr_covers,
     )
-)
+).failing("a fenced broker may be put back into the ISR (KIP-841)", fenced_out_of_isr)
 
 KIP_392_NO_WAIT = (
     KIP_966.replacing(
@@ -304,7 +305,7 @@ KAFKA_7164 = (
         weak_isr,
         strong_isr,
     )
-)
+).failing("a fenced broker may be put back into the ISR (KIP-841)", fenced_out_of_isr)
 
 KAFKA_7415 = (
     KIP_320.replacing(

@@ -15,6 +15,7 @@ from isr_properties import (
     acked_survives,
     committed_on_new_leader,
     committed_only_grows,
+    fenced_out_of_isr,
     follower_log_shrinks,
     leaders_complete,
     no_divergence,
@@ -125,12 +126,16 @@ KIP_841 = KIP_903.replacing(
     eligible=eligible_if_available,
 )
 
-KIP_497 = KIP_841.replacing(
-    "kip-497",
-    "The leader asks the controller to change the ISR (AlterPartition); brokers still live in ZooKeeper",
-    because="KIP-841 keeps fenced replicas out, and KRaft registers a broker only when its last session is over.",
-    eligible_if_available=always_eligible,
-).adding(broker_restarts_unnoticed)
+KIP_497 = (
+    KIP_841.replacing(
+        "kip-497",
+        "The leader asks the controller to change the ISR (AlterPartition); brokers still live in ZooKeeper",
+        because="KIP-841 keeps fenced replicas out, and KRaft registers a broker only when its last session is over.",
+        eligible_if_available=always_eligible,
+    )
+    .adding(broker_restarts_unnoticed)
+    .failing("a fenced broker may be put back into the ISR (KIP-841)", fenced_out_of_isr)
+)
 
 # Before AlterPartition the leader writes the ISR itself.
 
@@ -166,16 +171,20 @@ KIP_320_FIRST_TRY = (
     )
 )
 
-KIP_320 = _LEADER_WRITES_ISR.replacing(
-    "kip-320",
-    "Fetches and truncation are fenced by the leader epoch; a follower joins only past the start of the epoch",
-    because="KIP-497 lets the controller decide on the ISR, and KIP-595 truncates on fetch instead of before it.",
-    continues=in_range,
-    leader_answers_diverging=leader_answers_out_of_range,
-    becomes_follower=becomes_follower_truncating,
-    follower_sends_fetch=follower_sends_fetch_when_truncated,
-    follower_truncates=follower_truncates_by_epoch,
-).adding(follower_asks_for_epoch_end, leader_answers_epoch_end)
+KIP_320 = (
+    _LEADER_WRITES_ISR.replacing(
+        "kip-320",
+        "Fetches and truncation are fenced by the leader epoch; a follower joins only past the start of the epoch",
+        because="KIP-497 lets the controller decide on the ISR, and KIP-595 truncates on fetch instead of before it.",
+        continues=in_range,
+        leader_answers_diverging=leader_answers_out_of_range,
+        becomes_follower=becomes_follower_truncating,
+        follower_sends_fetch=follower_sends_fetch_when_truncated,
+        follower_truncates=follower_truncates_by_epoch,
+    )
+    .adding(follower_asks_for_epoch_end, leader_answers_epoch_end)
+    .failing("a fenced broker may be put back into the ISR (KIP-841)", fenced_out_of_isr)
+)
 
 
 @define
@@ -262,7 +271,7 @@ KAFKA_0_8 = (
         weak_isr,
         strong_isr,
     )
-)
+).failing("a fenced broker may be put back into the ISR (KIP-841)", fenced_out_of_isr)
 
 # Proposed instead.
 
@@ -285,13 +294,17 @@ def isr_keeps_majority(s: State, r: Replica) -> Set[Replica]:
     return when(left.size() + left.size() > REPLICAS, left, s.controller_isr)
 
 
-JEPSEN_BOUNDED_ISR = KRAFT_3_5.replacing(
-    "jepsen-bounded-isr",
-    "Jepsen's first recommendation: the ISR never shrinks below a majority",
-    because="kraft-3.5 lets the ISR shrink to one; this trades its availability for a second copy.",
-    eligible=eligible_majority,
-    isr_keeps_last=isr_keeps_majority,
-).with_defaults(unclean=True)
+JEPSEN_BOUNDED_ISR = (
+    KRAFT_3_5.replacing(
+        "jepsen-bounded-isr",
+        "Jepsen's first recommendation: the ISR never shrinks below a majority",
+        because="kraft-3.5 lets the ISR shrink to one; this trades its availability for a second copy.",
+        eligible=eligible_majority,
+        isr_keeps_last=isr_keeps_majority,
+    )
+    .with_defaults(unclean=True)
+    .failing("at a bare majority a dead member stays in the ISR", fenced_out_of_isr)
+)
 
 JEPSEN_HALT = attrs.evolve(
     KRAFT_3_5,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from isr_lang import (
     NONE,
     Bool,
+    Set,
     always,
     count,
     define,
@@ -222,6 +223,70 @@ def maximal_isr_covers(s: State) -> Bool:
     )
 
 
+@step
+def clean_election(old: State, new: State) -> Bool:
+    """Who is newly elected was in the ISR or, when that was empty of others, in the ELR; else nobody was eligible.
+
+    Promised with unclean election off; then at most the last known leader is elected from outside (KIP-966).
+    """
+    return forall(
+        (
+            (old.controller_leader != r)
+            & (new.controller_leader == r)
+            & ~(UNCLEAN | (old.controller_isr | old.controller_elr).has(r))
+        ).implies((old.controller_isr | old.controller_elr).is_empty() & (old.last_known_leader == r))
+        for r in Replica.all()
+    )
+
+
+@step
+def elected_is_available(old: State, new: State) -> Bool:
+    """Who is newly elected has a session and is not shutting down. PartitionChangeBuilder.isAcceptableLeader."""
+    return forall(
+        ((old.controller_leader != r) & (new.controller_leader == r)).implies(~(new.fenced | new.shutting_down).has(r))
+        for r in Replica.all()
+    )
+
+
+@always
+def fenced_out_of_isr(s: State) -> Bool:
+    """No fenced broker is in the ISR, unless it is all that is left of it.
+
+    KIP-841; Vanlightly's ValidControllerState.
+    """
+    return forall((s.controller_isr & s.fenced).has(r).implies(s.controller_isr == Set.of(r)) for r in Replica.all())
+
+
+@always
+def isr_and_elr_apart(s: State) -> Bool:
+    """No replica is in ISR and ELR at once. KIP-966; Vanlightly's ValidControllerIsrAndElr, false of its model."""
+    return (s.controller_isr & s.controller_elr).is_empty()
+
+
+@step
+def epochs_only_grow(old: State, new: State) -> Bool:
+    """The controller's epochs never go back, a new leader has a new leader epoch, and no living replica goes back."""
+    return (
+        (old.controller_epoch <= new.controller_epoch)
+        & (old.controller_partition_epoch <= new.controller_partition_epoch)
+        & ((old.controller_leader == new.controller_leader) | (old.controller_epoch < new.controller_epoch))
+        & forall(
+            (old.alive & new.alive).has(r).implies(old.leader_epoch[r] <= new.leader_epoch[r]) for r in Replica.all()
+        )
+    )
+
+
+@step(when=ACKS == Acks.ALL)
+def writes_meet_minimum(old: State, new: State) -> Bool:
+    """A leader appends an acks=all record only while its committed in-sync set has min.insync.replicas members.
+
+    NOT_ENOUGH_REPLICAS; Partition.appendRecordsToLeader.
+    """
+    return (old.written_in == new.written_in) | exists(
+        leads(old, r) & (log_end(old, r) < log_end(new, r)) & (old.isr[r].size() >= MIN_INSYNC) for r in Replica.all()
+    )
+
+
 # Against vacuity: each of these happens somewhere.
 
 
@@ -292,6 +357,12 @@ SAFETY = (
     one_leader_per_epoch,
     leader_in_isr,
     maximal_isr_covers,
+    clean_election,
+    elected_is_available,
+    fenced_out_of_isr,
+    isr_and_elr_apart,
+    epochs_only_grow,
+    writes_meet_minimum,
 )
 REACHABLE = (
     record_commits,

@@ -79,6 +79,7 @@ class Design:
             name=name,
             summary=summary,
             because=because,
+            expected={},
             based_on=self,
             actions=tuple(override.action(a) for a in changed),
             properties=tuple(override.property(p) for p in self.properties),
@@ -98,7 +99,7 @@ class Design:
 
     def failing(self, reason: str, *properties: Property) -> Design:
         """Which properties are known to fail at the defaults, and why in a sentence."""
-        return attrs.evolve(self, expected=dict.fromkeys((p.name for p in properties), reason))
+        return attrs.evolve(self, expected={**self.expected, **dict.fromkeys((p.name for p in properties), reason)})
 
     def action_named(self, name: str) -> Action:
         found = next((a for a in self.actions if a.name == name), None)
