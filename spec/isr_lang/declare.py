@@ -100,7 +100,8 @@ class Property:
 
     `when` is a condition over the constants outside of which the promise is not made. `condition` is over
     the state, or over two successive states for the step kinds. For 'eventually', `trigger` leads to it
-    under weak fairness of the actions named in `fair`.
+    under weak fairness of the actions named in `fair` and strong fairness of those in `strongly_fair`, which are
+    then not in `fair`.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Property:
     when: Node | None = None
     trigger: Node | None = None
     fair: tuple[str, ...] = ()
+    strongly_fair: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:

@@ -4,7 +4,7 @@ the design it was made from."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
@@ -107,9 +107,19 @@ class Design:
             raise ModelError(f"{self.name} has no action '{name}'{nearest(name, [a.name for a in self.actions])}")
         return found
 
-    def fair_actions(self, p: Property) -> list[Action]:
-        """The actions of this design that a liveness property takes to be fair; it may name some of other designs."""
-        return [a for a in self.actions if a.name in p.fair]
+    def with_fairness(self, *, unfair: Collection[str] = (), strong: Collection[str] = ()) -> Design:
+        """The design with other assumptions in its liveness properties: less of some actions, more of others."""
+
+        def changed(p: Property) -> Property:
+            if p.kind != "eventually":
+                return p
+            weakly = tuple(a for a in p.fair if a not in unfair and a not in strong)
+            strongly = dict.fromkeys((*(a for a in p.strongly_fair if a not in unfair), *strong))
+            return attrs.evolve(p, fair=weakly, strongly_fair=tuple(strongly))
+
+        for name in (*unfair, *strong):
+            self.action_named(name)
+        return attrs.evolve(self, properties=tuple(map(changed, self.properties)))
 
     def property_named(self, name: str) -> Property:
         found = next((p for p in self.properties if p.name == name), None)

@@ -157,5 +157,6 @@ def design_text(design: Design) -> str:
     for p in design.properties:
         parts = [text(n) if n is not None else "-" for n in (p.when, p.trigger, p.condition)]
         lines.append(f"{p.kind} {p.name} {' ; '.join(parts)} {' '.join(p.fair)}")
+        lines += [f"  strongly fair: {' '.join(p.strongly_fair)}"] * bool(p.strongly_fair)
     lines += [f"assume {text(a.condition)}" for a in design.assumptions]
     return "\n".join(lines)

@@ -69,7 +69,14 @@ sometimes_step = _Kind("sometimes-step")
 
 @overload
 def leads_to(
-    name: str, doc: str, trigger: Property, goal: Property, *, fair: Fair, when: Bool | None = None
+    name: str,
+    doc: str,
+    trigger: Property,
+    goal: Property,
+    *,
+    fair: Fair,
+    strong: Fair = (),
+    when: Bool | None = None,
 ) -> Property: ...
 @overload
 def leads_to(
@@ -80,6 +87,7 @@ def leads_to(
     *,
     state: type[S],
     fair: Fair,
+    strong: Fair = (),
     when: Bool | None = None,
 ) -> Property: ...
 def leads_to(
@@ -90,9 +98,13 @@ def leads_to(
     *,
     state: type[S] | None = None,
     fair: Fair,
+    strong: Fair = (),
     when: Bool | None = None,
 ) -> Property:
     """Whenever the trigger holds the goal holds then or later, if every fair action does its part.
+
+    An action in `fair`, with one choice of its parameters, cannot be possible for ever and never taken; one in
+    `strong` cannot be possible again and again and never taken.
 
     Trigger and goal are properties of one state, or functions of it; then `state` says of which.
     """
@@ -106,7 +118,8 @@ def leads_to(
         return node
 
     scope = when.node if when is not None else None
-    actions = tuple(a.name if isinstance(a, Action) else a for a in fair)
+    weakly, strongly = (tuple(a.name if isinstance(a, Action) else a for a in chosen) for chosen in (fair, strong))
+    weakly = tuple(a for a in weakly if a not in strongly)
     return Property(
-        name, "eventually", condition(goal), doc, model_line(), scope, condition(trigger), actions
+        name, "eventually", condition(goal), doc, model_line(), scope, condition(trigger), weakly, strongly
     )
