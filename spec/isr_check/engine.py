@@ -48,10 +48,15 @@ class Limits:
 
 @attrs.frozen
 class Path:
-    """A behaviour by name: the parameters of the initial condition, then (action, parameters) per step."""
+    """A behaviour by name: the parameters of the initial condition, then (action, parameters) per step.
+
+    With `loop` it never ends: after its last step it is again in the state that it was in after so many steps,
+    and goes on as it did then; after all of its steps, it stays where it is.
+    """
 
     initial: tuple[int, ...]
     steps: tuple[tuple[str, tuple[int, ...]], ...]
+    loop: int | None = None
 
 
 @attrs.frozen
@@ -118,5 +123,10 @@ CHECKED = ("always", "step", "sometimes", "sometimes-step")
 
 
 def selected(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
-    """The properties to check: those named, or all that an exploration can decide."""
+    """The properties to check: those named, or all that can be decided while exploring."""
     return [p for p in instance.properties if p.kind in CHECKED and (not wanted or p.name in wanted)]
+
+
+def awaited(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
+    """The liveness properties to decide, which takes a complete exploration first: those named."""
+    return [p for p in instance.properties if p.kind == "eventually" and p.name in wanted]

@@ -23,11 +23,12 @@ from isr_check.engine import (
     Path,
     Progress,
     Verdict,
+    awaited,
     selected,
 )
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_check.symmetry import Symmetry
-from isr_lang import Instance
+from isr_lang import Instance, Property
 
 
 class _Search:
@@ -35,6 +36,7 @@ class _Search:
         self.instance, self.symmetry = instance, symmetry
         self.evaluator = Evaluator(instance)
         self.properties = selected(instance, wanted)
+        self.awaited = awaited(instance, wanted)
         self.type_ok = not wanted or TYPE_OK in wanted
         self.deadlock = DEADLOCK in wanted
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
@@ -80,7 +82,7 @@ class _Search:
 
     def decided(self) -> bool:
         names = [p.name for p in self.properties] + [TYPE_OK] * self.type_ok + [DEADLOCK] * self.deadlock
-        return bool(names) and all(n in self.found for n in names)
+        return bool(names) and not self.awaited and all(n in self.found for n in names)
 
     def path(self, position: int, last: State | None) -> Path:
         chain = [position]
@@ -98,7 +100,15 @@ class _Search:
     def findings(self, complete: bool) -> tuple[Finding, ...]:
         names = [(p.name, p.kind) for p in self.properties]
         names += [(TYPE_OK, "always")] * self.type_ok + [(DEADLOCK, "always")] * self.deadlock
-        return tuple(self._finding(name, kind, complete) for name, kind in names)
+        found = [self._finding(name, kind, complete) for name, kind in names]
+        return (*found, *(self._liveness(p, complete) for p in self.awaited))
+
+    def _liveness(self, p: Property, complete: bool) -> Finding:
+        if not complete:
+            return Finding(p.name, p.kind, Verdict.BUDGETED)
+        from isr_check.liveness_reference import decide  # with SciPy, which takes its time to import
+
+        return decide(self.instance, p)
 
     def _finding(self, name: str, kind: str, complete: bool) -> Finding:
         sometimes = kind.startswith("sometimes")

@@ -274,6 +274,11 @@ class Evaluator:
     def holds(self, p: Property, old: State, new: State | None = None) -> bool:
         return bool(self.properties[self.instance.properties.index(p)](old, new))
 
+    def leads(self, p: Property) -> tuple[Callable[[State], bool], Callable[[State], bool]]:
+        """The trigger and the goal of a liveness property."""
+        i = self.instance.properties.index(p)
+        return self._space[f"trigger_{i}"], self.properties[i]
+
     def evaluate(self, node: Node, old: State, new: State | None = None, **parameters: object) -> Any:
         """The value of one more (folded) expression, for explanations."""
         before = len(self._writer.lines)

@@ -1,0 +1,159 @@
+"""The counterexample to a `leads to`: a stem, and a cycle that a fair behaviour can repeat for ever.
+
+Which one is decided by the model and the region alone, never by the order in which an engine met the states.
+Every state that can be stayed at is worth its distance and the fair instances enabled in it, each of which the
+cycle has to answer; the cycle begins where this sum is least. The stem is a shortest one to such a state,
+with its trigger as late as possible, and then the least one in the order of the model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from isr_check.engine import Finding, Path, Verdict
+from isr_check.liveness import (
+    STRONG,
+    UNFAIR,
+    WEAK,
+    Positions,
+    Region,
+    Small,
+    Sought,
+    Stem,
+    Truths,
+    fair_components,
+)
+from isr_lang import Property
+
+
+def judged(p: Property, sought: Sought) -> Finding:
+    """The verdict: VACUOUS if no reachable state has the trigger."""
+    if not sought.triggered:
+        return Finding(p.name, p.kind, Verdict.VACUOUS)
+    component = fair_components(sought.region)
+    if not (component >= 0).any():
+        return Finding(p.name, p.kind, Verdict.EXHAUSTED)
+    return Finding(p.name, p.kind, Verdict.VIOLATED, lasso(sought, component))
+
+
+def lasso(sought: Sought, component: Small) -> Path:
+    """A behaviour that stays in one of the components; `component` is -1 outside of all."""
+    region = sought.region
+    origins = region.origins()
+    fair = region.labels.fairness[region.steps] > UNFAIR
+    demands: Small = np.bincount(origins[fair], minlength=region.size).astype(np.int32)
+    good = component >= 0
+    distances = region.distances()
+    cost = distances + demands
+    best = good & (cost == cost[good].min())
+    best &= demands == demands[best].min()
+    initial, steps, state = _stem(sought, np.flatnonzero(best))
+    cycle = _Cycle(region, component).around(state)
+    around = tuple(region.labels.named[int(region.steps[s])] for s in cycle)
+    return Path(initial, (*steps, *around), len(steps))
+
+
+def _stem(sought: Sought, ends: Positions) -> Stem:
+    region = sought.region
+    level = int(np.searchsorted(np.array(region.levels), int(ends[0]), side="right")) - 1
+    ahead: Truths = np.zeros(region.size, dtype=np.bool_)
+    ahead[ends] = True
+    targets = ends
+    while not region.sources[targets].any():
+        level -= 1
+        first, last = region.levels[level : level + 2]
+        steps = slice(int(region.offsets[first]), int(region.offsets[last]))
+        hits = (region.targets[steps] >= 0) & ahead[region.targets[steps]]
+        origins = np.repeat(np.arange(first, last), np.diff(region.offsets[first : last + 1]))
+        targets = np.unique(origins[hits])
+        ahead[targets] = True
+    initial, before, state = sought.least_path(targets[region.sources[targets]], level)
+    taken = list(before)
+    ending = set(ends.tolist())
+    while state not in ending:
+        level += 1
+        step = next(s for s in _steps(region, state) if ahead[region.targets[s]] and _at(region, s, level))
+        taken.append(region.labels.named[int(region.steps[step])])
+        state = int(region.targets[step])
+    return initial, tuple(taken), state
+
+
+def _at(region: Region, step: int, level: int) -> bool:
+    return region.levels[level] <= int(region.targets[step]) < region.levels[level + 1]
+
+
+def _steps(region: Region, state: int) -> list[int]:
+    """The steps from a state that do not reach the goal."""
+    steps = region.of(state)
+    return [s for s in range(steps.start, steps.stop) if region.targets[s] >= 0]
+
+
+class _Cycle:
+    """A short way around from a state of a component that meets what fairness asks for."""
+
+    def __init__(self, region: Region, component: Small) -> None:
+        self.region, self.component = region, component
+        self.taken: set[int] = set()
+        self.disabled: set[int] = set()
+
+    def around(self, start: int) -> list[int]:
+        """The steps of the cycle; none if the behaviour can stutter at the state."""
+        weak, strong = self.enabled(start, WEAK), self.enabled(start, STRONG)
+        while True:
+            steps = self.walk(start, weak, strong)
+            met = {label for s in steps for label in self.enabled(self.origin(s), STRONG)}
+            missed = met - {int(self.region.steps[s]) for s in steps}
+            if not missed:
+                return steps
+            strong |= missed
+
+    def walk(self, start: int, weak: set[int], strong: set[int]) -> list[int]:
+        """A walk back to the start, nearest demand first."""
+        weak, strong, here, walked = set(weak), set(strong), start, list[int]()
+        while weak or strong:
+            for step in self.nearest(here, weak, strong, None):
+                walked.append(step)
+                here = int(self.region.targets[step])
+                label = int(self.region.steps[step])
+                weak.discard(label)
+                strong.discard(label)
+                weak &= self.enabled(here, WEAK)
+        return walked if here == start else walked + self.nearest(here, set(), set(), start)
+
+    def nearest(self, start: int, weak: set[int], strong: set[int], end: int | None) -> list[int]:
+        """The shortest walk to the end or, of none, to meet one more demand: take it, or see it disabled."""
+        came: dict[int, int] = {}
+        queue, seen = deque([start]), {start}
+        while queue:
+            state = queue.popleft()
+            for step in self.inner(state):
+                target, label = int(self.region.targets[step]), int(self.region.steps[step])
+                met = label in weak or label in strong
+                if target == end or met or (end is None and not weak <= self.enabled(target, WEAK)):
+                    return self.back(came, state, start, step)
+                if target not in seen:
+                    seen.add(target)
+                    came[target] = step
+                    queue.append(target)
+        raise AssertionError("a fair component meets every demand")
+
+    def back(self, came: dict[int, int], state: int, start: int, step: int) -> list[int]:
+        steps = [step]
+        while state != start:
+            steps.append(came[state])
+            state = self.origin(came[state])
+        return steps[::-1]
+
+    def origin(self, step: int) -> int:
+        return int(np.searchsorted(self.region.offsets, step, side="right")) - 1
+
+    def inner(self, state: int) -> list[int]:
+        """The steps from a state within its component."""
+        same = self.component[state]
+        return [s for s in _steps(self.region, state) if self.component[self.region.targets[s]] == same]
+
+    def enabled(self, state: int, demand: int) -> set[int]:
+        labels = self.region.steps[self.region.of(state)]
+        return set(labels[self.region.labels.fairness[labels] == demand].tolist())
