@@ -61,6 +61,9 @@ class Job(IntEnum):
     TARGET_MASKS = auto()
     SUM = auto()
     SOURCE = auto()
+    LISTED = auto()
+    LABELS = auto()
+    REACHED = auto()
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM})
@@ -107,13 +110,13 @@ def program(
         extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
     parts = [a.text() for a in (*actions, first)]
     parts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
-    writer = _Kernels(layout, most, marks, symmetry)
+    writer = Kernels(layout, most, marks, symmetry)
     parts += [writer.unpack(), writer.successors(actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
     if symmetry is not None:
         parts += [*Renaming(layout, symmetry).texts(), writer.rename(), writer.orbits(symmetry)]
     names = KERNELS if symmetry is None else (*KERNELS, "rename", "orbits")
-    text = "\n".join([*_tables(layout), *DECLARATIONS, *shared.texts, *parts])
+    text = "\n".join([*tables(layout), *DECLARATIONS, *shared.texts, *parts])
     return Program(text, names, layout, max(most, _combinations(shared, instance.initial)), guards, tuple(base))
 
 
@@ -141,7 +144,7 @@ DECLARATIONS = (
 )
 
 
-def _tables(layout: Layout) -> list[str]:
+def tables(layout: Layout) -> list[str]:
     """Where each cell is, for cells chosen at run time."""
     size = max(1, len(layout.cells))
     lines: list[str] = []
@@ -152,7 +155,7 @@ def _tables(layout: Layout) -> list[str]:
     return lines
 
 
-class _Kernels:
+class Kernels:
     def __init__(self, layout: Layout, most: int, marks: Marks, symmetry: Symmetry | None) -> None:
         self.layout, self.words, self.most, self.marks = layout, layout.words, most, marks
         self.symmetry = symmetry

@@ -28,6 +28,7 @@ from isr_check.engine import (
     Limits,
     Progress,
     Verdict,
+    awaited,
     selected,
 )
 from isr_check.native import archive
@@ -74,6 +75,7 @@ class Search:
         symmetry: Symmetry | None,
     ) -> None:
         self.instance, self.properties = instance, selected(instance, wanted)
+        self.awaited = awaited(instance, wanted)
         self.names = [(p.name, p.kind) for p in self.properties]
         self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
         self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
@@ -126,7 +128,7 @@ class Search:
         return sum(1 << c.bit for c in checks if c.bit not in self.found)
 
     def decided(self) -> bool:
-        return bool(self.names) and len(self.found) == len(self.names)
+        return bool(self.names) and not self.awaited and len(self.found) == len(self.names)
 
     def begin(self) -> None:
         self.space.make_room()
@@ -312,6 +314,10 @@ def explore(
                 checkpoint = None
             found = search.run()
             keep = search.cut
+            if search.awaited:
+                from isr_check.native.graph import with_liveness  # with SciPy, which takes its time to import
+
+                found = with_liveness(search, found)
             return found
         except Overflow:
             keep = False

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from isr_check.native.search import Search
 
 
+APART = 62
+"""A bit of a mask that stands for no check."""
+
+
 class _Marked:
     """The states of one level that lead to findings, and to which."""
 
@@ -41,6 +45,14 @@ def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
     marked = _backwards(search, found)
     evaluator = Evaluator(search.instance)
     return {bit: _forwards(search, evaluator, bit, level, marked) for bit, level in found.items()}
+
+
+def least_path(search: Search, targets: Words, level: int) -> Path:
+    """The least of the shortest paths to any of these states, all of them of one level."""
+    marked = [_Marked(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
+    for before in range(level - 1, -1, -1):
+        marked.append(_mark_level(search, before, [], marked[-1]))
+    return _forwards(search, Evaluator(search.instance), APART, level, marked[::-1])
 
 
 def _backwards(search: Search, found: dict[int, int]) -> list[_Marked]:

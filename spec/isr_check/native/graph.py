@@ -1,0 +1,296 @@
+"""The steps between packed states as arrays: what liveness is decided on.
+
+An exploration keeps states and not steps. Here the steps of the states between a trigger and its goal are
+computed again, level by level, by kernels made from the same actions, which also say which instance of an
+action each step is; the states that they reach are looked up in the visited set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from isr_check.engine import Exploration, Finding, Verdict
+from isr_check.lasso import judged
+from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
+from isr_check.native.actions import ACTION, ActionWriter, Check, checks, parameter_range
+from isr_check.native.assembly import Code, Int
+from isr_check.native.expressions import Definitions, Env, Expressions
+from isr_check.native.kernels import DECLARATIONS, Job, Kernels, Marks, Program, tables
+from isr_check.native.machine import Machine
+from isr_check.native.memory import Worker, address, scarce
+from isr_check.native.team import Span, Team, spans
+from isr_check.native.traces import least_path
+from isr_check.native.values import as_number
+from isr_check.reference import Evaluator
+from isr_lang import FoldedAction, Property
+
+if TYPE_CHECKING:
+    from isr_check.native.search import Search
+
+CHUNK = 2048
+"""States whose steps are computed by one call."""
+MANY = 1 << 20
+"""Steps after which better machine code is worth making."""
+TRIGGER, REACHED = 1, 2
+"""What is true of a state, as bits."""
+LABELLED = (*ACTION, "ptr noalias %labels")  # one label for each successor
+
+
+class _Labelled(ActionWriter):
+    """An action that also says by which of its instances, numbered from `first`, it makes each successor."""
+
+    def __init__(self, shared: Definitions, name: str, action: FoldedAction, first: int) -> None:
+        super().__init__(shared, name, action, 0, [])
+        self.first = first
+        self.code = Code(name, LABELLED, "i64", "noinline")
+        self.expressions = Expressions(shared, self.code)
+
+    def _successor(self, count: str, env: Env) -> None:
+        code = self.code
+        number: Int = 0
+        for name, type in self.action.parameters:
+            low, high = parameter_range(self.shared, type)
+            value = as_number(code, env.values[name], type)
+            number = code.add(code.mul(number, high - low + 1), code.sub(value, low))
+        code.store("%labels", code.load(count, 0), code.add(number, self.first))
+        super()._successor(count, env)
+
+
+def _program(search: Search, p: Property, labels: Labels) -> Program:
+    shared = Definitions(search.layout)
+    actions = [_Labelled(shared, f"action{i}", a, labels.first[i]) for i, a in enumerate(search.instance.actions)]
+    assert p.trigger is not None, "a liveness property has a trigger"
+    begins = Check(attrs.evolve(p, condition=p.trigger), True, 0)
+    kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
+    parts = [a.text() for a in actions]
+    parts += [checks(shared, "states", [begins, Check(p, True, 1)]), kernels.unpack(), *kernels.visited.texts()]
+    parts += [kernels.labelled(len(actions)), kernels.check(), kernels.edges()]
+    text = "\n".join([*tables(search.layout), *DECLARATIONS, *shared.texts, *parts])
+    guards = max((len(a.guards) for a in search.instance.actions), default=0)
+    return Program(text, ("check", "edges"), search.layout, search.program.most, guards, ())
+
+
+class _Steps(Kernels):
+    """The kernels of a module that labels steps."""
+
+    def labelled(self, actions: int) -> str:
+        """@successors(as an action): the successors and labels of all actions in order; returns how many."""
+        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED]
+        code = Code("successors", parameters, "i64", "noinline")
+        code.effect("call void @unpack(ptr %words, ptr %cells)")
+        total = code.slot(0)
+        for i in range(actions):
+            so_far = code.load(total, 0)
+            out, labels = code.address("%out", code.mul(so_far, self.words)), code.address("%labels", so_far)
+            n = code.value(
+                f"call i64 @action{i}(ptr %cells, ptr %new, ptr %words, ptr {out}, "
+                f"ptr %refused, ptr %report, i64 %wanted, ptr {labels})"
+            )
+            code.store(total, 0, code.add(so_far, n))
+        code.effect(f"ret i64 {code.load(total, 0)}")
+        return code.text()
+
+    def edges(self) -> str:
+        """RESULTS[i]: how many steps the state at LISTED[START+i] has; REACHED and LABELS tell them all in a row."""
+        code, job = self._kernel("edges")
+        states, out, table, mask = (job(j) for j in (Job.STATES, Job.OUT, Job.TABLE, Job.MASK))
+        listed, labels, reached, results = (job(j) for j in (Job.LISTED, Job.LABELS, Job.REACHED, Job.RESULTS))
+        start, total = job(Job.START), code.slot(0)
+        with code.loop(start, job(Job.END)) as (i, _):
+            words = self.visited.state(code, states, code.load(listed, i))
+            so_far = code.load(total, 0)
+            n = code.value(
+                f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {out}, "
+                f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0, ptr {code.element(labels, so_far)})"
+            )
+            code.store(results, code.sub(i, start), n)
+            with code.loop(0, n) as (k, _):
+                at = self.visited.state(code, out, k)
+                position = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {states})")
+                code.store(reached, code.raw("add", so_far, k), position)
+            code.store(total, 0, code.raw("add", so_far, n))
+        code.effect("ret void")
+        return code.text()
+
+
+def with_liveness(search: Search, found: Exploration) -> Exploration:
+    """The exploration with the verdicts on what must come to pass, which takes every state, and in memory."""
+    start = time.monotonic()
+    findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.awaited]
+    if found.complete and not search.space.outside:
+        findings = [decide(search, p) for p in search.awaited]
+    if found.complete and any(f.verdict is Verdict.BUDGETED for f in findings):
+        found = attrs.evolve(found, stopped="the memory or the time that liveness takes")
+    findings = [*found.findings, *findings]
+    return attrs.evolve(found, findings=tuple(findings), seconds=found.seconds + time.monotonic() - start)
+
+
+class TooMuch(Exception):
+    """The steps do not fit, or nobody wants to wait any longer."""
+
+
+class _Graph:
+    """States are numbered as they stand in memory, the first worker's first; `truths` are bits of each."""
+
+    def __init__(self, search: Search, p: Property) -> None:
+        self.search, self.labels = search, Labels.of(search.instance, p)
+        self.fair: Truths = self.labels.fairness > 0
+        program = _program(search, p, self.labels)
+        self.machine = Machine(program.text, program.kernels)
+        self.workers = [Worker(program, 0, (w.first, w.last)) for w in search.workers]
+        self.team = Team(self.workers)
+        self.ends = np.cumsum([w.next - w.first for w in search.workers])
+        self.shifts = np.array([w.first for w in search.workers]) - np.concatenate([[0], self.ends[:-1]])
+        self.truths = np.zeros(search.distinct, dtype=np.uint8)
+        for worker in self.workers:
+            worker.set([
+                (Job.STATES, address(search.space.states.array)),
+                (Job.SOURCE, address(search.space.states.array)),
+                (Job.TABLE, address(search.space.table.entries)),
+                (Job.MASK, search.space.table.size - 1),
+            ])  # fmt: skip
+
+    def numbers(self, positions: Positions) -> Small:
+        owners = np.searchsorted([w.first for w in self.workers], positions, side="right") - 1
+        found: Small = (positions - self.shifts[owners]).astype(np.int32)
+        return found
+
+    def positions(self, numbers: Small) -> Positions:
+        found: Positions = numbers.astype(np.int64) + self.shifts[np.searchsorted(self.ends, numbers, side="right")]
+        return found
+
+    def evaluate(self) -> None:
+        """Where the trigger and where the goal holds."""
+        everything = [(w.first, w.next) for w in self.search.workers if w.next > w.first]
+        self.team.share(spans(everything, 16 * CHUNK), self._check)
+
+    def _check(self, worker: Worker, span: Span) -> None:
+        start, end = span
+        results = np.zeros(end - start, dtype=np.int64)
+        worker.set([(Job.RESULTS, address(results))])
+        worker.run(self.machine.run["check"], start, end, TRIGGER | REACHED)
+        first = int(self.numbers(np.array([start]))[0])
+        self.truths[first : first + end - start] = results
+
+    def sources(self, level: int) -> Small:
+        """The states first met at this level that have the trigger and not the goal."""
+        if level >= len(self.search.levels):
+            return np.zeros(0, dtype=np.int32)
+        ranges = [np.arange(start, end) for start, end in self.search.levels[level]]
+        numbers = self.numbers(np.concatenate(ranges))
+        found: Small = numbers[self.truths[numbers] == TRIGGER]
+        return found
+
+    def expand(self, states: Small) -> tuple[Positions, Small, Small]:
+        """How many steps each state has, their targets and labels; targets beyond the goal are GOAL."""
+        listed = self.positions(states)
+        parts: dict[int, tuple[Positions, Small, Small]] = {}
+        todo = spans([(0, len(states))], CHUNK)
+        self.team.share(todo, partial(self._expand, states, listed, parts))
+        whole = [parts[start] for start in sorted(parts)]
+        counts = np.concatenate([part[0] for part in whole])
+        return counts, np.concatenate([part[1] for part in whole]), np.concatenate([part[2] for part in whole])
+
+    def _expand(
+        self,
+        states: Small,
+        listed: Positions,
+        parts: dict[int, tuple[Positions, Small, Small]],
+        worker: Worker,
+        span: Span,
+    ) -> None:
+        start, end = span
+        most = (end - start) * self.search.program.most + 1
+        counts, reached, labels = (np.zeros(n, dtype=np.int64) for n in (end - start, most, most))
+        worker.set([(Job.LISTED, address(listed)), (Job.RESULTS, address(counts))])
+        worker.set([(Job.REACHED, address(reached)), (Job.LABELS, address(labels))])
+        worker.run(self.machine.run["edges"], start, end, 0)
+        total = int(counts.sum())
+        rows = np.repeat(np.arange(end - start), counts)
+        targets, kinds = self.numbers(reached[:total]), labels[:total].astype(np.int32)
+        beyond = (self.truths[targets] & REACHED) != 0
+        kept = (targets != states[start:end][rows]) & (~beyond | self.fair[kinds])
+        targets[beyond] = GOAL
+        parts[start] = np.bincount(rows[kept], minlength=end - start), targets[kept], kinds[kept]
+
+
+def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
+    """The region, and which state each of its states is."""
+    index = np.full(len(graph.truths), -1, dtype=np.int32)
+    ahead, begins = (np.zeros(len(index), dtype=np.bool_) for _ in range(2))
+    levels, members, sources = [0], list[Small](), list[Truths]()
+    parts: list[tuple[Positions, Small, Small]] = []
+    steps = 0
+    while ahead.any() or len(levels) <= len(graph.search.levels):
+        begun = graph.sources(len(levels) - 1)
+        begins[begun] = ahead[begun] = True
+        here = np.flatnonzero(ahead).astype(np.int32)
+        ahead[here] = False
+        index[here] = np.arange(levels[-1], levels[-1] + len(here), dtype=np.int32)
+        levels.append(levels[-1] + len(here))
+        if not len(here):
+            continue
+        members.append(here)
+        sources.append(begins[here])
+        parts.append(graph.expand(here))
+        steps += len(parts[-1][1])
+        if steps > MANY:
+            graph.machine.improve()
+        if not room(steps):
+            raise TooMuch
+        targets = parts[-1][1]
+        found = targets[targets >= 0]
+        ahead[found[index[found] < 0]] = True
+    counts = np.concatenate([np.zeros(1, dtype=np.int64), *(p[0] for p in parts)])
+    targets = np.concatenate([np.zeros(0, dtype=np.int32), *(p[1] for p in parts)])
+    targets = np.where(targets >= 0, index[targets], np.int32(GOAL))
+    labels = np.concatenate([np.zeros(0, dtype=np.int32), *(p[2] for p in parts)])
+    starts = np.concatenate([np.zeros(0, dtype=np.bool_), *sources])
+    while len(levels) > 1 and levels[-1] == levels[-2]:
+        levels.pop()
+    region = Region(graph.labels, tuple(levels), starts, np.cumsum(counts), targets, labels)
+    return region, np.concatenate([np.zeros(0, dtype=np.int32), *members])
+
+
+def decide(search: Search, p: Property) -> Finding:
+    """The verdict on a liveness property after a complete exploration."""
+    graph = _Graph(search, p)
+
+    def room(steps: int) -> bool:
+        """Whether one may go on with so many steps; deciding takes some forty bytes for each."""
+        late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
+        return steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
+
+    try:
+        graph.evaluate()
+        region, members = _region(graph, room)
+    except TooMuch:
+        return Finding(p.name, p.kind, Verdict.BUDGETED)
+    finally:
+        graph.team.close()
+
+    def stem(ends: Positions, level: int) -> Stem:
+        words = search.space.states.at(graph.positions(members[ends]))
+        path = least_path(search, words, level)
+        last = _last_state(search, path.initial, path.steps)
+        (found,) = (words == np.array(search.layout.pack(last), dtype=np.uint64)).all(axis=1).nonzero()
+        return path.initial, path.steps, int(ends[found[0]])
+
+    return judged(p, Sought(region, stem, bool((graph.truths & TRIGGER).any())))
+
+
+def _last_state(
+    search: Search, initial: tuple[int, ...], steps: tuple[tuple[str, tuple[int, ...]], ...]
+) -> tuple[object, ...]:
+    evaluator = Evaluator(search.instance)
+    names = [a.name for a in search.instance.actions]
+    state = dict(evaluator.initial_states())[initial]
+    for step in steps:
+        state = next(s for a, q, s in evaluator.successors(state) if (names[a], q) == step)
+    return state
