@@ -52,7 +52,7 @@ def test_what_was_not_checked_and_what_is_off_is_said(desk: Path, capsys: pytest
         "actions serves, reopens",
     ]
     lines = said(capsys, "check careful --reopen on")
-    assert lines[lines.index("Not checked by this engine (liveness)") + 1] == "everybody-served"
+    assert lines[lines.index("Not checked (liveness: name them, or --liveness on)") + 1] == "everybody-served"
     assert "properties closed-is-done" in lines
     assert not any("closed-is-done always" in line for line in lines)
 

@@ -124,7 +124,7 @@ def test_a_guard_is_counted_when_it_lets_through_and_when_it_refuses(
     ("command", "verdict"),
     [
         ("careful", "EXHAUSTED"),
-        ("careful --property never-ahead --property everybody-served", "UNKNOWN"),
+        ("careful --property never-ahead --property everybody-served", "VIOLATED"),
         ("careful --tickets 2", "VACUOUS"),
         ("careful --max-states 5", "BUDGETED"),
         ("hasty", "VIOLATED"),

@@ -84,8 +84,9 @@ def _meta(trace: Trace) -> dict[str, str]:
         "verdict": trace.verdict,
         "promise": trace.promise,
     }
-    if trace.without:
-        meta["without"] = list(trace.without)
+    for key, actions in (("without", trace.without), ("unfair", trace.unfair), ("strong", trace.strong)):
+        if actions:
+            meta[key] = list(actions)
     written = {key: _compact(value) for key, value in meta.items()}
     if trace.minimised is not None:
         m = trace.minimised
@@ -247,9 +248,15 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
         states=tuple(_state_from(i, s, variables) for i, s in enumerate(states)),
         minimised=_minimised(meta.get("minimised")),
         loop=loop,
-        without=tuple(word(a, "an item of #meta.without") for a in items(meta.get("without", []), "#meta.without")),
+        without=_words(meta, "without"),
+        unfair=_words(meta, "unfair"),
+        strong=_words(meta, "strong"),
         **text,
     )
+
+
+def _words(meta: dict[str, Json], key: str) -> tuple[str, ...]:
+    return tuple(word(a, f"an item of #meta.{key}") for a in items(meta.get(key, []), f"#meta.{key}"))
 
 
 def _types(value: Json, what: str, known: Mapping[str, Scalar]) -> dict[str, Type]:

@@ -40,7 +40,19 @@ def story(trace: Trace, *, scenes: bool = True, full: bool = False) -> Iterator[
         yield from beat(trace, index, scenes=scenes, full=full)
     if trace.loop is not None:
         yield Text()
-        yield Text(f"then T{trace.loop} again, for ever", style="bold")
+        yield ending(trace)
+
+
+def ending(trace: Trace) -> Text:
+    """How a behaviour that never ends goes on."""
+    last = len(trace.states) - 1
+    if trace.loop == last and not trace.foreign:
+        return Text(
+            f"and so it stays for ever: T{last} again and again, and no fair action could change it", style="bold"
+        )
+    if trace.loop is not None and not trace.foreign and trace.states[trace.loop] == trace.states[last]:
+        return Text(f"T{last} is T{trace.loop} again: what happened since then happens for ever", style="bold")
+    return Text(f"then T{trace.loop} again, for ever", style="bold")
 
 
 def heading(trace: Trace) -> Iterator[Text]:
@@ -56,8 +68,9 @@ def heading(trace: Trace) -> Iterator[Text]:
         yield Text(f"  {trace.promise}")
     if trace.constants:
         yield Text("  " + " ".join(f"{k}={_plain(v)}" for k, v in trace.constants.items()), style=QUIET)
-    if trace.without:
-        yield Text(f"  without {', '.join(trace.without)}", style=QUIET)
+    for what, actions in (("without", trace.without), ("not fair:", trace.unfair), ("strongly fair:", trace.strong)):
+        if actions:
+            yield Text(f"  {what} {', '.join(actions)}", style=QUIET)
     if trace.minimised is not None:
         yield Text(f"  {minimality(trace.minimised)}", style=QUIET)
 
@@ -76,6 +89,8 @@ def beat(trace: Trace, index: int, *, scenes: bool = True, full: bool = False) -
     """One moment: T0 with all variables, or a step with what it changed."""
     drawn = scene(trace, index) if scenes else None
     title = Text(f"T{index}", style="bold")
+    if trace.loop is not None and index > trace.loop:
+        title.append("  loop", style=CHANGED)
     if index and trace.steps:
         step = trace.steps[index - 1]
         yield title.append("  ").append(step.action).append(_given(trace, step), style="default not bold")

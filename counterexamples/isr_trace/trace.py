@@ -69,7 +69,9 @@ class Minimised:
 class Trace:
     """`states` has one entry more than `steps`, the first being the initial state chosen by `initial`.
 
-    `without`: the actions of the design that were left out.
+    `without`: the actions of the design that were left out; `unfair`, `strong`: those that were fair otherwise than
+    by design. With `loop` the behaviour never ends: the last state is that of index `loop` again, and what
+    came after that comes again; if `loop` is the last state, nothing happens any more.
     """
 
     design: str
@@ -88,6 +90,8 @@ class Trace:
     minimised: Minimised | None = None
     loop: int | None = None
     without: tuple[str, ...] = ()
+    unfair: tuple[str, ...] = ()
+    strong: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:

@@ -21,7 +21,8 @@ EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
 insync check kip-966 --replicas 2 --workers 2 --json -
 insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
-insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership"""
+insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership
+insync check kip-966 --replicas 2 --property healthy-partition-commits --unfair follower_appends"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
@@ -35,6 +36,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--out", metavar="DIR", help="where run.json and the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
+    p.add_fairness()
     p.add_argument("--memory", type=options.size, metavar="SIZE", help="stop when the process holds more, such as 2G")
     p.add_json()
     p.add_constants(argv)
@@ -49,6 +51,7 @@ class Question:
     named: tuple[str, ...]
     expected: dict[str, str]
     deadlock: bool
+    liveness: bool
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -56,25 +59,22 @@ class Question:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        checkable = [p.name for p in self.instance.properties if p.kind in CHECKED] + [TYPE_OK]
+        stated = self.instance.properties
+        checkable = [*(p.name for p in stated if p.kind in CHECKED), TYPE_OK]
         chosen = [n for n in checkable if not self.named or n in self.asked]
+        live = [p.name for p in stated if p.kind not in CHECKED]
+        chosen += [n for n in live if n in self.asked or (self.liveness and not self.named)]
         return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.asked else ()))
 
     def unanswered(self) -> list[Finding]:
-        """What was asked for by name and cannot be explored: off at these settings, or liveness."""
-        lines: list[Finding] = []
-        for name in self.asked:
-            if name in (TYPE_OK, DEADLOCK):
-                continue
-            p = self.instance.design.property_named(name)
-            if name in self.instance.off_properties:
-                lines.append(Finding(name, p.kind, Verdict.VACUOUS))
-            elif p.kind not in CHECKED:
-                lines.append(Finding(name, p.kind, Verdict.UNKNOWN))
-        return lines
+        """What was asked for by name and is off at these settings."""
+        off = [self.instance.design.property_named(n) for n in self.asked if n in self.instance.off_properties]
+        return [Finding(p.name, p.kind, Verdict.VACUOUS) for p in off]
 
     def not_checked(self) -> list[str]:
-        return [] if self.named else [p.name for p in self.instance.properties if p.kind not in CHECKED]
+        """The liveness properties that nobody asked for."""
+        names = [p.name for p in self.instance.properties if p.kind not in CHECKED]
+        return [] if self.named else [n for n in names if n not in self.wanted]
 
 
 def run(given: Namespace) -> int:
@@ -84,6 +84,7 @@ def run(given: Namespace) -> int:
         tuple(registry.check_property(design, name) for name in cast("list[str]", given.property)),
         expectations(design, cast("list[str]", given.expect)),
         cast("bool", given.deadlock),
+        given.liveness == "on",
     )
     engine = cast("str | None", given.engine) or registry.default_engine()
     explore, workers = registry.engine_named(engine, cast("int | None", given.workers))

@@ -63,6 +63,15 @@ class Parser(argparse.ArgumentParser):
             "--without", action="append", default=[], metavar="ACTION", help="leave this action out; repeatable"
         )
 
+    def add_fairness(self) -> None:
+        """Which actions liveness takes to be fair; that is part of the design, too."""
+        group = self.add_argument_group("liveness")
+        group.add_argument(
+            "--liveness", choices=("on", "off"), default="off", help="check also what must come to pass; default off"
+        )
+        for option, says in (("unfair", "this action need not be fair"), ("strong", "this action is strongly fair")):
+            group.add_argument(f"--{option}", action="append", default=[], metavar="ACTION", help=f"{says}; repeatable")
+
     def add_running(self) -> None:
         """How to explore: engine, workers and limits."""
         group = self.add_argument_group("running")
@@ -93,8 +102,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def design_given(options: argparse.Namespace) -> Design:
-    """The design that was named, less the actions that were to be left out."""
-    return registry.design_less(cast("str", options.design), cast("list[str]", options.without))
+    """The design that was named, less the actions that were to be left out, with the fairness asked for."""
+    without, unfair, strong = (
+        cast("list[str]", getattr(options, name, [])) for name in ("without", "unfair", "strong")
+    )
+    return registry.design_of(cast("str", options.design), without, unfair, strong)
 
 
 def describe(constant: Constant, default: Value) -> str:

@@ -48,6 +48,36 @@ def design_less(name: str, left_out: Sequence[str]) -> Design:
     return design.without(*left_out) if left_out else design
 
 
+def design_fair(design: Design, unfair: Sequence[str], strong: Sequence[str]) -> Design:
+    """The design with other assumptions of fairness: what `--unfair` and `--strong` ask for."""
+    actions = [a.name for a in design.actions]
+    fair = [a for a in actions if any(a in (*p.fair, *p.strongly_fair) for p in design.properties)]
+    for action, among in (*((a, fair) for a in unfair), *((a, actions) for a in strong)):
+        if action not in among:
+            hint = did_you_mean(action, among) or f"; those are {', '.join(among)}"
+            what = "action that is taken to be fair" if among is fair else "action"
+            raise UsageError(f"{design.name} has no {what} '{action}'{hint}")
+    return design.with_fairness(unfair=unfair, strong=strong) if unfair or strong else design
+
+
+def design_of(name: str, without: Sequence[str], unfair: Sequence[str], strong: Sequence[str]) -> Design:
+    """The design that somebody meant who changed it in these ways."""
+    return design_fair(design_less(name, without), unfair, strong)
+
+
+def fairness_changed(design: Design) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which actions are not fair here, and which are strongly fair, other than in the design of its name."""
+    whole = designs().get(design.name, design)
+    before = {p.name: p for p in whole.properties}
+    unfair, strong = dict[str, None](), dict[str, None]()
+    for p in design.properties:
+        once = before.get(p.name, p)
+        now = (*p.fair, *p.strongly_fair)
+        unfair |= dict.fromkeys(a for a in (*once.fair, *once.strongly_fair) if a not in now)
+        strong |= dict.fromkeys(a for a in p.strongly_fair if a not in once.strongly_fair)
+    return tuple(unfair), tuple(strong)
+
+
 def left_out(design: Design) -> tuple[str, ...]:
     """The actions that the design lacks of those that the design of its name has, in the order of the model."""
     whole = designs().get(design.name, design)
@@ -56,14 +86,17 @@ def left_out(design: Design) -> tuple[str, ...]:
 
 
 def bounds_of(instance: Instance) -> dict[str, Value]:
-    """What a report says of the explored world: the constants and, only where given, `without`."""
-    return with_left_out(instance.constants, left_out(instance.design))
+    """What a report says of the explored world: the constants and, only where given, what else was changed."""
+    unfair, strong = fairness_changed(instance.design)
+    return world(instance.constants, left_out(instance.design), unfair, strong)
 
 
-def with_left_out(constants: Mapping[str, Value], actions: Iterable[str]) -> dict[str, Value]:
-    """The constants, and as one more, named `without`, the actions left out."""
-    words = " ".join(actions)
-    return {**constants, "without": words} if words else dict(constants)
+def world(
+    constants: Mapping[str, Value], without: Iterable[str], unfair: Iterable[str] = (), strong: Iterable[str] = ()
+) -> dict[str, Value]:
+    """The constants, and as more of them the actions that are left out, or fair otherwise than by design."""
+    named = {"without": " ".join(without), "unfair": " ".join(unfair), "strong": " ".join(strong)}
+    return {**constants, **{name: words for name, words in named.items() if words}}
 
 
 def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:

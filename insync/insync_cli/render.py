@@ -56,13 +56,16 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
         rows += [(title, values)] if chosen else []
     without = str(run["bounds"].get("without", ""))
     rows += [("without", ", ".join(without.split()))] if without else []
+    for name, what in (("unfair", "not fair"), ("strong", "strongly fair")):
+        words = str(run["bounds"].get(name, ""))
+        rows += [(what, ", ".join(words.split()))] if words else []
     rows += [("engine", f"{run['engine']}, {terminal.count(run['workers'], 'worker')}")]
     rows += [("model", run["model_hash"])]
     terminal.print_table(out, ("", ""), rows)
     out.print()
     rows = [(line["verdict"], line["name"], line["kind"], remark(line, run, about)) for line in run["properties"]]
     terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
-    terminal.print_lines(out, "Not checked by this engine (liveness)", about.not_checked)
+    terminal.print_lines(out, "Not checked (liveness: name them, or --liveness on)", about.not_checked)
     off = (("properties", about.off_properties), ("actions", about.off_actions))
     if any(names for _, names in off):
         out.print("\nOff at these settings", style="bold")
@@ -78,16 +81,20 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     """What the verdict word alone does not say."""
     name, word, depth = line["name"], line["verdict"], line["depth"]
     reason = about.expected.get(name)
+    if word == Verdict.VIOLATED and line["kind"] == "eventually":
+        return f"never, after a start and a loop of {count(depth or 0, 'step')} together"
     if word == Verdict.VIOLATED:
         return f"in {count(depth or 0, 'step')}" + (f"; expected: {reason}" if reason else "")
     if line["kind"] == "sometimes" and depth is not None:
         return f"witness in {count(depth or 0, 'step')}"
     if name in about.off_properties:
         return "not promised at these settings"
+    if word == Verdict.VACUOUS and line["kind"] == "eventually" and run["stats"]["distinct"]:
+        return "what it waits for never begins"
     if word == Verdict.VACUOUS:
         return "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
-    if word == Verdict.UNKNOWN:
-        return "this engine does not check liveness"
+    if word == Verdict.BUDGETED and line["kind"] == "eventually":
+        return "undecided before every state and every step is known"
     if word == Verdict.BUDGETED:
         return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
     return f"though it may fail at the defaults: {reason}" if reason else ""
@@ -115,14 +122,15 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
-    if of[Verdict.UNKNOWN]:
-        parts.append(f"{', '.join(of[Verdict.UNKNOWN])} not checked by this engine")
     if of[Verdict.BUDGETED]:
         parts.append(f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided")
     held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
     promises = sum(line["kind"] == "always" for line in held)
+    fair = sum(line["kind"] == "eventually" for line in held)
     if promises:
         parts.append(f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state")
-    if len(held) > promises:
-        parts.append(f"{count(len(held) - promises, 'probe')} reached")
+    if fair:
+        parts.append(f"{count(fair, 'liveness promise')} hold{'s' if fair == 1 else ''} of every fair behaviour")
+    if len(held) > promises + fair:
+        parts.append(f"{count(len(held) - promises - fair, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"

@@ -62,7 +62,7 @@ def other_version(trace: Trace) -> str:
     if trace.design not in registry.designs():
         return f"its design {trace.design} does not exist here; it is shown as it was written"
     try:
-        now = registry.design_less(trace.design, trace.without).model_hash()
+        now = registry.design_of(trace.design, trace.without, trace.unfair, trace.strong).model_hash()
     except UsageError as problem:
         return f"{problem}; it is shown as it was written"
     if now == trace.model_hash:

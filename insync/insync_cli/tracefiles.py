@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+import attrs
+
 from insync_cli import registry
 from insync_cli.exits import InputError, UsageError
 from insync_cli.terminal import make_folder
@@ -19,7 +21,7 @@ from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
 from isr_trace.scene import scene
-from isr_trace.show import beat, heading
+from isr_trace.show import beat, ending, heading
 from isr_trace.trace import FOREIGN, Trace, TraceError, require_version
 
 if TYPE_CHECKING:
@@ -40,9 +42,10 @@ def default_folder(instance: Instance, *question: object) -> str:
 def save(instance: Instance, finding: Finding, folder: Path) -> Path:
     """The counterexample or witness of a finding as `<folder>/<property>.itf.json`.
 
-    No shorter one exists: every engine searches breadth first (isr_check.engine).
+    No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine).
     """
     assert finding.path is not None, "only a finding with a path has a trace"
+    unfair, strong = registry.fairness_changed(instance.design)
     path = folder / f"{finding.name}{SUFFIX}"
     trace = record(
         Evaluator(instance),
@@ -50,10 +53,10 @@ def save(instance: Instance, finding: Finding, folder: Path) -> Path:
         finding.path.steps,
         property_name=finding.name,
         verdict=finding.verdict.value,
-        shortest=True,
+        shortest=finding.path.loop is None,
         without=registry.left_out(instance.design),
     )
-    write(trace, path)
+    write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), path)
     return path
 
 
@@ -89,7 +92,7 @@ def replayable(path: Path) -> tuple[Trace, Evaluator]:
         if trace.foreign:
             raise TraceError(FOREIGN)
         try:
-            design = registry.design_less(trace.design, trace.without)
+            design = registry.design_of(trace.design, trace.without, trace.unfair, trace.strong)
             require_version(trace, design.model_hash())
             return trace, Evaluator(registry.instance_of(design, trace.constants))
         except UsageError as problem:
@@ -105,6 +108,9 @@ def print_short(out: Console, path: Path) -> None:
         out.print(line, soft_wrap=True)
     drawn = scene(trace, len(trace.states) - 1)
     out.print("\n".join(["", *(f"  {line}" for line in drawn.lines()), ""]) if drawn else "", soft_wrap=True)
+    if trace.loop is not None:
+        out.print(ending(trace), "", soft_wrap=True, sep="\n")
+        return
     for line in explanation_lines(explain(*replayable(path))):
         out.print(line, soft_wrap=True)
     out.print()
@@ -141,7 +147,7 @@ def steps_of(trace: Trace) -> TraceReport:
         model_hash=trace.model_hash,
         property=trace.property_name,
         verdict=trace.verdict,
-        bounds=registry.with_left_out(trace.constants, trace.without),
+        bounds=registry.world(trace.constants, trace.without, trace.unfair, trace.strong),
         steps=[
             StepLine(
                 step=i,
