@@ -16,9 +16,8 @@ import pytest
 from tests.models import copies, two_phase_commit
 
 from isr_check import native
-from isr_check.engine import DEADLOCK, Exploration, Limits
+from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Limits
 from isr_check.native import archive, space
-from isr_check.native.archive import BadCheckpoint
 from isr_check.native.space import Space
 from isr_lang import Instance
 

@@ -29,6 +29,8 @@ STATS: Shape = {
     "distinct_per_second": float,
     "peak_rss_bytes": int,
     "collision_policy": str,
+    "unreduced": (int, NULL),
+    "walks": (int, NULL),
 }
 RUN: Shape = {
     "schema": str,

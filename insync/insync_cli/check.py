@@ -9,12 +9,11 @@ from typing import cast
 
 import attrs
 
-from insync_cli import options, registry, render, runfile, terminal
-from insync_cli.exits import Exit, Inconclusive, UsageError, did_you_mean
+from insync_cli import exploring, options, registry, render, runfile, terminal
+from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.main import version
-from insync_cli.progress import Brake, Ticker, human_size
 from insync_cli.tracefiles import default_folder, print_short, save
-from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Engine, Exploration, Finding, Limits, Verdict
+from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Verdict
 from isr_lang import Design, Instance
 
 EXAMPLE = """\
@@ -22,6 +21,9 @@ insync check kafka-0.8 --property acked-survives
 insync check kip-966 --replicas 2 --workers 2 --json -
 insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
 insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership
+insync check kip-966 --replicas 4 --symmetry on --memory 4G --out runs/four
+insync check kip-966 --log 4 --records 4 --simulate 10000 --seed 7
+
 insync check kip-966 --replicas 2 --property healthy-partition-commits --unfair follower_appends"""
 
 
@@ -36,8 +38,8 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--out", metavar="DIR", help="where run.json and the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
+    exploring.add_options(p)
     p.add_fairness()
-    p.add_argument("--memory", type=options.size, metavar="SIZE", help="stop when the process holds more, such as 2G")
     p.add_json()
     p.add_constants(argv)
     return p.read(argv)
@@ -86,16 +88,14 @@ def run(given: Namespace) -> int:
         cast("bool", given.deadlock),
         given.liveness == "on",
     )
-    engine = cast("str | None", given.engine) or registry.default_engine()
-    explore, workers = registry.engine_named(engine, cast("int | None", given.workers))
-    json_target = cast("str | None", given.json)
+    exploring.check(given, question.instance, question.asked)
+    engine, json_target = exploring.engine_name(given), cast("str | None", given.json)
     terminal.check_json_target(json_target)
-    folder = terminal.make_folder(
-        Path(cast("str | None", given.out) or default_folder(question.instance, question.wanted, engine))
-    )
-    found, stopped_by = explored(question, explore, given)
+    asked = (question.wanted, engine, *(["symmetry"] if given.symmetry == "on" else []))
+    folder = terminal.make_folder(exploring.folder(given, lambda: default_folder(question.instance, *asked)))
+    found, stopped_by, workers = exploring.explored(question.instance, question.wanted, given, folder)
     findings = (*judged(found), *question.unanswered())
-    saved = {f.name: save(question.instance, f, folder) for f in findings if f.path is not None}
+    saved = {f.name: save(question.instance, f, folder, shortest=not given.simulate) for f in findings if f.path}
     answer = runfile.run_file(
         question.instance,
         found,
@@ -103,6 +103,8 @@ def run(given: Namespace) -> int:
         version=version(),
         engine=engine,
         workers=workers,
+        seed=exploring.seed(given),
+        walks=cast("int | None", given.simulate),
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
     )
@@ -122,29 +124,6 @@ def run(given: Namespace) -> int:
         uncovered=found.complete and bool(runfile.uncovered(answer)),
         expected=question.expected,
     )
-
-
-def explored(question: Question, explore: Engine, given: Namespace) -> tuple[Exploration, str | None]:
-    """The exploration, and what ended it early: Ctrl-C, the memory limit, a limit of the engine."""
-    states, duration = cast("int | None", given.max_states), cast("float | None", given.max_seconds)
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    if not question.wanted:
-        return Exploration((), False, 0, 0, 0, 0.0, (), {}, ()), None
-    with Brake(cast("int | None", given.memory)) as brake:
-        try:
-            found = explore(question.instance, question.wanted, Limits(states, duration, brake), ticker)
-        except MemoryError:
-            raise Inconclusive(
-                f"out of memory at {human_size(runfile.peak_rss())}; smaller bounds, or --max-states"
-            ) from None
-        finally:
-            ticker.close()
-    undecided = any(f.verdict is Verdict.BUDGETED for f in found.findings)
-    if found.complete or not undecided:
-        return found, None
-    if brake.reason is None and states is not None and found.distinct >= states:
-        return found, f"--max-states {states:,}"
-    return found, brake.reason or f"--max-seconds {duration:g}" if duration is not None else brake.reason
 
 
 def judged(found: Exploration) -> tuple[Finding, ...]:
@@ -180,6 +159,8 @@ def show(given: Namespace, answer: runfile.Run, design: Design, about: render.No
                 print_short(out, Path(str(line["trace"])))
             out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
+        if (folder / exploring.CHECKPOINT / "checkpoint.json").exists() and not about.complete:
+            out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
     for name, word in expected_otherwise(answer, cast("list[str]", given.expect)):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)
     out.print(render.result_line(answer, about), soft_wrap=True)

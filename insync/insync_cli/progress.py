@@ -63,8 +63,10 @@ class Brake:
 class Ticker:
     """One line that is redrawn in a terminal, a line every few seconds elsewhere, nothing when quiet."""
 
-    def __init__(self, *, quiet: bool, plain: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self.quiet, self.clock = quiet, clock
+    def __init__(
+        self, *, quiet: bool, plain: bool, clock: Callable[[], float] = time.monotonic, memory: int | None = None
+    ) -> None:
+        self.quiet, self.clock, self.memory = quiet, clock, memory
         self.redraws = not plain and sys.stderr.isatty()
         self.levels: dict[int, int] = {}
         self.last = clock()
@@ -73,6 +75,9 @@ class Ticker:
     def __call__(self, at: Progress) -> None:
         self.levels[at.depth] = at.frontier
         now = self.clock()
+        if self.memory is not None and at.state_bytes and not self.quiet:
+            sys.stderr.write(forecast(self.memory, at.state_bytes) + "\n")
+            self.memory = None
         if self.quiet or now - self.last < (REDRAW_EVERY if self.redraws else LINE_EVERY):
             return
         self.draw(self.line(at), now)
@@ -104,8 +109,10 @@ class Ticker:
             f"{repeats:.0%} duplicates",
             human_size(resident()),
         ]
+        parts += ["the rest in files"] if at.on_disk else []
         total = estimate(list(self.levels.values()))
-        return " · ".join([*parts, f"estimate {two_digits(total)} states in all"] if total else parts)
+        size = f", {human_size(int(total * at.state_bytes))}" if total and at.state_bytes else ""
+        return " · ".join([*parts, f"estimate {two_digits(total)} states in all{size}"] if total else parts)
 
     def close(self) -> None:
         if self.drawn:
@@ -131,6 +138,15 @@ def estimate(levels: list[int]) -> int | None:
         size *= ratio
         total += size
     return int(total)
+
+
+def forecast(memory: int, state_bytes: float) -> str:
+    """Before a run with a memory limit: how far it will go without files."""
+    held = max(0, memory - resident())
+    return (
+        f"estimate: at {state_bytes:.0f} bytes a state, {human_size(memory)} hold about "
+        f"{two_digits(int(held / state_bytes))} states; what is more goes to files"
+    )
 
 
 def two_digits(n: int) -> str:

@@ -85,6 +85,9 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return f"never, after a start and a loop of {count(depth or 0, 'step')} together"
     if word == Verdict.VIOLATED:
         return f"in {count(depth or 0, 'step')}" + (f"; expected: {reason}" if reason else "")
+    if word == Verdict.SAMPLED and depth is None:
+        what = "witness" if line["kind"] == "sometimes" else "violation"
+        return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}"
     if line["kind"] == "sometimes" and depth is not None:
         return f"witness in {count(depth or 0, 'step')}"
     if name in about.off_properties:
@@ -102,7 +105,11 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
 
 def statistics(run: Run) -> str:
     s = run["stats"]
-    return (
+    reduced = ""
+    if s["unreduced"] is not None and s["distinct"]:
+        times = s["unreduced"] / s["distinct"]
+        reduced = f"by symmetry {times:.1f} times fewer states than {s['unreduced']:,}\n"
+    return reduced + (
         f"{s['distinct']:,} distinct states, {s['generated']:,} generated, depth {s['depth']}, "
         f"{s['seconds']:.1f} s ({s['distinct_per_second']:,.0f} states/s), {human_size(s['peak_rss_bytes'])}"
     )
@@ -110,7 +117,10 @@ def statistics(run: Run) -> str:
 
 def result_line(run: Run, about: Notes) -> str:
     """The one line to grep for: the weakest verdict and what it means."""
-    return f"insync check {run['design']}: {run['verdict']} - {sentence(run, about)}"
+    word = run["verdict"]
+    if word == Verdict.SAMPLED:
+        word = f"SAMPLED({run['stats']['walks']}, seed {run['seed']})"
+    return f"insync check {run['design']}: {word} - {sentence(run, about)}"
 
 
 def sentence(run: Run, about: Notes) -> str:
@@ -124,6 +134,12 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:
         parts.append(f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided")
+    if of[Verdict.SAMPLED]:
+        seen = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
+        unseen = len(of[Verdict.SAMPLED]) - len(seen)
+        walks = count(run["stats"]["walks"] or 0, "random walk")
+        parts.append(f"{walks} through {run['stats']['distinct']:,} states, and {unseen} undecided")
+        parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
     held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
     promises = sum(line["kind"] == "always" for line in held)
     fair = sum(line["kind"] == "eventually" for line in held)

@@ -41,6 +41,8 @@ class Stats(TypedDict):
     distinct_per_second: float
     peak_rss_bytes: int
     collision_policy: str
+    unreduced: int | None
+    walks: int | None
 
 
 class Coverage(TypedDict):
@@ -79,7 +81,8 @@ def property_line(finding: Finding, trace: str | None) -> PropertyLine:
     )
 
 
-def statistics(found: Exploration) -> Stats:
+def statistics(found: Exploration, walks: int | None = None) -> Stats:
+    """By symmetry, `distinct` counts orbits and `unreduced` their states; `walks` are those of a simulation."""
     return Stats(
         generated=found.generated,
         distinct=found.distinct,
@@ -88,6 +91,8 @@ def statistics(found: Exploration) -> Stats:
         distinct_per_second=round(found.distinct / found.seconds, 1) if found.seconds > 0 else 0.0,
         peak_rss_bytes=peak_rss(),
         collision_policy="exact",
+        unreduced=found.unreduced,
+        walks=walks,
     )
 
 
@@ -113,6 +118,8 @@ def run_file(
     workers: int,
     findings: Sequence[Finding],
     traces: Mapping[str, str],
+    seed: int | None = None,
+    walks: int | None = None,
 ) -> Run:
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
@@ -124,10 +131,10 @@ def run_file(
         bounds=registry.bounds_of(instance),
         engine=engine,
         workers=workers,
-        seed=None,
+        seed=seed,
         verdict=weakest([line["verdict"] for line in lines]),
         properties=lines,
-        stats=statistics(found),
+        stats=statistics(found, walks),
         coverage=coverage(found),
     )
 

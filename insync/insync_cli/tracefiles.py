@@ -39,10 +39,11 @@ def default_folder(instance: Instance, *question: object) -> str:
     return f"runs/{instance.design.name}-{digest}"
 
 
-def save(instance: Instance, finding: Finding, folder: Path) -> Path:
+def save(instance: Instance, finding: Finding, folder: Path, *, shortest: bool = True) -> Path:
     """The counterexample or witness of a finding as `<folder>/<property>.itf.json`.
 
-    No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine).
+    No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine). Only a random walk
+    does not.
     """
     assert finding.path is not None, "only a finding with a path has a trace"
     unfair, strong = registry.fairness_changed(instance.design)
@@ -53,7 +54,7 @@ def save(instance: Instance, finding: Finding, folder: Path) -> Path:
         finding.path.steps,
         property_name=finding.name,
         verdict=finding.verdict.value,
-        shortest=finding.path.loop is None,
+        shortest=shortest and finding.path.loop is None,
         without=registry.left_out(instance.design),
     )
     write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), path)

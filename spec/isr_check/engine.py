@@ -23,6 +23,10 @@ class Unsound(ValueError):
     """What is asked cannot be answered in the way that is asked for: one sentence."""
 
 
+class BadCheckpoint(ValueError):
+    """A checkpoint that cannot be gone on from: one sentence."""
+
+
 class Verdict(StrEnum):
     """From strongest to weakest; ERROR is a bug in insync."""
 

@@ -20,6 +20,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from isr_check.engine import BadCheckpoint
+
 SCHEMA = "insync/checkpoint/1"
 NAME = "checkpoint.json"
 PIECE = 1 << 24
@@ -27,10 +29,6 @@ PIECE = 1 << 24
 
 Words = NDArray[np.uint64]
 Json = dict[str, object]
-
-
-class BadCheckpoint(ValueError):
-    """A checkpoint that cannot be gone on from: one sentence."""
 
 
 @attrs.frozen

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from isr_check.engine import BadCheckpoint
 from isr_check.native import archive
-from isr_check.native.archive import BadCheckpoint, Json
+from isr_check.native.archive import Json
 from isr_check.native.kernels import Job
 from isr_check.native.layout import SLACKS
 from isr_check.native.team import Span

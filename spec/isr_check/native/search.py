@@ -131,7 +131,6 @@ class Search:
         return bool(self.names) and not self.awaited and len(self.found) == len(self.names)
 
     def begin(self) -> None:
-        self.space.make_room()
         self.workers[0].run(self.machine.run["initial"], 0, 0, 0)
         self._add_level(self.space.end_level())
 

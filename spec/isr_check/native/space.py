@@ -60,7 +60,10 @@ class Space:
         self._home, self._own_home = folder, folder is None
         self._kept: list[tuple[int, int, int]] = []  # what of memory is in the archive: start, end, where
         self._buffers = [np.zeros((0, self.words), dtype=np.uint64) for _ in self.workers]
-        self._allocate(1 << 14)
+        size = 1 << 14
+        while size * FULLEST < 2 * program.most:
+            size *= 2
+        self._allocate(size)
 
     @property
     def found(self) -> int:
