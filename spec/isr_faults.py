@@ -160,7 +160,6 @@ def consumer_reads(old: State, new: State, r: Replica) -> Step:
         old.alive.has(r),
         (old.leader[r] == r) | (FOLLOWER_READS & (old.leader[r] != NONE)),
         old.position < old.high_watermark[r],
-        old.position < log_end(old, r),
         new.position == old.position + 1,
         new.consumed == old.consumed.append(old.log[r][old.position]),
     )
