@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from tests.expected import EXPECTED, Outcome, Run, outcome, table
 from tests.models import copied_log, copies, two_phase_commit
 from tests.strategies import numbered_model, trace
 
@@ -16,6 +17,8 @@ from isr_lang import Design, Instance
 from isr_lang.constants import Value
 
 SMALL = Limits(max_states=300)
+SOME_STATES = 500_000
+ROWS = table() if EXPECTED.exists() else []
 
 
 def answers(found: Exploration) -> object:
@@ -136,6 +139,15 @@ def test_random_models(number: int) -> None:
             compared += 1
             compare_with(expected, instance)
     assert compared
+
+
+@pytest.mark.parametrize(
+    ("run", "said"), [pytest.param(r, o, id=r.name) for r, o, _ in ROWS if o.distinct <= SOME_STATES]
+)
+def test_what_is_expected_of_every_engine_is_so_by_symmetry(run: Run, said: Outcome) -> None:
+    found = native.explore(run.instance(), symmetry=True)
+    assert found.unreduced == said.distinct
+    assert attrs.evolve(outcome(found), distinct=said.distinct, generated=said.generated) == said
 
 
 def test_three_replicas_have_six_times_fewer_states() -> None:

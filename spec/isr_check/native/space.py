@@ -219,12 +219,11 @@ class Space:
     def _settle_outside(self, room: int) -> None:
         """Use so many bytes of memory for candidates."""
         self.outside, self._kept = True, []
-        each = FULLEST * (8 * self.words + 1)
         buffers = len(self.workers) * BLOCK * self.words * 8
         if room - buffers < LEAST:
             raise Full("the memory limit")
-        size = 1 << int((room - buffers) / (8 + each)).bit_length() - 1
-        self.states = States(self.words, len(self.workers), int(size * FULLEST) // len(self.workers) + 1)
+        most, size = max(_candidates(1 << bits, room - buffers, self.words) for bits in range(14, 40))
+        self.states = States(self.words, len(self.workers), most // len(self.workers) + 1)
         for worker, bounds in zip(self.workers, self.states.bounds, strict=True):
             worker.move(bounds)
         self.starts = [w.first for w in self.workers]
@@ -304,6 +303,11 @@ class Space:
 def scarce_room() -> int:
     """Bytes for candidates on a machine that is short of memory."""
     return 1 << 28
+
+
+def _candidates(size: int, room: int, words: int) -> tuple[int, int]:
+    """How many candidates a table of the size serves in so many bytes; and the size."""
+    return min(int(size * FULLEST), (room - 8 * size) // (8 * words + 1)), size
 
 
 def _merged(positions: Iterable[Span]) -> list[Span]:
