@@ -83,6 +83,13 @@ def test_fairness_of_what_is_not_there_is_refused(
     assert sentence in out
 
 
+@pytest.mark.parametrize("option", ["--simulate 5", "--symmetry on"])
+def test_what_cannot_decide_liveness_is_refused(desk: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    code, out = said(capsys, f"check careful --property everybody-served {option}")
+    assert code == 64
+    assert "liveness (everybody-served)" in out
+
+
 @pytest.mark.parametrize("verb", ["explain", "minimise"])
 def test_what_ends_is_explained_and_minimised_and_nothing_else(
     desk: Path, capsys: pytest.CaptureFixture[str], verb: str

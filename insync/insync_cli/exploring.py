@@ -61,6 +61,10 @@ def check(given: Namespace, instance: Instance, asked: tuple[str, ...]) -> None:
     if given.simulate and (given.resume or given.symmetry == "on"):
         raise UsageError("--simulate walks; --resume and --symmetry are for exploring all states")
     live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in asked]
+    if given.simulate and live:
+        raise UsageError(
+            f"--simulate says nothing of liveness ({live[0]}): a walk ends, and what it lacks may yet come"
+        )
     if given.symmetry == "on" and live:
         raise UsageError(
             f"--symmetry on is unsound for liveness ({live[0]}): a cycle of orbits need not be one of states"
