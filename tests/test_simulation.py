@@ -83,3 +83,9 @@ def test_a_deadlock_is_found_where_there_is_one(name: str) -> None:
     assert (found.path is not None) is stuck
     if found.path is not None:
         assert not list(Evaluator(instance).successors(walked(instance, found.path)[-1]))
+
+
+def test_walks_end_so_they_say_nothing_of_liveness() -> None:
+    instance = Instance(ticket_desk.DESIGNS["careful"])
+    live = next(p.name for p in instance.properties if p.kind == "eventually")
+    assert words(simulate(instance, (live, "type-ok"), 3, 1)) == {"type-ok": Verdict.SAMPLED, live: Verdict.UNKNOWN}

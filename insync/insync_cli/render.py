@@ -85,6 +85,8 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return f"never, after a start and a loop of {count(depth or 0, 'step')} together"
     if word == Verdict.VIOLATED:
         return f"in {count(depth or 0, 'step')}" + (f"; expected: {reason}" if reason else "")
+    if word == Verdict.UNKNOWN:
+        return "walks end, so they say nothing of liveness" if run["stats"]["walks"] else "this engine cannot say"
     if word == Verdict.SAMPLED and depth is None:
         what = "witness" if line["kind"] == "sometimes" else "violation"
         return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}"
@@ -134,6 +136,8 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:
         parts.append(f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided")
+    if of[Verdict.UNKNOWN]:
+        parts.append(f"{', '.join(of[Verdict.UNKNOWN])} unknown")
     if of[Verdict.SAMPLED]:
         seen = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
         unseen = len(of[Verdict.SAMPLED]) - len(seen)

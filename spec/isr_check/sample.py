@@ -23,6 +23,7 @@ from isr_check.engine import (
     Path,
     Progress,
     Verdict,
+    awaited,
     selected,
 )
 from isr_check.reference import Evaluator, Parameters, State
@@ -140,7 +141,7 @@ def simulate(
 class _Simulation:
     def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
         self.instance, self.evaluator = instance, Evaluator(instance)
-        self.properties = selected(instance, wanted)
+        self.properties, self.awaited = selected(instance, wanted), awaited(instance, wanted)
         self.names = [(p.name, p.kind) for p in self.properties]
         self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
         self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
@@ -204,5 +205,6 @@ class _Simulation:
             if path is not None and not kind.startswith("sometimes"):
                 verdict = Verdict.VIOLATED
             findings.append(Finding(name, kind, verdict, path))
+        findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.awaited]
         taken = {a.name: self.taken[i] for i, a in enumerate(self.instance.actions)}
         return Exploration(tuple(findings), False, len(self.seen), self.generated, self.deepest, seconds, (), taken, ())
