@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import cast
 
 import attrs
-from tests.checkers import tlc
+from tests.checkers import run_tlc
 
 from isr_check import native
-from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Verdict
+from isr_check.engine import Engine, Exploration, Limits, Verdict
+from isr_check.export import write_tla
 from isr_designs import DESIGNS
 from isr_lang import Design, Instance, Value
 
@@ -92,16 +93,29 @@ class TlcOutcome:
     violated: tuple[str, ...]
 
 
-def measure_tlc(run: Run, folder: Path) -> TlcOutcome:
-    """One run for the count, and one per property for its verdict."""
-    violated: list[str] = []
-    for p in run.instance().properties:
-        if (
-            p.kind in ("always", "step")
-            and tlc(run.chosen(), dict(run.settings), folder / p.name, camel(p.name)).violated
-        ):
-            violated.append(p.name)
-    return TlcOutcome(tlc(run.chosen(), dict(run.settings), folder / TYPE_OK).distinct, tuple(sorted(violated)))
+def measure_tlc(run: Run, folder: Path, suspects: tuple[str, ...] = ()) -> TlcOutcome:
+    """TLC's verdict on each suspect alone, and on all the rest together, which also gives the count.
+
+    What it says is violated among the rest becomes a suspect, and the rest is asked again.
+    """
+    module, *_ = write_tla(run.chosen(), dict(run.settings), folder)
+    names = [p.name for p in run.instance().properties if p.kind in ("always", "step")]
+    asked = {p: _asked(folder / f"{module.stem}_{camel(p)}.cfg") for p in names}
+    head = (folder / f"{module.stem}_TypeOK.cfg").read_text()
+    violated = [p for p in suspects if run_tlc(module, folder / f"{module.stem}_{camel(p)}.cfg").violated]
+    rest = folder / "Rest.cfg"
+    while True:
+        rest.write_text("\n".join([head, *(line for p, line in asked.items() if p not in violated)]))
+        report = run_tlc(module, rest)
+        if report.violated is None:
+            return TlcOutcome(report.distinct, tuple(sorted(violated)))
+        violated.append(next(p for p in names if camel(p) == report.violated))
+
+
+def _asked(configuration: Path) -> str:
+    """The line of a configuration that names what is checked."""
+    lines = configuration.read_text().splitlines()
+    return next(line for line in lines if line.startswith(("INVARIANT", "PROPERTY")))
 
 
 def camel(name: str) -> str:
