@@ -61,8 +61,7 @@ class Set(Expr, Generic[E]):
     def __iter__(self) -> Iterator[E]:
         if not frames:
             raise ModelError(
-                "iterate a set in a generator for a quantifier, forall(... for x in S), "
-                "or write S.where(lambda x: ...)"
+                "iterate a set in a generator for a quantifier, forall(... for x in S), or write S.where(lambda x: ...)"
             )
         binder = Binder(self._of())
         frames[-1].append(binder)
@@ -231,9 +230,7 @@ def type_of(annotation: object) -> Type:
 def _scalar(annotation: object) -> ScalarType:
     kind = type_of(annotation)
     if isinstance(kind, MaybeType | SetType | MapType | SeqType):
-        raise ModelError(
-            f"a Maybe, Set or Seq is of plain values, and so are the keys of a Map: not a {kind}"
-        )
+        raise ModelError(f"a Maybe, Set or Seq is of plain values, and so are the keys of a Map: not a {kind}")
     return kind
 
 

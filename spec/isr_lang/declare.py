@@ -128,9 +128,7 @@ def _parameters(function: Callable[..., object]) -> Iterator[tuple[str, object]]
     hints = get_type_hints(function)
     for name in inspect.signature(function).parameters:
         if name not in hints:
-            raise ModelError(
-                f"parameter '{name}' of {function.__name__} needs a type: {name}: ...", def_line(function)
-            )
+            raise ModelError(f"parameter '{name}' of {function.__name__} needs a type: {name}: ...", def_line(function))
         yield name, hints[name]
 
 
@@ -152,9 +150,7 @@ def symbolic_arguments(
         if state := _state(hint):
             if parameters or len(formals) == len(primes):
                 expected = " and ".join(("old", "new")[-len(primes) :]) if any(primes) else "one state"
-                raise ModelError(
-                    f"{function.__name__} takes {expected} first, then its parameters", def_line(function)
-                )
+                raise ModelError(f"{function.__name__} takes {expected} first, then its parameters", def_line(function))
             formals.append(state(primes[len(formals)]))
         else:
             try:
@@ -174,16 +170,12 @@ def define(function: Callable[P, T]) -> Callable[P, T]:
     rename_apart(body.node, frozenset(n for n, _ in parameters))
     of_state = bool(formals) and isinstance(formals[0], Struct)
     named = tuple((n, cast("Scalar", t)) for n, t in parameters)
-    definition = Definition(
-        function.__name__, named, body.node, doc_of(function), of_state, def_line(function)
-    )
+    definition = Definition(function.__name__, named, body.node, doc_of(function), of_state, def_line(function))
 
     def call(*actuals: object) -> Expr:
         if len(actuals) != len(formals):
             names = ", ".join(inspect.signature(function).parameters)
-            raise ModelError(
-                f"{definition.name} takes {len(formals)} arguments, ({names}), not {len(actuals)}"
-            )
+            raise ModelError(f"{definition.name} takes {len(formals)} arguments, ({names}), not {len(actuals)}")
         primed = False
         args: list[Node] = []
         for formal, actual in zip(formals, actuals, strict=True):
@@ -249,17 +241,13 @@ def _conjuncts(function: Callable[..., Step], formals: list[Expr | Struct]) -> l
     if not isinstance(given, tuple):
         shown = "nothing" if given is None else f"a {type(given).__name__}"
         where = given.site if isinstance(given, Expr) else def_line(function)
-        raise ModelError(
-            f"{function.__name__} returns a tuple of conjuncts, return (a, b) or (a,), not {shown}", where
-        )
+        raise ModelError(f"{function.__name__} returns a tuple of conjuncts, return (a, b) or (a,), not {shown}", where)
     found: list[Bool] = []
     for conjunct in cast("tuple[object, ...]", given):
         if not isinstance(conjunct, Bool):
             where = conjunct.site if isinstance(conjunct, Expr) else def_line(function)
             unpack = "; unpack a step with *" if isinstance(conjunct, tuple) else ""
-            raise ModelError(
-                f"a conjunct of {function.__name__} is {conjunct!r}, not a condition{unpack}", where
-            )
+            raise ModelError(f"a conjunct of {function.__name__} is {conjunct!r}, not a condition{unpack}", where)
         found.append(conjunct)
     return found
 

@@ -147,11 +147,7 @@ def _askers(node: ast.AST) -> list[tuple[str, ast.expr]]:
             return [("if", test)]
         case ast.Assert(test=test):
             return [("assert", test)]
-        case (
-            ast.GeneratorExp(generators=loops)
-            | ast.ListComp(generators=loops)
-            | ast.SetComp(generators=loops)
-        ):
+        case ast.GeneratorExp(generators=loops) | ast.ListComp(generators=loops) | ast.SetComp(generators=loops):
             return [("filter", test) for loop in loops for test in loop.ifs]
         case _:
             return []

@@ -257,9 +257,7 @@ def apply(op: str, *args: Node, attr: Any = None) -> Node:
         shown = ", ".join(f"{a!r}: {a.type}" for a in args)
         raise ModelError(f"'{op}' ({rule.meaning}) does not apply to ({shown})")
     if op == "at" and isinstance(args[0].type, SeqType) and isinstance(args[0].type.of, SortType):
-        raise ModelError(
-            "a sequence of a sort has no item that could stand for 'beyond the end'; use a number type"
-        )
+        raise ModelError("a sequence of a sort has no item that could stand for 'beyond the end'; use a number type")
     return Node(op, args, attr, result)
 
 

@@ -28,7 +28,9 @@ class Override:
     def __init__(self, replaced: Mapping[Definition, Definition]) -> None:
         for old, new in replaced.items():
             if [t for _, t in old.parameters] != [t for _, t in new.parameters] or old.body.type != new.body.type:
-                raise ModelError(f"{new.name} cannot stand for {old.name}: its parameters or its result differ", new.where)
+                raise ModelError(
+                    f"{new.name} cannot stand for {old.name}: its parameters or its result differ", new.where
+                )
         self.replaced = replaced
         self._nodes: dict[Node, Node] = {}
         self._definitions: dict[Definition, Definition] = {}
@@ -53,7 +55,9 @@ class Override:
 
     def action(self, action: Action) -> Action:
         guards = tuple(Guard(self.node(g.condition), g.where) for g in action.guards)
-        updates = tuple(Update(u.variable, tuple(self.node(n) for n in u.path), self.node(u.value)) for u in action.updates)
+        updates = tuple(
+            Update(u.variable, tuple(self.node(n) for n in u.path), self.node(u.value)) for u in action.updates
+        )
         return attrs.evolve(action, guards=guards, updates=updates)
 
     def property(self, p: Property) -> Property:

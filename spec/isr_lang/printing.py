@@ -27,11 +27,7 @@ def show(value: object, type: Type) -> str:
         case MapType(), tuple():
             values = cast("tuple[object, ...]", value)
             keys = (show(i + first(type.key), type.key) for i in range(len(values)))
-            return (
-                "("
-                + ", ".join(f"{k}: {show(v, type.value)}" for k, v in zip(keys, values, strict=True))
-                + ")"
-            )
+            return "(" + ", ".join(f"{k}: {show(v, type.value)}" for k, v in zip(keys, values, strict=True)) + ")"
         case SeqType(), tuple():
             return "[" + ", ".join(show(v, type.of) for v in cast("tuple[object, ...]", value)) + "]"
         case _:
@@ -136,24 +132,16 @@ def text(node: Node) -> str:
 
 def design_text(design: Design) -> str:
     """The whole meaning of a design as text: the source of its hash."""
-    lines = [
-        f"{v.name}: {v.type}" + (f" when {text(v.when)}" if v.when is not None else "")
-        for v in design.variables
-    ]
+    lines = [f"{v.name}: {v.type}" + (f" when {text(v.when)}" if v.when is not None else "") for v in design.variables]
     for t in design.types():
-        extent = [
-            text(n) for n in (getattr(t, "size", None), getattr(t, "high", None)) if isinstance(n, Node)
-        ]
+        extent = [text(n) for n in (getattr(t, "size", None), getattr(t, "high", None)) if isinstance(n, Node)]
         lines.append(f"type {t} {getattr(t, 'low', '')} {extent} {getattr(t, 'members', '')}")
     for d in design.definitions():
         lines.append(f"define {d.name}({', '.join(f'{n}: {t}' for n, t in d.parameters)}) = {text(d.body)}")
     for a in (design.initial, *design.actions):
         lines.append(f"action {a.name}({', '.join(f'{n}: {t}' for n, t in a.parameters)})")
         lines += [f"  {text(g.condition)}" for g in a.guards]
-        lines += [
-            f"  new.{u.variable}{''.join(f'[{text(n)}]' for n in u.path)} == {text(u.value)}"
-            for u in a.updates
-        ]
+        lines += [f"  new.{u.variable}{''.join(f'[{text(n)}]' for n in u.path)} == {text(u.value)}" for u in a.updates]
     for p in design.properties:
         parts = [text(n) if n is not None else "-" for n in (p.when, p.trigger, p.condition)]
         lines.append(f"{p.kind} {p.name} {' ; '.join(parts)} {' '.join(p.fair)}")

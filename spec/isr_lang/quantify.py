@@ -24,9 +24,7 @@ V = TypeVar("V", bound=Expr)
 def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
     """The bound variables of a generator expression, outermost first, and its body."""
     if not isinstance(bodies, GeneratorType):
-        raise ModelError(
-            f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}"
-        )
+        raise ModelError(f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}")
     generator = cast("GeneratorType[object, None, None]", bodies)
     frames.append([])
     try:
@@ -98,9 +96,7 @@ def when(condition: Bool, then: V, otherwise: V | Nothing | int | bool) -> V:
     return cast("V", wrap(apply("when", condition.node, then.node, lift(otherwise, then.node.type))))
 
 
-def rename_apart(
-    node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None
-) -> None:
+def rename_apart(node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None) -> None:
     """Number bound variables that would hide a name of an enclosing scope, `w` to `w2`.
 
     Python functions that build parts of a model bring their loop variables along. Who reads the printed

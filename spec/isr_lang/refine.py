@@ -17,7 +17,11 @@ S = TypeVar("S", bound=Struct)
 
 
 def refines(
-    name: str, step: Property, abstract: type[Struct], state: type[S], mapping: Mapping[str, Callable[[S], Expr]]
+    name: str,
+    step: Property,
+    abstract: type[Struct],
+    state: type[S],
+    mapping: Mapping[str, Callable[[S], Expr]],
 ) -> Property:
     """The concrete step, seen through the map, is a step of the abstract specification.
 
@@ -26,7 +30,9 @@ def refines(
     """
     names = {v.name for v in abstract.variables()}
     if names != set(mapping):
-        raise ModelError(f"the map is of {', '.join(sorted(mapping))}, the abstract state has {', '.join(sorted(names))}")
+        raise ModelError(
+            f"the map is of {', '.join(sorted(mapping))}, the abstract state has {', '.join(sorted(names))}"
+        )
     old, new = state(), state(primed=True)
     seen = {(n, p): mapping[n](new if p else old).node for n in names for p in (False, True)}
     done: dict[Node, Node] = {}
