@@ -1,6 +1,7 @@
 """What must come to pass: liveness, stated with the fairness that each promise needs.
 
-An exploration cannot decide these; an engine that searches for fair cycles can.
+`insync check --liveness on` decides these on the explored graph. An exploration has bounds, so every promise ends
+where they are spent; and time is left out, so what only a timer ends is named where it matters.
 """
 
 from __future__ import annotations
@@ -16,6 +17,29 @@ def bounds_left(s: State) -> Bool:
 
 
 @define
+def bounds_spent(s: State) -> Bool:
+    """The exploration's own bounds may stand in the way from here on."""
+    return ~bounds_left(s)
+
+
+@define
+def counts_the_dead(s: State) -> Bool:
+    """A leader may still take a fenced broker for caught up; its lag time, which is left out, would end that."""
+    return exists(
+        leads_now(s, r) & (s.fenced | s.shutting_down).has(f) & (s.follower_end[r][f] != NONE)
+        for r in Replica.all()
+        for f in Replica.all()
+    )
+
+
+@define
+def candidate(s: State) -> Bool:
+    """A living replica of the ISR or, when that is empty, of the ELR could lead."""
+    eligible = when(s.controller_isr.is_empty(), s.controller_elr, s.controller_isr)
+    return ~(eligible & (s.alive - s.shutting_down)).is_empty()
+
+
+@define
 def accepted_and_uncommitted(s: State) -> Bool:
     """The elected leader holds a record that is not committed, with an in-sync set that may commit it."""
     return bounds_left(s) & exists(
@@ -26,9 +50,13 @@ def accepted_and_uncommitted(s: State) -> Bool:
 @define
 def all_committed(s: State) -> Bool:
     """Whoever leads has committed its whole log, or is under the minimum."""
-    return forall(
-        leads_now(s, r).implies((s.high_watermark[r] == log_end(s, r)) | (s.isr[r].size() < MIN_INSYNC))
-        for r in Replica.all()
+    return (
+        bounds_spent(s)
+        | counts_the_dead(s)
+        | forall(
+            leads_now(s, r).implies((s.high_watermark[r] == log_end(s, r)) | (s.isr[r].size() < MIN_INSYNC))
+            for r in Replica.all()
+        )
     )
 
 
@@ -44,25 +72,21 @@ def somebody_lags(s: State) -> Bool:
 @define
 def nobody_lags(s: State) -> Bool:
     """Every living replica with a session is in the ISR, or the partition has no leader."""
-    return (s.controller_leader == NONE) | ((s.alive - s.fenced - s.shutting_down) <= s.controller_isr)
+    return (
+        bounds_spent(s) | (s.controller_leader == NONE) | ((s.alive - s.fenced - s.shutting_down) <= s.controller_isr)
+    )
 
 
 @define
 def leaderless_with_candidate(s: State) -> Bool:
     """The partition has no leader, and a living replica of ISR or ELR could lead."""
-    return (
-        bounds_left(s)
-        & (s.controller_leader == NONE)
-        & ~(
-            (s.controller_isr | when(s.controller_isr.is_empty(), s.controller_elr, s.controller_isr)) & s.alive
-        ).is_empty()
-    )
+    return bounds_left(s) & (s.controller_leader == NONE) & candidate(s)
 
 
 @define
 def has_leader(s: State) -> Bool:
-    """The partition has a leader."""
-    return s.controller_leader != NONE
+    """The partition has a leader, or nobody is left who could lead."""
+    return (s.controller_leader != NONE) | ~candidate(s) | bounds_spent(s)
 
 
 @define
@@ -84,12 +108,16 @@ def write_waits(s: State) -> Bool:
 @define
 def no_write_waits(s: State) -> Bool:
     """No leader holds a record of its own epoch above its watermark: each was answered, or its leader is gone."""
-    return ~exists(
-        leads(s, r)
-        & (s.isr[r].size() >= MIN_INSYNC)
-        & (s.high_watermark[r] < log_end(s, r))
-        & (last_epoch(s, r) == s.leader_epoch[r])
-        for r in Replica.all()
+    return (
+        bounds_spent(s)
+        | counts_the_dead(s)
+        | ~exists(
+            leads(s, r)
+            & (s.isr[r].size() >= MIN_INSYNC)
+            & (s.high_watermark[r] < log_end(s, r))
+            & (last_epoch(s, r) == s.leader_epoch[r])
+            for r in Replica.all()
+        )
     )
 
 
@@ -133,6 +161,7 @@ LIVENESS = (
         all_committed,
         state=State,
         fair=PROGRESS,
+        strong=("leader_proposes_expansion",),
     ),
     leads_to(
         "lagging-follower-returns",
@@ -141,6 +170,7 @@ LIVENESS = (
         nobody_lags,
         state=State,
         fair=PROGRESS,
+        strong=("leader_proposes_expansion",),
     ),
     leads_to(
         "leader-is-elected",
@@ -149,6 +179,7 @@ LIVENESS = (
         has_leader,
         state=State,
         fair=PROGRESS,
+        strong=("leader_proposes_expansion",),
     ),
     leads_to(
         "writes-are-answered",
@@ -158,5 +189,6 @@ LIVENESS = (
         no_write_waits,
         state=State,
         fair=PROGRESS,
+        strong=("leader_proposes_expansion",),
     ),
 )
