@@ -48,6 +48,7 @@ def runs() -> list[Run]:
     return list({run.name: run for run in reversed(listed)}.values())[::-1]
 
 
+@pytest.mark.timeout(3600)  # with TLC
 @pytest.mark.skipif(not rewriting(), reason="only INSYNC_REWRITE=1 rewrites the table")
 def test_rewrite_the_table(tmp_path: Path) -> None:
     known = {run.name: tlc_said for run, _, tlc_said in ROWS}
