@@ -1,0 +1,182 @@
+"""The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
+
+Everything is measured in one run and goes to docs/performance.md, between its markers. Each measurement is a
+process of its own: its processor time and its peak memory are what the system says of it at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import cast
+
+import attrs
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
+INSYNC = str(Path(sys.executable).with_name("insync"))
+TLC_SECONDS = 90
+RUNS = 5
+
+MODELS = ("kip-320 --epochs 2 --isr-changes 3", "kip-966")
+LARGER = "kip-966 --crashes 2"
+SMALL = "kip-966 --replicas 2 --isr-changes 3"
+TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
+"""What a process holds that explores next to nothing."""
+NATIVE = {
+    "native, 1 worker": "--workers 1",
+    "native, 2 workers": "--workers 2",
+    "native, 2 workers, symmetry": "--workers 2 --symmetry on",
+}
+
+
+@attrs.frozen
+class Ended:
+    """What the system says of a process; `wall` and `cpu` in seconds, `peak` in bytes."""
+
+    wall: float
+    cpu: float
+    peak: int
+    output: str
+
+
+@attrs.frozen
+class Row:
+    """One line of the table. `stands_for` is more than `distinct` by symmetry; `base` is the peak of TINY."""
+
+    model: str
+    engine: str
+    distinct: int
+    stands_for: int
+    seconds: float
+    process: Ended
+    base: int = 0
+
+    @property
+    def rate(self) -> float:
+        return self.stands_for / self.seconds
+
+    @property
+    def cpu_rate(self) -> float:
+        return self.stands_for / self.process.cpu
+
+    def line(self, tlc: Row | None) -> str:
+        held = f"{(self.process.peak - self.base) / self.distinct:.0f}" if self.base else "-"
+        times = [f"{self.rate / tlc.rate:,.0f}", f"{self.cpu_rate / tlc.cpu_rate:,.0f}"] if tlc else ["-", "-"]
+        counts = [f"{self.distinct:,}", f"{self.seconds:.1f}", f"{self.distinct / self.seconds:,.0f}"]
+        cells = [f"`{self.model}`", self.engine, *counts, *times, f"{self.process.peak / 2**20:,.0f}", held]
+        return f"| {' | '.join(cells)} |"
+
+
+def process(command: Sequence[str], folder: Path, **environment: str) -> Ended:
+    """Run it to its end."""
+    with (folder / "output").open("w+", encoding="utf-8") as output:
+        start = time.monotonic()
+        started = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+        )
+        _, status, used = os.wait4(started.pid, 0)
+        wall = time.monotonic() - start
+        started.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        unit = 1 if sys.platform == "darwin" else 1024
+        return Ended(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit, output.read())
+
+
+def check(model: str, options: str, folder: Path, cache: Path) -> tuple[Ended, dict[str, int | float | None]]:
+    """`insync check`: the process, and the numbers of its report."""
+    command = [INSYNC, "check", *model.split(), *options.split(), "--quiet", "--out", str(folder / "out")]
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    ended = process(command, folder, INSYNC_CACHE=str(cache))
+    report = folder / "out" / "run.json"
+    assert report.exists(), ended.output
+    return ended, cast("dict[str, int | float | None]", json.loads(report.read_text("utf-8"))["stats"])
+
+
+def ours(model: str, engine: str, options: str, folder: Path, cache: Path, base: int = 0) -> Row:
+    ended, stats = check(model, options, folder, cache)
+    distinct = int(stats["distinct"] or 0)
+    return Row(model, engine, distinct, int(stats["unreduced"] or distinct), stats["seconds"] or 0, ended, base)
+
+
+def tlc(model: str, jar: str, folder: Path) -> Row:
+    """TLC on what we export, with TypeOK and all that is promised. Counted from its first report of progress on."""
+    exported = folder / "tla"
+    shutil.rmtree(exported, ignore_errors=True)
+    done = process([INSYNC, "export", *model.split(), "--tla", str(exported)], folder)
+    modules = list(exported.glob("*.tla"))
+    assert modules, done.output
+    module = modules[0].stem
+    java = ["java", "-XX:+UseParallelGC", "-Xmx4g", f"-Dtlc2.TLC.stopAfter={TLC_SECONDS}", "-cp", jar, "tlc2.TLC"]
+    options = ["-deadlock", "-nowarning", "-noGenerateSpecTE", "-workers", "2", "-config", f"{module}.cfg"]
+    ended = process([*java, *options, f"{module}.tla"], exported)
+    assert "\nError:" not in ended.output, ended.output
+    progress = re.findall(r"^Progress\(\d+\) at (.+?): .*? ([\d,]+) distinct states found", ended.output, re.M)
+    totals = re.findall(r" generated, (\d+) distinct states found, (\d+) states left", ended.output)
+    assert totals, ended.output
+    assert len(progress) > 1, ended.output
+    times = [datetime.fromisoformat(when) for when, _ in progress]
+    counts = [int(count.replace(",", "")) for _, count in progress]
+    ended_early = "" if totals[-1][1] == "0" else ", stopped"
+    # The rate is that between the first and the last report; the seconds are those it would take for all it found.
+    rate = (counts[-1] - counts[0]) / (times[-1] - times[0]).total_seconds()
+    distinct = int(totals[-1][0])
+    return Row(model, f"TLC, 2 workers{ended_early}", distinct, distinct, distinct / rate, ended)
+
+
+def to_verdict(folder: Path, cache: Path) -> list[str]:
+    """From the prompt to the verdict on a model with some 10,000 states."""
+    cold = list[Ended]()
+    for run in range(RUNS):
+        cold.append(check(SMALL, "", folder, folder / f"cold-{run}")[0])
+    check(SMALL, "", folder, cache)
+    warm = [check(SMALL, "", folder, cache)[0] for _ in range(RUNS)]
+    states = check(SMALL, "", folder, cache)[1]["distinct"]
+    lines = [f"`insync check {SMALL}` ({states:,} states), {RUNS} runs each, in seconds:", ""]
+    lines += ["| machine code | best | median | processor time, best |", "|---|---|---|---|"]
+    for name, runs in (("cold cache", cold), ("warm", warm)):
+        walls = [r.wall for r in runs]
+        lines.append(f"| {name} | {min(walls):.2f} | {median(walls):.2f} | {min(r.cpu for r in runs):.2f} |")
+    return lines
+
+
+def measured(folder: Path) -> list[str]:
+    """All of it, as Markdown."""
+    cache, jar, load = folder / "cache", os.environ.get("TLA2TOOLS_JAR", ""), os.getloadavg()[0]
+    check(TINY, "", folder, cache)
+    base = check(TINY, "", folder, cache)[0].peak
+    rows = list[str]()
+    for model in (*MODELS, LARGER):
+        for options in NATIVE.values():
+            check(model, options, folder, cache)  # the machine code is in the cache from now on
+        found = [ours(model, name, options, folder, cache, base) for name, options in NATIVE.items()]
+        other = tlc(model, str(Path(jar).resolve()), folder) if jar and model in MODELS else None
+        rows += [row.line(other) for row in (*found, *([other] if other else []))]
+    rows.append(ours(SMALL, "reference", "--engine reference", folder, cache).line(None))
+    when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
+    loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
+    head = ["model", "engine", "distinct", "s", "distinct/s", "x TLC", "x TLC, cpu", "peak MiB", "bytes/state"]
+    table = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
+    return [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        text = "\n".join(measured(Path(folder)))
+    print(text)
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
