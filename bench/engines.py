@@ -33,6 +33,8 @@ LARGER = "kip-966 --crashes 2"
 SMALL = "kip-966 --replicas 2 --isr-changes 3"
 TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
+ENOUGH = 1_000_000
+"""States, so many that what they take shows beside what a process holds anyway."""
 NATIVE = {
     "native, 1 worker": "--workers 1",
     "native, 2 workers": "--workers 2",
@@ -71,9 +73,11 @@ class Row:
         return self.stands_for / self.process.cpu
 
     def line(self, tlc: Row | None) -> str:
-        held = f"{(self.process.peak - self.base) / self.distinct:.0f}" if self.base else "-"
+        counted = self.base and self.distinct > ENOUGH
+        held = f"{(self.process.peak - self.base) / self.distinct:.0f}" if counted else "-"
         times = [f"{self.rate / tlc.rate:,.0f}", f"{self.cpu_rate / tlc.cpu_rate:,.0f}"] if tlc else ["-", "-"]
         counts = [f"{self.distinct:,}", f"{self.seconds:.1f}", f"{self.distinct / self.seconds:,.0f}"]
+        counts.append(f"{self.distinct / self.process.cpu:,.0f}")
         cells = [f"`{self.model}`", self.engine, *counts, *times, f"{self.process.peak / 2**20:,.0f}", held]
         return f"| {' | '.join(cells)} |"
 
@@ -165,7 +169,18 @@ def measured(folder: Path) -> list[str]:
     rows.append(ours(SMALL, "reference", "--engine reference", folder, cache).line(None))
     when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
     loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
-    head = ["model", "engine", "distinct", "s", "distinct/s", "x TLC", "x TLC, cpu", "peak MiB", "bytes/state"]
+    head = [
+        "model",
+        "engine",
+        "distinct",
+        "s",
+        "distinct/s",
+        "/cpu s",
+        "x TLC",
+        "x TLC, cpu",
+        "peak MiB",
+        "bytes/state",
+    ]
     table = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
     return [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
 
