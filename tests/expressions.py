@@ -141,9 +141,7 @@ class Expressions:
             if depth <= 0 or self.rng.random() < 0.25:
                 return self.pick(*leaves)
             value = self.any(kind, scope, depth)
-            return (
-                f"when(({value} >= {LOW[kind]}) & ({value} <= {HIGH[kind]}), {value}, {self.pick(*leaves)})"
-            )
+            return f"when(({value} >= {LOW[kind]}) & ({value} <= {HIGH[kind]}), {value}, {self.pick(*leaves)})"
         value = self.any(kind, scope, depth)
         return f"{value}.take(N.of(TOP))" if isinstance(kind, tuple) and kind[0] == "Seq" else value
 
@@ -316,9 +314,7 @@ class Expressions:
 
         options = [lambda: f"({operand()} {self.pick('|', '&', '-')} {operand()})", where]
         if self.possible(of, scope):
-            options.append(
-                lambda: f"{operand()}.{self.pick('including', 'excluding')}({self.key(of, scope, depth)})"
-            )
+            options.append(lambda: f"{operand()}.{self.pick('including', 'excluding')}({self.key(of, scope, depth)})")
             options.append(lambda: f"Set.of({self.any(of, scope, depth)}, {self.any(of, scope, depth)})")
         if of in ("N", "M"):
             options.append(lambda: f"{spelling(of)}.below({self.pick('SIZE', self.key(of, scope, depth))})")
@@ -328,14 +324,8 @@ class Expressions:
         options: list[Callable[[], str]] = []
         inner = scope.binding("k", key)
         if self.possible(value, inner):
-            options.append(
-                lambda: f"Map.build({spelling(key)}, lambda k: {self.stored(value, inner, depth)})"
-            )
-        if (
-            self.leaves(("Map", key, value), scope)
-            and self.possible(key, scope)
-            and self.possible(value, scope)
-        ):
+            options.append(lambda: f"Map.build({spelling(key)}, lambda k: {self.stored(value, inner, depth)})")
+        if self.leaves(("Map", key, value), scope) and self.possible(key, scope) and self.possible(value, scope):
             options.append(
                 lambda: (
                     f"{self.any(('Map', key, value), scope, depth)}.put({self.key(key, scope, depth)}, "

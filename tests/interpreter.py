@@ -107,9 +107,7 @@ class World:
         made: list[State] = []
         for parameters in self.parameters(self.design.initial):
             scope = Scope(self, {}, {}, parameters)
-            made.append(
-                {u.variable: scope.value(u.value) for u in self.design.initial.updates} | self.absent()
-            )
+            made.append({u.variable: scope.value(u.value) for u in self.design.initial.updates} | self.absent())
         return made
 
     def parameters(self, action: Action) -> Iterator[dict[str, Friendly]]:

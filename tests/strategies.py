@@ -141,10 +141,7 @@ class _Writer:
         actions = [self.action(name) for name in ("act0", "act1", "act2") if self.kept()]
         kinds = ("always", "step", "sometimes", "sometimes_step")
         properties = [
-            self.property(kind, f"is_{kind}_{i}")
-            for i in range(self.promises)
-            for kind in kinds
-            if self.kept()
+            self.property(kind, f"is_{kind}_{i}") for i in range(self.promises) for kind in kinds if self.kept()
         ]
         acts, promised = ("".join(f"{name}, " for name in names) for names in (actions, properties))
         self.lines += ["", f'DESIGN = Design("random", "A model.", State, init, ({acts}), ({promised}))']
@@ -183,9 +180,7 @@ class _Writer:
     def action(self, name: str) -> str:
         parameters = self.parameters(name, ["A", "B", "N", "C", "Bool", ("Set", "B")])
         scope = Scope(("old",), dict(parameters))
-        conjuncts = [
-            self.expressions(f"{name} guard {i}").any("Bool", scope, i) for i in range(2) if not self.kept(3)
-        ]
+        conjuncts = [self.expressions(f"{name} guard {i}").any("Bool", scope, i) for i in range(2) if not self.kept(3)]
         for variable, kind in self.variables.items():
             if self.kept():
                 update = self.update(f"new.{variable}", kind, scope, self.expressions(f"{name} {variable}"))
@@ -202,9 +197,7 @@ class _Writer:
             return made.pick("", "~") + target
         if isinstance(kind, tuple) and kind[0] == "Map" and made.possible(kind[1], scope) and made.maybe():
             return self.update(f"{target}[{made.any(kind[1], scope, 1)}]", kind[2], scope, made)
-        value = (
-            made.moved(target.replace("new.", "old.", 1), kind, scope) if made.rng.random() < 0.85 else None
-        )
+        value = made.moved(target.replace("new.", "old.", 1), kind, scope) if made.rng.random() < 0.85 else None
         return f"{target} == {value or made.stored(kind, scope, 2)}"
 
     def property(self, kind: str, name: str) -> str:

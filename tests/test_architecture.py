@@ -247,9 +247,7 @@ def test_imports_point_one_way(package: str) -> None:
 
 
 def test_nothing_imports_the_command_line() -> None:
-    assert all(
-        "insync_cli" not in reachable(package) for package in IMPORTS_DIRECTLY if package != "insync_cli"
-    )
+    assert all("insync_cli" not in reachable(package) for package in IMPORTS_DIRECTLY if package != "insync_cli")
 
 
 def test_the_broker_imports_nothing_of_ours() -> None:
@@ -303,9 +301,7 @@ def test_every_tool_is_told_the_same_source_roots() -> None:
     places = ["hatch.build.dev-mode-dirs", "hatch.build.targets.wheel.sources", "mypy.mypy_path"]
     places += ["pyright.extraPaths", "pytest.ini_options.pythonpath", "ruff.src"]
     assert {place: told(f"tool.{place}") for place in places} == dict.fromkeys(places, ROOTS)
-    assert {entry.split("/")[0] for entry in told("tool.hatch.build.targets.wheel.only-include")} == set(
-        ROOTS
-    )
+    assert {entry.split("/")[0] for entry in told("tool.hatch.build.targets.wheel.only-include")} == set(ROOTS)
 
 
 # The rules can fail
@@ -328,9 +324,7 @@ def test_a_planted_wrong_way_import_is_seen(package: str, planted: str) -> None:
 
 
 def test_a_right_way_import_is_allowed_through_the_arrows_between() -> None:
-    assert not wrong_way_imports(
-        "import isr_lang\nfrom . import x\nimport attrs\nimport isr_model", "isr_history"
-    )
+    assert not wrong_way_imports("import isr_lang\nfrom . import x\nimport attrs\nimport isr_model", "isr_history")
 
 
 @pytest.mark.parametrize(
@@ -371,17 +365,13 @@ def test_a_planted_kafka_word_is_seen(planted: str) -> None:
     assert mentions(planted, PROTOCOL_WORDS)
 
 
-@pytest.mark.parametrize(
-    "planted", ["import z3", "x = 1  # TLC wants this", "llvm_hint = 2", "class SparkRow: ..."]
-)
+@pytest.mark.parametrize("planted", ["import z3", "x = 1  # TLC wants this", "llvm_hint = 2", "class SparkRow: ..."])
 def test_a_planted_engine_name_is_seen(planted: str) -> None:
     assert mentions(planted, ENGINE_WORDS)
 
 
 def test_the_names_of_our_packages_are_not_kafka_words() -> None:
-    assert not mentions(
-        "from isr_lang.graph import Node  # isr_check evaluates; tracked, display", PROTOCOL_WORDS
-    )
+    assert not mentions("from isr_lang.graph import Node  # isr_check evaluates; tracked, display", PROTOCOL_WORDS)
 
 
 def test_a_file_as_long_as_allowed_is_not_reported() -> None:

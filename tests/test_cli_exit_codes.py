@@ -62,9 +62,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, engine: Callable[..., Exploration]) -
     monkeypatch.setattr(registry, "engine_named", named)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "kind", "code"), [("VIOLATED", "eventually", 13), ("ERROR", "always", 70)]
-)
+@pytest.mark.parametrize(("verdict", "kind", "code"), [("VIOLATED", "eventually", 13), ("ERROR", "always", 70)])
 def test_what_only_later_engines_find_has_its_code(
     desk: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, kind: str, code: int
 ) -> None:

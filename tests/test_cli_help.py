@@ -12,9 +12,7 @@ from insync_cli.main import VERBS, main
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_an_example(
-    desk: Path, capsys: pytest.CaptureFixture[str], verb: str
-) -> None:
+def test_every_verb_has_help_with_an_example(desk: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     assert main([verb, "--help"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"usage: insync {verb}")
@@ -22,9 +20,7 @@ def test_every_verb_has_help_with_an_example(
     assert "--json" in said
 
 
-def test_the_options_are_those_of_the_design_with_its_defaults(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_options_are_those_of_the_design_with_its_defaults(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "hasty", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert "--tickets N Tickets on the roll (default 2, 1 to 200)" in said
@@ -53,9 +49,7 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
 
 def test_help_imports_neither_model_nor_engine_nor_tables() -> None:
     heavy = "{'isr_lang', 'isr_history', 'isr_check', 'rich', 'numpy', 'llvmlite'}"
-    code = (
-        f"import sys; from insync_cli.main import main; main(['--help']); print({heavy} & set(sys.modules))"
-    )
+    code = f"import sys; from insync_cli.main import main; main(['--help']); print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
 

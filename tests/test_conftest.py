@@ -5,9 +5,7 @@ from collections.abc import Callable
 import pytest
 
 
-def test_a_missing_package_skips_at_home(
-    needs_package: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_skips_at_home(needs_package: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="apt-get install no-such-program"):
         needs_package("no-such-program")

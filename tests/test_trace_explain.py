@@ -24,8 +24,7 @@ def explained(design: Design, name: str) -> Explanation:
 def leaves(design: Design, name: str) -> list[str]:
     """The deciding parts as `text: values`."""
     return [
-        f"{r.text}: {', '.join(f'{k} = {v}' for k, v in r.values)}"
-        for r in explained(design, name).reason.leaves()
+        f"{r.text}: {', '.join(f'{k} = {v}' for k, v in r.values)}" for r in explained(design, name).reason.leaves()
     ]
 
 
@@ -137,9 +136,7 @@ def test_a_step_is_needed_enabling_or_removable() -> None:
     runs = evaluator(copied_log.UNCLEAN, {"replicas": 3})
     shortest = violation(copied_log.UNCLEAN, constants={"replicas": 3})
     roles = [(s.role, s.enables) for s in explain(shortest, runs).steps]
-    assert roles[0] == ("enabling", (2, 3, 4)), (
-        "without the write there is nothing to copy, lag or acknowledge"
-    )
+    assert roles[0] == ("enabling", (2, 3, 4)), "without the write there is nothing to copy, lag or acknowledge"
     assert roles[3] == ("needed", ()), "without the acknowledgement nothing is promised"
     assert roles[4] == ("enabling", (6,)), "while the leader is up nobody else is elected"
     moves = [(s.action, tuple(s.parameters.values())) for s in shortest.steps]

@@ -264,9 +264,7 @@ def test_a_trace_of_another_model_version_is_refused_when_asked_for_this_one(tmp
     path, trace = tmp_path / "t.itf.json", violation(UNCLEAN)
     write_itf(trace, path)
     assert read_itf(path, model_hash=trace.model_hash) == trace
-    with pytest.raises(
-        TraceError, match=rf"another version of unclean \(model hash {trace.model_hash}, now 00"
-    ):
+    with pytest.raises(TraceError, match=rf"another version of unclean \(model hash {trace.model_hash}, now 00"):
         read_itf(path, model_hash="00")
 
 

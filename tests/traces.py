@@ -25,14 +25,10 @@ def _violation(design: Design, name: str, constants: tuple[tuple[str, Value], ..
     runs = _evaluator(design, constants)
     found = explore(runs.instance, (name,)).finding(name)
     assert found.path is not None
-    return record(
-        runs, found.path.initial, found.path.steps, property_name=name, verdict=found.verdict, shortest=True
-    )
+    return record(runs, found.path.initial, found.path.steps, property_name=name, verdict=found.verdict, shortest=True)
 
 
-def violation(
-    design: Design, name: str = "acked-survives", constants: Mapping[str, Value] | None = None
-) -> Trace:
+def violation(design: Design, name: str = "acked-survives", constants: Mapping[str, Value] | None = None) -> Trace:
     """The shortest counterexample or witness of a property."""
     return _violation(design, name, tuple((constants or {}).items()))
 

@@ -120,6 +120,4 @@ def leads_to(
     scope = when.node if when is not None else None
     weakly, strongly = (tuple(a.name if isinstance(a, Action) else a for a in chosen) for chosen in (fair, strong))
     weakly = tuple(a for a in weakly if a not in strongly)
-    return Property(
-        name, "eventually", condition(goal), doc, model_line(), scope, condition(trigger), weakly, strongly
-    )
+    return Property(name, "eventually", condition(goal), doc, model_line(), scope, condition(trigger), weakly, strongly)

@@ -167,9 +167,7 @@ def any_replica_elected(old: State, new: State, r: Replica) -> Step:
 @always
 def acked_survives(s: State) -> Bool:
     """Whoever leads has every record that was acknowledged."""
-    return forall(
-        (leads(s, r) & s.acked.has(m)).implies(holds(s, r, m)) for r in Replica.all() for m in Record.all()
-    )
+    return forall((leads(s, r) & s.acked.has(m)).implies(holds(s, r, m)) for r in Replica.all() for m in Record.all())
 
 
 @step

@@ -117,8 +117,7 @@ def order_is_kept(s: State) -> Bool:
 def nobody_enters_a_cold_room(old: State, new: State) -> Bool:
     """Whoever comes in finds it warm, and nobody leaves."""
     return (old.occupied <= new.occupied) & forall(
-        (~old.occupied.has(room) & new.occupied.has(room)).implies(~(old.warmth[room] == 0))
-        for room in Room.all()
+        (~old.occupied.has(room) & new.occupied.has(room)).implies(~(old.warmth[room] == 0)) for room in Room.all()
     )
 
 

@@ -166,9 +166,7 @@ CAREFUL = Design(
     assumptions=(assume(RUSH <= TICKETS, otherwise="the desk hurries for more tickets than there are"),),
 )
 HASTY = (
-    CAREFUL.replacing(
-        "hasty", "Serves anyone.", because="looking at the roll takes time", serves=serves_anyone
-    )
+    CAREFUL.replacing("hasty", "Serves anyone.", because="looking at the roll takes time", serves=serves_anyone)
     .with_defaults(tickets=2)
     .failing("a ticket may be served before it is drawn", never_ahead)
 )
@@ -194,7 +192,5 @@ def something(s: Drawer) -> Bool:
     return s.first >= 1
 
 
-EMPTY = Design(
-    "empty", "Has no state without jams.", Drawer, opened, (), (something,), defaults={"paper_jams": 0}
-)
+EMPTY = Design("empty", "Has no state without jams.", Drawer, opened, (), (something,), defaults={"paper_jams": 0})
 DESIGNS = {d.name: d for d in (CAREFUL, HASTY, EMPTY)}

@@ -143,9 +143,7 @@ def rm_receives_abort(old: State, new: State, r: RM) -> Step:
 @always
 def consistent(s: State) -> Bool:
     """No resource manager commits while another aborts."""
-    return forall(
-        ~((s.rm[a] == Managed.ABORTED) & (s.rm[b] == Managed.COMMITTED)) for a in RM.all() for b in RM.all()
-    )
+    return forall(~((s.rm[a] == Managed.ABORTED) & (s.rm[b] == Managed.COMMITTED)) for a in RM.all() for b in RM.all())
 
 
 @sometimes
