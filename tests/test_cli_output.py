@@ -40,9 +40,7 @@ def test_a_counterexample_is_shown_with_what_changed_and_why_it_fails(
 def test_probes_are_reached_and_promises_hold(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "check careful")
     assert "EXHAUSTED crowd sometimes witness in 3 steps" in lines
-    assert lines[-1] == (
-        "insync check careful: EXHAUSTED - 4 promises hold in every reachable state; 2 probes reached"
-    )
+    assert lines[-1] == ("insync check careful: EXHAUSTED - 4 promises hold in every reachable state; 2 probes reached")
 
 
 def test_what_was_not_checked_and_what_is_off_is_said(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,9 +61,7 @@ def test_an_action_that_is_never_enabled_and_a_probe_without_witness_are_finding
     lines = said(capsys, "check careful --tickets 2")
     assert "VACUOUS crowd sometimes no witness in the whole space" in lines
     found = lines[lines.index("Never exercised at these bounds") + 1]
-    assert found == (
-        "action hurries is never enabled, because this never holds: old.served + RUSH < old.drawn"
-    )
+    assert found == ("action hurries is never enabled, because this never holds: old.served + RUSH < old.drawn")
     assert "crowd vacuous" in lines[-1]
 
 

@@ -135,6 +135,6 @@ def test_mutants_are_of_what_is_left(desk: Path, capsys: pytest.CaptureFixture[s
     )
     main(["mutate", "careful", "--without", "jams", "--redundant", "known.toml", "--workers", "1", "--json", "-"])
     report = json.loads(capsys.readouterr().out)
-    assert report["bounds"]["without"] == "jams"
+    assert report["choices"][0]["bounds"]["without"] == "jams"
     assert "jams" not in {m["action"] for m in report["mutants"]}
     assert report["stale"] == [], "what is known of an action left out is not outdated"

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, Inconclusive, InputError
+from insync_cli import guards, options, registry, terminal
+from insync_cli.exits import Exit, Inconclusive
 from insync_cli.progress import Brake, Ticker
 from isr_check import mutate
 from isr_check.engine import Limits
-from isr_check.mutate import Fate, Outcome
+from isr_check.mutate import Baseline, Fate, Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_lang import Design, Value
+
 EXAMPLE = """\
+insync mutate kip-966
 insync mutate kip-966 --replicas 2 --log 1
 insync mutate kip-320 --redundant docs/redundant-guards.toml --json -"""
 
-REDUNDANT = "docs/redundant-guards.toml"
+
+class ChoiceLine(TypedDict):
+    bounds: dict[str, Value]
+    promises: list[str]
+    distinct: int
 
 
 class MutantLine(TypedDict):
@@ -32,6 +37,7 @@ class MutantLine(TypedDict):
     fate: str
     killers: list[str]
     depth: int | None
+    choice: int
     distinct: int
     reason: str | None
 
@@ -40,7 +46,13 @@ def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("mutate", "Drop one guard at a time and explore: which promise notices?", EXAMPLE)
     p.add_argument("design", metavar="DESIGN", help="see: insync designs")
     p.add_without()
-    p.add_argument("--redundant", metavar="FILE", help=f"guards known to be redundant, and why ({REDUNDANT})")
+    p.add_argument("--redundant", metavar="FILE", help=f"guards known to be redundant, and why ({guards.REDUNDANT})")
+    p.add_argument(
+        "--bounds",
+        metavar="FILE",
+        help=f"bounds to try one after another until a promise notices ({guards.BOUNDS}); "
+        "a bound or setting given here takes the place of the file",
+    )
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
     p.add_json()
@@ -50,30 +62,34 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 def run(given: Namespace) -> int:
     design = options.design_given(given)
-    instance = registry.instance_of(design, options.constants_given(given))
+    constants = options.constants_given(given)
+    registry.instance_of(design, constants)
     engine = cast("str | None", given.engine) or registry.default_engine()
     explore, _ = registry.engine_named(engine, 1)  # one process per mutant, one worker in each
     target = cast("str | None", given.json)
     terminal.check_json_target(target)
-    reasons = redundant(cast("str | None", given.redundant), design.name)
+    reasons = guards.redundant(cast("str | None", given.redundant), design.name)
+    choices = [constants] if constants else guards.choices(cast("str | None", given.bounds), design)
     workers = cast("int | None", given.workers) or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
-        job, found = mutate.campaign(instance, explore, limits)
-        if not found.complete:
-            raise Inconclusive(f"{design.name} itself was not explored to the end, {found.distinct:,} states only")
-        done = list(watched(mutate.outcomes(job, workers), len(mutate.mutants(design)), given))
+        job = mutate.Campaign(design, tuple(choices), explore, limits)
+        known = list(mutate.baselines(job, workers))
+        for baseline, choice in zip(known, choices, strict=True):
+            if not baseline.complete:
+                raise Inconclusive(
+                    f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
+                    f"({options.command_options(choice, design) or 'default bounds'})"
+                )
+        done = list(watched(mutate.outcomes(job, known, workers), len(mutate.mutants(design)), given))
     lines = [line_of(o, reasons) for o in done]
-    guards = {(o.mutant.action, o.mutant.guard) for o in done}
-    gone = registry.left_out(design)
-    stale = [f"{a}: {guard}" for a, guard in reasons if a not in gone and (a, guard) not in guards]
+    tried, gone = {(o.mutant.action, o.mutant.guard) for o in done}, registry.left_out(design)
+    stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in tried]
     report = {
         "schema": "insync/mutate/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "bounds": registry.bounds_of(instance),
-        "promises": list(job.kept),
-        "distinct": found.distinct,
+        "choices": [choice_of(design, c, b) for c, b in zip(choices, known, strict=True)],
         "mutants": lines,
         "stale": stale,
     }
@@ -82,7 +98,7 @@ def run(given: Namespace) -> int:
     if target != "-":
         out = terminal.console(plain=cast("bool", given.plain))
         if not given.quiet:
-            print_lines(out, lines, stale)
+            print_lines(out, lines, stale, [options.command_options(c, design) for c in choices])
         out.print(result_line(design.name, lines, stale), soft_wrap=True)
     return code
 
@@ -96,27 +112,9 @@ def watched(outcomes: Iterator[Outcome], total: int, given: Namespace) -> Iterat
     ticker.close()
 
 
-def redundant(file: str | None, design: str) -> dict[tuple[str, str], str]:
-    """(action, guard) -> why it is redundant, for one design. Only a file asked for must exist."""
-    path = Path(file or REDUNDANT)
-    if file is None and not path.exists():
-        return {}
-    try:
-        table = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as problem:
-        raise InputError(f"{path}: cannot be read: {terminal.reason(problem)}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise InputError(f"{path}: not TOML: {problem}") from None
-    found: dict[tuple[str, str], str] = {}
-    listed = table.get("guard", [])
-    for entry in cast("list[object]", listed) if isinstance(listed, list) else [listed]:
-        fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
-        words = [fields.get(key) for key in ("design", "action", "guard", "reason")]
-        if not all(isinstance(word, str) and word for word in words):
-            raise InputError(f"{path}: every [[guard]] has a design, an action, a guard and a reason")
-        if words[0] == design:
-            found[cast("str", words[1]), cast("str", words[2])] = cast("str", words[3])
-    return found
+def choice_of(design: Design, constants: Mapping[str, Value], baseline: Baseline) -> ChoiceLine:
+    every = registry.bounds_of(registry.instance_of(design, constants))
+    return ChoiceLine(bounds=every, promises=list(baseline.kept), distinct=baseline.distinct)
 
 
 def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine:
@@ -127,6 +125,7 @@ def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine
         fate=outcome.fate.value,
         killers=list(outcome.killers),
         depth=outcome.depth,
+        choice=outcome.choice,
         distinct=outcome.distinct,
         reason=reasons.get((m.action, m.guard)),
     )
@@ -147,14 +146,14 @@ def exit_code(lines: list[MutantLine], stale: list[str]) -> Exit:
     return Exit.INCONCLUSIVE if any(line["fate"] == Fate.UNDECIDED for line in lines) else Exit.HOLDS
 
 
-def print_lines(out: Console, lines: list[MutantLine], stale: list[str]) -> None:
+def print_lines(out: Console, lines: list[MutantLine], stale: list[str], choices: list[str]) -> None:
     action = ""
     for line in lines:
         if line["action"] != action:
             action = line["action"]
             out.print(f"\n{action}", style="bold")
         out.print(f"  {line['guard']}", soft_wrap=True)
-        out.print(f"      {fate_text(line)}", style=style(line), soft_wrap=True)
+        out.print(f"      {fate_text(line, choices)}", style=style(line), soft_wrap=True)
     terminal.print_lines(out, "Listed as redundant, but no guard of this design", stale)
     out.print()
 
@@ -164,18 +163,19 @@ def style(line: MutantLine) -> str:
     return "yellow" if odd else "dim"
 
 
-def fate_text(line: MutantLine) -> str:
+def fate_text(line: MutantLine, choices: list[str]) -> str:
+    at = f" ({choices[line['choice']]})" if len(choices) > 1 and choices[line["choice"]] else ""
     listed = f"; listed as redundant: {line['reason']}" if line["reason"] else ""
     match Fate(line["fate"]):
         case Fate.KILLED:
             steps = terminal.count(line["depth"] or 0, "step")
-            return f"noticed by {', '.join(line['killers'])} in {steps}{listed}"
+            return f"noticed by {', '.join(line['killers'])} in {steps}{at}{listed}"
         case Fate.SETTLED:
             return "decided by the settings"
         case Fate.UNDECIDED:
-            return f"undecided after {line['distinct']:,} states{listed}"
+            return f"undecided after {line['distinct']:,} states{at}{listed}"
         case Fate.SURVIVED:
-            return f"not noticed in {line['distinct']:,} states{listed or ', and no reason is listed'}"
+            return f"not noticed in {line['distinct']:,} states{at}{listed or ', and no reason is listed'}"
 
 
 def result_line(design: str, lines: list[MutantLine], stale: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from insync_cli import registry
@@ -130,7 +130,7 @@ def _value(text: str) -> Value:
     return int(text) if re.fullmatch(r"-?\d+", text, re.ASCII) else text
 
 
-def command_options(constants: dict[str, Value], design: Design) -> str:
+def command_options(constants: Mapping[str, Value], design: Design) -> str:
     """The constants that differ from the design's defaults, as one would type them."""
     table = {c.name: c for c in design.constants()}
     words: list[str] = []

@@ -1,18 +1,19 @@
 """Mutants of a design: drop one guard, explore again, and see which promise notices.
 
 Dropping a guard only adds behaviour, so a probe (`sometimes`) cannot notice; promises about states and steps
-and type-ok can. Only promises that the design itself keeps at these bounds are asked. A guard that the
-settings decide anyway makes no mutant: it is `settled`.
+and type-ok can. One choice of constants is seldom enough: a mutant is explored at one choice after another,
+until a promise notices that the design itself keeps there. A guard that every choice of the settings decides
+anyway makes no mutant: it is `settled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from functools import reduce
 from multiprocessing import get_context
-from typing import cast
+from typing import TypeVar, cast
 
 import attrs
 
@@ -23,16 +24,22 @@ from isr_lang import Action, Design, Instance, Node, Property, Value, Where, tex
 from isr_lang.nodes import apply, literal
 from isr_lang.types import BOOL
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 EVERY_PROMISE = "every-promise"
-ROOM = 20
-"""A mutant may have this many times the states of the design before it is given up as undecided."""
+ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
+"""A mutant may have ROOM times the states of the design before it is given up as undecided; if that is more
+than LARGE, only as much as LARGE, or ROOM_OF_LARGE times the states of the design."""
 
 
 class Fate(StrEnum):
+    """From strongest to weakest: a mutant's fate is the strongest it met with at any choice of constants."""
+
     KILLED = "killed"
     SURVIVED = "survived"
-    SETTLED = "settled"
     UNDECIDED = "undecided"
+    SETTLED = "settled"
 
 
 @attrs.frozen
@@ -45,61 +52,95 @@ class Mutant:
 
 
 @attrs.frozen
+class Baseline:
+    """The design itself at one choice of constants: the promises that it keeps there, and its states."""
+
+    kept: tuple[str, ...]
+    complete: bool
+    distinct: int
+
+
+@attrs.frozen
 class Outcome:
     """`killers`: the promises broken by the last step of the shortest such behaviour, `depth` its steps.
 
-    `distinct` is how many states the mutant has as far as it was explored.
+    `choice` is the choice of constants that decided the fate, and `distinct` how many states the mutant has there, as
+    far as it was explored.
     """
 
     mutant: Mutant
     fate: Fate
     killers: tuple[str, ...] = ()
     depth: int | None = None
+    choice: int = 0
     distinct: int = 0
 
 
 @attrs.frozen(eq=False)
 class Campaign:
-    """One design at some constants and the promises it keeps there; how its mutants are explored."""
+    """A design, the choices of constants at which to explore its mutants, and how to explore them."""
 
     design: Design
-    constants: dict[str, Value]
+    choices: tuple[Mapping[str, Value], ...]
     engine: Engine
-    kept: tuple[str, ...]
     limits: Limits
 
-    def run(self, mutant: Mutant) -> Outcome:
-        """What became of one mutant."""
+    def baseline(self, choice: int) -> Baseline:
+        """The design itself, which must be explored to the end."""
+        instance = self._instance(self.design, choice)
+        promises = tuple(p.name for p in instance.properties if p.kind in ("always", "step"))
+        found = self.engine(instance, (*promises, TYPE_OK), self.limits, lambda _: None)
+        kept = tuple(f.name for f in found.findings if f.verdict is Verdict.EXHAUSTED)
+        return Baseline(kept, found.complete, found.distinct)
+
+    def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
+        """What became of one mutant, at the first choice of constants at which a promise notices it, or at all."""
         mutated = without_guard(self.design, mutant)
-        instance = self._instance(mutated)
-        if _same_action(self._instance(self.design), instance, mutant.action):
-            return Outcome(mutant, Fate.SETTLED)
-        promise = one_promise(
-            [p for p in instance.design.properties if p.name in self.kept], mutated.initial.where
-        )
-        asked = self._instance(attrs.evolve(mutated, properties=(promise,)))
-        found = self._explored(asked)
+        worst = Outcome(mutant, Fate.SETTLED)
+        for choice, baseline in enumerate(known):
+            outcome = self._run(mutant, mutated, choice, baseline)
+            if outcome.fate is Fate.KILLED:
+                return outcome
+            if (_RANK[outcome.fate], -outcome.distinct) < (_RANK[worst.fate], -worst.distinct):
+                worst = outcome
+        return worst
+
+    def _run(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> Outcome:
+        promise = one_promise([p for p in mutated.properties if p.name in baseline.kept], mutated.initial.where)
+        asked = self._instance(attrs.evolve(mutated, properties=(promise,)), choice)
+        if _same_action(self._instance(self.design, choice), asked, mutant.action):
+            return Outcome(mutant, Fate.SETTLED, choice=choice)
+        found = self._explored(asked, baseline)
         broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
         if not broken:
-            return Outcome(
-                mutant, Fate.SURVIVED if found.complete else Fate.UNDECIDED, distinct=found.distinct
-            )
+            fate = Fate.SURVIVED if found.complete else Fate.UNDECIDED
+            return Outcome(mutant, fate, choice=choice, distinct=found.distinct)
         first = min(broken, key=lambda f: len(cast("Path", f.path).steps))
-        path = cast("Path", first.path)
-        killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(instance, path, self.kept)
-        return Outcome(mutant, Fate.KILLED, killers, len(path.steps), found.distinct)
+        path, full = cast("Path", first.path), self._instance(mutated, choice)
+        killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(full, path, baseline.kept)
+        return Outcome(mutant, Fate.KILLED, killers, len(path.steps), choice, found.distinct)
 
-    def _explored(self, mutant: Instance) -> Exploration:
-        wanted = (EVERY_PROMISE, TYPE_OK)
+    def _explored(self, mutant: Instance, baseline: Baseline) -> Exploration:
+        wanted, room = (EVERY_PROMISE, TYPE_OK), room_for(baseline.distinct)
+        given = self.limits.max_states
+        limits = attrs.evolve(self.limits, max_states=room if given is None else min(room, given))
         try:
-            return self.engine(mutant, wanted, self.limits, lambda _: None)
+            return self.engine(mutant, wanted, limits, lambda _: None)
         except OverflowError:  # far out of range, where only unbounded numbers can follow
-            return reference(mutant, wanted, self.limits)
+            return reference(mutant, wanted, limits)
 
-    def _instance(self, design: Design) -> Instance:
-        """A variant of the design, which may have lost the only mention of a constant."""
+    def _instance(self, design: Design, choice: int) -> Instance:
+        """The design, or a variant of it, which may have lost the only mention of a constant."""
         known = {c.name for c in design.constants()}
-        return Instance(design, {name: v for name, v in self.constants.items() if name in known})
+        return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
+
+
+_RANK = {fate: rank for rank, fate in enumerate(Fate)}
+
+
+def room_for(distinct: int) -> int:
+    """How many states the mutants of a design with so many states may have."""
+    return max(1000, min(ROOM * distinct, LARGE), ROOM_OF_LARGE * distinct)
 
 
 def mutants(design: Design) -> list[Mutant]:
@@ -116,42 +157,44 @@ def without_guard(design: Design, mutant: Mutant) -> Design:
     return attrs.evolve(design, actions=changed)
 
 
-def campaign(
-    instance: Instance, engine: Engine, limits: Limits, names: tuple[str, ...] = ()
-) -> tuple[Campaign, Exploration]:
-    """The campaign for a design and the exploration of the design itself; `names` restricts the promises."""
-    promises = tuple(p.name for p in instance.properties if p.kind in ("always", "step"))
-    wanted = (*(n for n in promises if not names or n in names), TYPE_OK)
-    found = engine(instance, wanted, limits, lambda _: None)
-    kept = tuple(f.name for f in found.findings if f.verdict is Verdict.EXHAUSTED)
-    room = max(ROOM * found.distinct, 1000)
-    states = room if limits.max_states is None else min(room, limits.max_states)
-    within = attrs.evolve(limits, max_states=states)
-    return Campaign(instance.design, instance.constants, engine, kept, within), found
+_current: tuple[Campaign, Sequence[Baseline]] | None = None
 
 
-_current: Campaign | None = None
-
-
-def _run(mutant: Mutant) -> Outcome:
+def _baseline(choice: int) -> Baseline:
     assert _current is not None, "forked after the campaign was set"
-    return _current.run(mutant)
+    return _current[0].baseline(choice)
 
 
-def outcomes(job: Campaign, workers: int = 1) -> Iterator[Outcome]:
-    """The outcome of every mutant in the order of the model, whatever the number of processes.
+def _outcome(mutant: Mutant) -> Outcome:
+    assert _current is not None, "forked after the campaign was set"
+    return _current[0].run(mutant, _current[1])
 
-    A design cannot be sent to another process (it is a graph of shared nodes), so the processes are forks of
-    this one.
+
+def baselines(job: Campaign, workers: int = 1) -> Iterator[Baseline]:
+    """The design itself at every choice of constants."""
+    yield from _shared(job, (), _baseline, range(len(job.choices)), workers)
+
+
+def outcomes(job: Campaign, known: Sequence[Baseline], workers: int = 1) -> Iterator[Outcome]:
+    """The outcome of every mutant in the order of the model, whatever the number of processes."""
+    yield from _shared(job, known, _outcome, mutants(job.design), workers)
+
+
+def _shared(
+    job: Campaign, known: Sequence[Baseline], function: Callable[[T], R], items: Sequence[T], workers: int
+) -> Iterator[R]:
+    """The function over the items, in order, by several processes.
+
+    A design cannot be sent to another process (it is a graph of shared nodes), so the processes are forks of this one,
+    which must not have threads of its own: it leaves all exploration to them.
     """
-    every = mutants(job.design)
-    if workers == 1:
-        yield from map(job.run, every)
-        return
     global _current
-    _current = job
+    _current = job, known
+    if workers == 1:
+        yield from map(function, items)
+        return
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        yield from pool.map(_run, every)
+        yield from pool.map(function, items)
 
 
 def one_promise(properties: list[Property], where: Where) -> Property:

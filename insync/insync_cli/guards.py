@@ -1,0 +1,66 @@
+"""What is on file about the guards of a design: at which bounds to drop them, and which are redundant, and why."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import registry, terminal
+from insync_cli.exits import InputError, UsageError
+
+if TYPE_CHECKING:
+    from isr_lang import Design, Value
+
+REDUNDANT = "docs/redundant-guards.toml"
+BOUNDS = "docs/mutation-bounds.toml"
+
+Guard = tuple[str, str]
+"""The name of an action and the text of one of its guards."""
+
+
+def redundant(file: str | None, design: str) -> dict[Guard, str]:
+    """Why each guard is redundant that is listed so for a design. Only a file asked for must exist."""
+    path = Path(file or REDUNDANT)
+    found: dict[Guard, str] = {}
+    for entry in entries(path, "guard", required=file is not None):
+        words = [entry.get(key) for key in ("design", "action", "guard", "reason")]
+        if not all(isinstance(word, str) and word for word in words):
+            raise InputError(f"{path}: every [[guard]] has a design, an action, a guard and a reason")
+        if words[0] == design:
+            found[cast("str", words[1]), cast("str", words[2])] = cast("str", words[3])
+    return found
+
+
+def choices(file: str | None, design: Design) -> list[Mapping[str, Value]]:
+    """The constants at which to drop the guards of a design, in this order; none listed: its defaults."""
+    path = Path(file or BOUNDS)
+    found: list[Mapping[str, Value]] = []
+    for entry in entries(path, "bounds", required=file is not None):
+        name, constants = entry.get("design"), entry.get("constants")
+        if not isinstance(name, str) or not isinstance(constants, dict):
+            raise InputError(f"{path}: every [[bounds]] has a design and a table of constants")
+        if name == design.name:
+            given = cast("dict[str, Value]", constants)
+            try:
+                registry.instance_of(design, given)
+            except UsageError as problem:
+                raise InputError(f"{path}: {problem}") from None
+            found.append(given)
+    return found or [{}]
+
+
+def entries(path: Path, key: str, *, required: bool) -> list[dict[str, object]]:
+    """The tables under one key of a TOML file."""
+    if not required and not path.exists():
+        return []
+    try:
+        table = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be read: {terminal.reason(problem)}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise InputError(f"{path}: not TOML: {problem}") from None
+    listed = table.get(key, [])
+    tables = cast("list[object]", listed) if isinstance(listed, list) else [listed]
+    return [cast("dict[str, object]", entry) if isinstance(entry, dict) else {} for entry in tables]
