@@ -6,7 +6,7 @@ from isr_committed_log import implements_committed_log
 from isr_history import KIP_279, KIP_320, KIP_497, joins_at_watermark, may_always_commit
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
 from isr_lang.blank import blank
-from isr_membership import answer_lapses, behind, fetch_in_new_epoch
+from isr_membership import answer_lapses, behind, fetch_in_new_epoch, makes_follower
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
@@ -19,7 +19,7 @@ from isr_properties import (
     strong_isr,
     weak_isr,
 )
-from isr_replication import advanced, commits, continues, replicated, takes, waits
+from isr_replication import advanced, answers_epoch_end, commits, continues, replicated, takes, waits
 from isr_state import (
     CONSUMERS,
     FOLLOWER_READS,
@@ -33,11 +33,9 @@ from isr_state import (
     smaller,
 )
 from isr_zookeeper import (
-    answers_epoch_end,
     follower_truncates_to_watermark,
     follows_up,
     leader_answers_undefined_epoch,
-    makes_follower,
 )
 
 

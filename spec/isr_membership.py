@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Seq, Set, Step, action, define, exists, forall, when
 from isr_lang.blank import blank
-from isr_replication import acknowledged, advanced, commits, replicated, takes
+from isr_replication import acknowledged, advanced, commits, last_epoch_in, replicated, takes
 from isr_state import (
     EPOCHS,
     ISR_CHANGES,
@@ -278,8 +278,7 @@ def fetch_in_new_epoch(
 
     A request that an older leader may yet take stays on its way, and follower_sends_fetch follows it.
     """
-    kept, end = request_lives(old, r), log.length()
-    last = when(end == 0, blank(old.leader_epoch[r]), old.written_in[log[end - 1]])
+    kept, end, last = request_lives(old, r), log.length(), last_epoch_in(old, log)
     return (
         new.fetch[r] == when(kept, old.fetch[r], when(asks, message, Fetch.NONE)),
         new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, old.controller_leader, NONE)),
@@ -332,20 +331,25 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
     )
 
 
-@action
-def becomes_follower(old: State, new: State, r: Replica) -> Step:
-    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
-
-    Partition.makeFollower.
-    """
+def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
+    """The replica learns of another leader, and asks it something first, or that there is none."""
     return (
         behind(old, r),
         old.controller_leader != r,
         *enters_epoch(old, new, r),
         new.isr[r] == blank(new.controller_isr),
         new.partition_epoch[r] == 0,
-        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, old.log[r], Fetch.REQUESTED),
+        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, log, message),
     )
+
+
+@action
+def becomes_follower(old: State, new: State, r: Replica) -> Step:
+    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
+
+    Partition.makeFollower.
+    """
+    return makes_follower(old, new, r, old.log[r], Fetch.REQUESTED)
 
 
 @action

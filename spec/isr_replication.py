@@ -127,6 +127,12 @@ def may_fetch(s: State, follower: Replica) -> Bool:
     )
 
 
+def last_epoch_in(old: State, log: Seq[Offset, Record]) -> LeaderEpoch:
+    """The leader epoch of a log's last record, 0 for an empty log."""
+    end = log.length()
+    return when(end == 0, blank(old.controller_epoch), old.written_in[log[end - 1]])
+
+
 def sends(
     old: State,
     new: State,
@@ -136,14 +142,12 @@ def sends(
     message: Fetch,
 ) -> Step:
     """The follower's question: where its log ends, in which epoch that was written, in which epoch it asks."""
-    end = log.length()
     return (
         new.fetch[follower] == message,
         new.fetch_to[follower] == leader,
         new.fetch_epoch[follower] == old.leader_epoch[follower],
-        new.fetch_offset[follower] == end,
-        new.fetch_last_epoch[follower]
-        == when(end == 0, blank(old.leader_epoch[follower]), old.written_in[log[end - 1]]),
+        new.fetch_offset[follower] == log.length(),
+        new.fetch_last_epoch[follower] == last_epoch_in(old, log),
         new.fetch_record[follower] == NONE,
         new.fetch_watermark[follower] == 0,
     )
@@ -226,6 +230,20 @@ def leader_answers_fetch(old: State, new: State, leader: Replica, follower: Repl
     )
 
 
+def answers_epoch_end(
+    old: State, new: State, leader: Replica, follower: Replica, end: Offset, epoch: LeaderEpoch
+) -> Step:
+    """The leader names an epoch and where it ends, if somebody waits for it."""
+    waiting = waits(old, leader, follower)
+    return (
+        new.fetch[follower] == when(waiting, Fetch.DIVERGED, Fetch.NONE),
+        new.fetch_to[follower] == NONE,
+        new.fetch_epoch[follower] == when(waiting, old.fetch_epoch[follower], 0),
+        new.fetch_offset[follower] == when(waiting, end, 0),
+        new.fetch_last_epoch[follower] == when(waiting, epoch, 0),
+    )
+
+
 @action
 def leader_answers_diverging(old: State, new: State, leader: Replica, follower: Replica) -> Step:
     """A leader tells a follower where their logs part; such a fetch acknowledges nothing (3).
@@ -234,16 +252,11 @@ def leader_answers_diverging(old: State, new: State, leader: Replica, follower: 
     lastOffsetForLeaderEpoch (KIP-595); KIP-279's rule.
     """
     epoch = epoch_not_above(old, leader, old.fetch_last_epoch[follower])
-    waiting = waits(old, leader, follower)
     return (
         old.fetch[follower] == Fetch.REQUESTED,
         takes(old, leader, follower),
         ~continues(old, leader, follower),
-        new.fetch[follower] == when(waiting, Fetch.DIVERGED, Fetch.NONE),
-        new.fetch_to[follower] == NONE,
-        new.fetch_epoch[follower] == when(waiting, old.fetch_epoch[follower], 0),
-        new.fetch_offset[follower] == when(waiting, end_of_epoch(old, leader, epoch), 0),
-        new.fetch_last_epoch[follower] == when(waiting, epoch, 0),
+        *answers_epoch_end(old, new, leader, follower, end_of_epoch(old, leader, epoch), epoch),
     )
 
 

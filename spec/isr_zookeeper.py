@@ -7,20 +7,18 @@ epoch, and fetches then. Fetches carry no epoch before KIP-320.
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Maybe, Seq, Set, Step, action, define, when
-from isr_lang.blank import blank
+from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
 from isr_membership import (
     all_lag,
-    behind,
     caught_up,
-    enters_epoch,
-    fetch_in_new_epoch,
+    makes_follower,
     no_alter,
     past_epoch_start,
 )
 from isr_replication import (
     acknowledged,
     advanced,
+    answers_epoch_end,
     commits,
     may_fetch,
     replicated,
@@ -34,7 +32,6 @@ from isr_state import (
     Fetch,
     LeaderEpoch,
     Offset,
-    Record,
     Replica,
     State,
     end_of_epoch,
@@ -102,20 +99,6 @@ def in_range(s: State, leader: Replica, follower: Replica) -> Bool:
     return s.fetch_offset[follower] <= log_end(s, leader)
 
 
-def answers_epoch_end(
-    old: State, new: State, leader: Replica, follower: Replica, end: Offset, epoch: LeaderEpoch
-) -> Step:
-    """The leader names an epoch and where it ends, if somebody waits for it."""
-    waiting = waits(old, leader, follower)
-    return (
-        new.fetch[follower] == when(waiting, Fetch.DIVERGED, Fetch.NONE),
-        new.fetch_to[follower] == NONE,
-        new.fetch_epoch[follower] == when(waiting, old.fetch_epoch[follower], 0),
-        new.fetch_offset[follower] == when(waiting, end, 0),
-        new.fetch_last_epoch[follower] == when(waiting, epoch, 0),
-    )
-
-
 @action
 def leader_answers_out_of_range(old: State, new: State, leader: Replica, follower: Replica) -> Step:
     """A leader refuses a fetch past its log end (OFFSET_OUT_OF_RANGE); the follower will go back to there.
@@ -131,18 +114,6 @@ def leader_answers_out_of_range(old: State, new: State, leader: Replica, followe
 
 
 # Truncation before the first fetch.
-
-
-def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
-    """The replica learns of another leader, and asks it something first, or that there is none."""
-    return (
-        behind(old, r),
-        old.controller_leader != r,
-        *enters_epoch(old, new, r),
-        new.isr[r] == blank(new.controller_isr),
-        new.partition_epoch[r] == 0,
-        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, log, message),
-    )
 
 
 @action
