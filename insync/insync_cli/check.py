@@ -95,7 +95,7 @@ def run(given: Namespace) -> int:
     folder = terminal.make_folder(exploring.folder(given, lambda: default_folder(question.instance, *asked)))
     found, stopped_by, workers = exploring.explored(question.instance, question.wanted, given, folder)
     findings = (*judged(found), *question.unanswered())
-    saved = {f.name: save(question.instance, f, folder, shortest=not given.simulate) for f in findings if f.path}
+    saved = save(question.instance, findings, folder, shortest=not given.simulate)
     answer = runfile.run_file(
         question.instance,
         found,

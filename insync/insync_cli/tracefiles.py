@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -39,26 +39,31 @@ def default_folder(instance: Instance, *question: object) -> str:
     return f"runs/{instance.design.name}-{digest}"
 
 
-def save(instance: Instance, finding: Finding, folder: Path, *, shortest: bool = True) -> Path:
-    """The counterexample or witness of a finding as `<folder>/<property>.itf.json`.
+def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, shortest: bool = True) -> dict[str, Path]:
+    """The counterexamples and witnesses among the findings, each as `<folder>/<property>.itf.json`, by property.
 
     No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine). Only a random walk
     does not.
     """
-    assert finding.path is not None, "only a finding with a path has a trace"
-    unfair, strong = registry.fairness_changed(instance.design)
-    path = folder / f"{finding.name}{SUFFIX}"
-    trace = record(
-        Evaluator(instance),
-        finding.path.initial,
-        finding.path.steps,
-        property_name=finding.name,
-        verdict=finding.verdict.value,
-        shortest=shortest and finding.path.loop is None,
-        without=registry.left_out(instance.design),
-    )
-    write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), path)
-    return path
+    evaluator, design = None, instance.design
+    unfair, strong = registry.fairness_changed(design)
+    saved: dict[str, Path] = {}
+    for finding in findings:
+        if finding.path is None:
+            continue
+        evaluator = evaluator or Evaluator(instance)
+        trace = record(
+            evaluator,
+            finding.path.initial,
+            finding.path.steps,
+            property_name=finding.name,
+            verdict=finding.verdict.value,
+            shortest=shortest and finding.path.loop is None,
+            without=registry.left_out(design),
+        )
+        saved[finding.name] = folder / f"{finding.name}{SUFFIX}"
+        write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), saved[finding.name])
+    return saved
 
 
 def write(trace: Trace, path: Path) -> None:

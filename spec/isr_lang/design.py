@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import cache
 
 import attrs
 
@@ -202,6 +203,7 @@ class Design:
                 visit(node.type)
         return list(found)
 
+    @cache
     def model_hash(self) -> str:
         """A hash of all that the design means: 16 hexadecimal digits, stable across machines and versions."""
         from isr_lang.printing import design_text
