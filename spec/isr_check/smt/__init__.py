@@ -1,0 +1,34 @@
+"""Proofs by induction: the expression graph as terms of z3, for bounds that may be left open.
+
+    from isr_check.smt import table
+    table(design, {"replicas": 3, "log": None}, conjuncts, wanted)      # None: for every value of this bound
+
+`Translation` is the same graph as terms, `Induction` makes the obligations, `prove` decides them, `table` prints
+them as they are decided. Nothing here knows what a design is about.
+"""
+
+from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.matrix import described, instance_of, matrix, table
+from isr_check.smt.proving import Counterexample, Proved, Result, Unknown, decide, prove
+from isr_check.smt.terms import Choice, Step, Translation
+from isr_check.smt.values import NotTranslatable
+
+__all__ = [
+    "Choice",
+    "Counterexample",
+    "Induction",
+    "NotTranslatable",
+    "Obligation",
+    "Proved",
+    "Query",
+    "Result",
+    "Step",
+    "Translation",
+    "Unknown",
+    "decide",
+    "described",
+    "instance_of",
+    "matrix",
+    "prove",
+    "table",
+]

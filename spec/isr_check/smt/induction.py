@@ -1,0 +1,168 @@
+"""Proof by induction: initial states satisfy every conjunct, every action preserves it, together they imply.
+
+An obligation is one (conjunct, action); its queries are the choices of parameters that symmetry does not make alike.
+Each action is translated once, and of a conjunct after a step only the parts that the step can have changed are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
+
+from isr_check.engine import TYPE_OK
+from isr_check.smt import logic
+from isr_check.smt.logic import Term, Truth, all_of, identity
+from isr_check.smt.terms import Choice, State, Translation
+from isr_check.smt.values import Value
+from isr_lang import Action, Design, Property
+from isr_lang import Value as Setting
+
+RANGES = "typed"
+"""The hypothesis that everything is in range before the step."""
+
+Named = tuple[str, Term]
+
+
+@attrs.frozen(eq=False)
+class Query:
+    """That the hypotheses imply the goal; `new` is the state after the step, if there is one."""
+
+    hypotheses: tuple[Named, ...]
+    goal: Term
+    old: State
+    choice: Choice
+    new: State | None
+
+
+@attrs.frozen(eq=False)
+class Obligation:
+    """kind: 'initial' | 'preserved' | 'implies'. Without queries it holds by what it says alone."""
+
+    kind: str
+    conjunct: str
+    action: str | None
+    queries: tuple[Query, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.conjunct} / {self.action or self.kind}"
+
+
+class Induction:
+    """The obligations of one design under constants, for a list of conjuncts that hold together."""
+
+    def __init__(self, design: Design, constants: Mapping[str, Setting | None], conjuncts: Sequence[Property]) -> None:
+        self.translation = Translation(design, constants)
+        self.design, self.conjuncts = design, conjuncts
+        t = self.translation
+        self.old = t.state("")
+        self.ranges = t.typed(self.old)
+        self.hypotheses: list[Named] = [(RANGES, x) for x in _terms(self.ranges)]
+        for c in conjuncts:
+            self.hypotheses += [(c.name, x) for x in _terms([t.evaluate(c.condition, self.old)])]
+        self._known = {identity(x) for _, x in self.hypotheses}
+        self._steps: dict[str, list[tuple[Choice, tuple[Named, ...], State]]] = {}
+
+    def obligations(
+        self, wanted: Sequence[Property] = (), only: Collection[str] = (), actions: Collection[str] = ()
+    ) -> Iterator[Obligation]:
+        """All of them, by action; or only those of some conjuncts (by name, as `wanted`) and some actions."""
+        chosen = [c for c in self.conjuncts if not only or c.name in only]
+        typed = not only or TYPE_OK in only
+        if not actions:
+            yield from self._initial(chosen, typed)
+        for p in wanted:
+            if p.kind == "always" and not actions:
+                yield self._implied(p)
+        for a in self.design.actions:
+            if actions and a.name not in actions:
+                continue
+            steps = self.steps(a)
+            if typed:
+                yield self._preserved(TYPE_OK, a, steps, None)
+            for c in chosen:
+                yield self._preserved(c.name, a, steps, c)
+            for p in wanted:
+                if p.kind == "step":
+                    yield self._of_step(p, a, steps)
+
+    def steps(self, action: Action) -> list[tuple[Choice, tuple[Named, ...], State]]:
+        """The steps of an action that its guards do not exclude at once."""
+        if action.name not in self._steps:
+            found: list[tuple[Choice, tuple[Named, ...], State]] = []
+            for choice in self.translation.parameters(action):
+                step = self.translation.step(action, choice, self.old)
+                if all(g is not False for _, g in step.guards):
+                    guards = [(RANGES, x) for x in _terms(choice.ranges)]
+                    guards += [(name, x) for name, g in step.guards for x in _terms([g])]
+                    found.append((choice, tuple(guards), step.new))
+            self._steps[action.name] = found
+        return self._steps[action.name]
+
+    def _initial(self, conjuncts: Sequence[Property], typed: bool) -> Iterator[Obligation]:
+        t = self.translation
+        starts = [(choice, t.start(choice)) for choice in t.parameters(self.design.initial)]
+        goals: list[tuple[str, list[Truth]]] = []
+        if typed:
+            goals.append((TYPE_OK, [all_of(t.typed(new)) for _, new in starts]))
+        goals += [(c.name, [_truth(t.evaluate(c.condition, new)) for _, new in starts]) for c in conjuncts]
+        for name, truths in goals:
+            queries: list[Query] = []
+            for (choice, new), goal in zip(starts, truths, strict=True):
+                if goal is not True:
+                    ranges = tuple((RANGES, x) for x in _terms(choice.ranges))
+                    queries.append(Query(ranges, logic.term(goal), new, choice, None))
+            yield Obligation("initial", name, None, tuple(queries))
+
+    def _implied(self, p: Property) -> Obligation:
+        goal = self._rest(self.translation.evaluate(p.condition, self.old))
+        query = Query(tuple(self.hypotheses), logic.term(goal), self.old, Choice({}, ()), None)
+        return Obligation("implies", p.name, None, () if goal is True else (query,))
+
+    def _preserved(
+        self, name: str, a: Action, steps: list[tuple[Choice, tuple[Named, ...], State]], c: Property | None
+    ) -> Obligation:
+        queries: list[Query] = []
+        for choice, guards, new in steps:
+            after = self.translation.evaluate(c.condition, new) if c else all_of(self.translation.typed(new, self.old))
+            if (goal := self._rest(after)) is not True:
+                queries.append(self._query(choice, guards, new, goal))
+        return Obligation("preserved", name, a.name, tuple(queries))
+
+    def _of_step(self, p: Property, a: Action, steps: list[tuple[Choice, tuple[Named, ...], State]]) -> Obligation:
+        queries: list[Query] = []
+        for choice, guards, new in steps:
+            goal = _truth(self.translation.evaluate(p.condition, self.old, new))
+            if goal is not True:
+                queries.append(self._query(choice, guards, new, goal))
+        return Obligation("implies", p.name, a.name, tuple(queries))
+
+    def _query(self, choice: Choice, guards: tuple[Named, ...], new: State, goal: Truth) -> Query:
+        return Query((*self.hypotheses, *guards), logic.term(goal), self.old, choice, new)
+
+    def _rest(self, goal: Value) -> Truth:
+        """The goal less those of its parts that are hypotheses word for word."""
+        return all_of(x for x in _terms([_truth(goal)]) if identity(x) not in self._known)
+
+    def assertions(self, query: Query) -> list[Named]:
+        """What would hold together if the goal did not follow."""
+        t = self.translation
+        found: list[Named] = [("bounds", x) for x in _terms(t.assumed)]
+        found += [*query.hypotheses, ("goal", logic.term(logic.not_(query.goal)))]
+        return [*found, *(("defined", x) for x in t.defining([x for _, x in found]))]
+
+    def together(self) -> list[Named]:
+        """What would hold of a state that satisfies every conjunct."""
+        return self.assertions(Query(tuple(self.hypotheses), logic.term(False), self.old, Choice({}, ()), None))
+
+
+def _truth(value: Value) -> Truth:
+    assert isinstance(value, bool | Term)
+    return value
+
+
+def _terms(truths: Sequence[Value]) -> list[Term]:
+    """The parts of a conjunction, those that are not plainly true."""
+    joined = all_of(_truth(t) for t in truths)
+    return [] if joined is True else logic.conjuncts(logic.term(joined))

@@ -1,0 +1,278 @@
+"""z3 behind functions that fold: what Python already knows never becomes a formula.
+
+A truth is a Python bool or a z3 term, a whole number a Python int or a z3 term. This is the only module that makes
+z3 terms.
+"""
+
+# z3 has no annotations; what comes out of it is given a type here, once.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias, cast
+
+import z3  # type: ignore[import-untyped]
+
+Term: TypeAlias = z3.ExprRef
+Truth = bool | Term
+Whole = int | Term
+
+
+def identity(term: Term) -> int:
+    """Equal terms have equal numbers, as long as one of them is alive."""
+    return cast("int", term.get_id())
+
+
+def bool_symbol(name: str, args: Sequence[Term] = ()) -> Term:
+    return _symbol(name, args, z3.BoolSort())
+
+
+def int_symbol(name: str, args: Sequence[Term] = ()) -> Term:
+    return _symbol(name, args, z3.IntSort())
+
+
+def _symbol(name: str, args: Sequence[Term], sort: object) -> Term:
+    if not args:
+        return cast("Term", z3.Const(name, sort))
+    return cast("Term", z3.Function(name, *(a.sort() for a in args), sort)(*args))
+
+
+def term(value: bool | int | Term) -> Term:
+    if isinstance(value, bool):
+        return cast("Term", z3.BoolVal(value))
+    return cast("Term", z3.IntVal(value)) if isinstance(value, int) else value
+
+
+# truth
+
+
+def _negated(a: Term) -> Term | None:
+    return cast("Term", a.arg(0)) if z3.is_not(a) else None
+
+
+def not_(a: Truth) -> Truth:
+    if isinstance(a, bool):
+        return not a
+    inner = _negated(a)
+    return inner if inner is not None else cast("Term", z3.Not(a))
+
+
+def all_of(truths: Iterable[Truth]) -> Truth:
+    return _joined(truths, False)
+
+
+def any_of(truths: Iterable[Truth]) -> Truth:
+    return _joined(truths, True)
+
+
+def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
+    """The conjunction, or the disjunction where `decides` is True."""
+    parts: dict[int, Term] = {}
+    for t in truths:
+        if isinstance(t, bool):
+            if t is decides:
+                return decides
+            continue
+        pieces = (z3.is_or(t) if decides else z3.is_and(t)) and t.children()
+        for piece in pieces or (t,):
+            parts[identity(piece)] = piece
+    for piece in parts.values():
+        inner = _negated(piece)
+        if inner is not None and identity(inner) in parts:
+            return decides
+    if len(parts) < 2:
+        return next(iter(parts.values()), not decides)
+    chosen = list(parts.values())
+    return cast("Term", z3.Or(chosen) if decides else z3.And(chosen))
+
+
+def and_(*truths: Truth) -> Truth:
+    return all_of(truths)
+
+
+def or_(*truths: Truth) -> Truth:
+    return any_of(truths)
+
+
+def implies(a: Truth, b: Truth) -> Truth:
+    return or_(not_(a), b)
+
+
+def same_truth(a: Truth, b: Truth) -> Truth:
+    if isinstance(a, bool):
+        return b if a else not_(b)
+    if isinstance(b, bool):
+        return a if b else not_(a)
+    return True if a.eq(b) else cast("Term", a == b)
+
+
+def if_truth(c: Truth, a: Truth, b: Truth) -> Truth:
+    if isinstance(c, bool):
+        return a if c else b
+    if isinstance(a, bool):
+        return or_(c, b) if a else and_(not_(c), b)
+    if isinstance(b, bool):
+        return or_(not_(c), a) if b else and_(c, a)
+    return a if a.eq(b) else cast("Term", z3.If(c, a, b))
+
+
+# numbers
+
+
+_counts: dict[int, tuple[Term, tuple[Truth, ...]]] = {}
+"""How many of some truths hold, as a number: that at least 1, at least 2, ... of them do."""
+
+
+def how_many(truths: Iterable[Truth]) -> Whole:
+    at_least: list[Truth] = []
+    for t in truths:
+        before: list[Truth] = [True, *at_least, False]
+        at_least = [or_(before[k + 1], and_(before[k], t)) for k in range(len(at_least) + 1)]
+    known = sum(1 for t in at_least if t is True)
+    possible = [t for t in at_least if not isinstance(t, bool)]
+    number: Whole = known + len(possible)
+    for k, t in reversed(list(enumerate(possible))):
+        number = if_whole(t, number, known + k)
+    if not isinstance(number, int):
+        _counts[identity(number)] = (number, tuple(at_least))
+    return number
+
+
+def if_whole(c: Truth, a: Whole, b: Whole) -> Whole:
+    if isinstance(c, bool):
+        return a if c else b
+    if same_term(a, b):
+        return a
+    return cast("Term", z3.If(c, term(a), term(b)))
+
+
+def same_term(a: Whole, b: Whole) -> bool:
+    """Whether the two are written alike (and so are equal)."""
+    if isinstance(a, int) or isinstance(b, int):
+        return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+    return bool(a.eq(b))
+
+
+def _counted(a: Whole) -> tuple[Truth, ...] | None:
+    found = None if isinstance(a, int) else _counts.get(identity(a))
+    return found[1] if found else None
+
+
+def at_most(a: Whole, b: Whole) -> Truth:
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    if same_term(a, b):
+        return True
+    if (truths := _counted(b)) is not None:
+        return all_of(or_(t, at_most(a, k)) for k, t in enumerate((*truths, False)))
+    if (truths := _counted(a)) is not None:
+        return all_of(or_(not_(t), at_most(k, b)) for k, t in enumerate((True, *truths)))
+    return cast("Term", term(a) <= term(b))
+
+
+def less(a: Whole, b: Whole) -> Truth:
+    return not_(at_most(b, a))
+
+
+def same_whole(a: Whole, b: Whole) -> Truth:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if same_term(a, b):
+        return True
+    if _counted(a) is not None or _counted(b) is not None:
+        return and_(at_most(a, b), at_most(b, a))
+    return cast("Term", term(a) == term(b))
+
+
+def plus(a: Whole, b: Whole) -> Whole:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(b, int) and not isinstance(a, int):
+        return _shifted(a, b)
+    return _shifted(b, a) if isinstance(a, int) and not isinstance(b, int) else cast("Term", term(a) + term(b))
+
+
+def _shifted(a: Term, by: int) -> Whole:
+    """a + by; a sum with a number is written with one number, so that equal ones look alike."""
+    if z3.is_add(a) and a.num_args() == 2 and z3.is_int_value(a.arg(1)):
+        by += cast("int", a.arg(1).as_long())
+        a = cast("Term", a.arg(0))
+    return cast("Term", a + by) if by else a
+
+
+def minus(a: Whole, b: Whole) -> Whole:
+    if isinstance(b, int):
+        return plus(a, -b)
+    return 0 if same_term(a, b) else cast("Term", term(a) - b)
+
+
+# quantifiers
+
+
+def mentioned(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
+    """Which of these constants occur, in the order of `among`."""
+    found: set[int] = set()
+    for t in _below(terms):
+        if identity(t) in among:
+            found.add(identity(t))
+    return [t for i, t in among.items() if i in found]
+
+
+def _below(terms: Iterable[Term]) -> Iterator[Term]:
+    """Every term below these, each once."""
+    waiting, seen = list(terms), set[int]()
+    while waiting:
+        t = waiting.pop()
+        if identity(t) in seen:
+            continue
+        seen.add(identity(t))
+        yield t
+        waiting.extend([t.body()] if z3.is_quantifier(t) else t.children())
+
+
+def _patterns(x: Term, body: Term) -> list[Term]:
+    """What tells the solver at which terms to look: every function that is applied to x itself."""
+    found: list[Term] = []
+    for t in _below([body]):
+        applied = z3.is_app(t) and t.num_args() > 0 and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
+        if applied and any(a.eq(x) for a in t.children()) and not any(z3.is_var(s) for s in _below([t])):
+            found.append(t)
+    return sorted(found, key=str)
+
+
+def forall(x: Term, body: Truth) -> Truth:
+    if isinstance(body, bool):
+        return body
+    return cast("Term", z3.ForAll([x], body, patterns=_patterns(x, body)))
+
+
+def forall_at(xs: Sequence[Term], body: Truth, pattern: Term) -> Truth:
+    """Of every x, but only looked at where the pattern occurs."""
+    if isinstance(body, bool) or not xs:
+        return body
+    return cast("Term", z3.ForAll(list(xs), body, patterns=[pattern]))
+
+
+def exists(x: Term, body: Truth) -> Truth:
+    if isinstance(body, bool):
+        return body
+    return cast("Term", z3.Exists([x], body, patterns=_patterns(x, body)))
+
+
+def replaced(body: Truth, x: Term, by: Term) -> Truth:
+    return body if isinstance(body, bool) else cast("Term", z3.substitute(body, (x, by)))
+
+
+def conjuncts(t: Term) -> list[Term]:
+    return cast("list[Term]", t.children()) if z3.is_and(t) else [t]
+
+
+def functions(terms: Iterable[Term]) -> set[int]:
+    """The numbers of all functions and constants that occur."""
+    return {cast("int", t.decl().get_id()) for t in _below(terms) if z3.is_app(t)}
+
+
+def function(t: Term) -> int:
+    return cast("int", t.decl().get_id())

@@ -1,0 +1,100 @@
+"""The table of obligations as it fills: conjunct x action, and counterexamples to induction in full."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from isr_check.smt.induction import Induction, Obligation
+from isr_check.smt.proving import Counterexample, Decided, Proved, Result, prove
+from isr_lang import Design, Instance, Property, show
+from isr_lang import Value as Setting
+
+MARKS = {"proved": ".", "counterexample": "X", "unknown": "?"}
+
+
+def verdict(result: Result) -> str:
+    if isinstance(result, Proved):
+        return "proved"
+    return "counterexample" if isinstance(result, Counterexample) else "unknown"
+
+
+def table(
+    design: Design,
+    constants: Mapping[str, Setting | None],
+    conjuncts: Sequence[Property],
+    wanted: Sequence[Property] = (),
+    *,
+    only: Collection[str] = (),
+    actions: Collection[str] = (),
+    seconds: float = 10.0,
+    workers: int = 2,
+    core: bool = False,
+    shown: int = 3,
+    say: Callable[[str], None] = lambda line: print(line, flush=True),
+) -> list[Decided]:
+    """Prints each obligation that is not proved as it is decided, `shown` counterexamples in full, then the matrix."""
+    began = time.monotonic()
+    induction = Induction(design, constants, conjuncts)
+    obligations = list(induction.obligations(wanted, only, actions))
+    queries = sum(len(o.queries) for o in obligations)
+    say(f"{len(obligations)} obligations, {queries} queries, translated in {time.monotonic() - began:.1f} s")
+    left = [shown]
+
+    def progress(o: Obligation, result: Result) -> None:
+        if isinstance(result, Proved):
+            if core and result.core:
+                say(f"{o.name}: proved in {result.seconds:.2f} s by {', '.join(result.core)}")
+            return
+        reason = "" if isinstance(result, Counterexample) else f" ({result.reason})"
+        say(f"{o.name}: {verdict(result).upper()}{reason} in {result.seconds:.2f} s")
+        if isinstance(result, Counterexample) and result.state and left[0] > 0:
+            left[0] -= 1
+            for line in described(induction, o, result):
+                say(f"    {line}")
+
+    decided = prove(induction, obligations, seconds, workers, progress, core)
+    for line in matrix(decided):
+        say(line)
+    totals = Counter(verdict(r) for _, r in decided)
+    solver = sum(r.seconds for _, r in decided)
+    said = ", ".join(f"{n} {v}" for v, n in totals.items())
+    say(f"{said}; solver {solver:.1f} s, in all {time.monotonic() - began:.1f} s")
+    return decided
+
+
+def matrix(decided: Sequence[Decided]) -> list[str]:
+    """One row per conjunct, one column per action: . proved, X counterexample, ? unknown."""
+    columns = list(dict.fromkeys(o.action or o.kind for o, _ in decided))
+    rows = list(dict.fromkeys(o.conjunct for o, _ in decided))
+    marks = {(o.conjunct, o.action or o.kind): MARKS[verdict(r)] for o, r in decided}
+    width = max(map(len, rows), default=0)
+    lines = [f"{i + 1:3} {c}" for i, c in enumerate(columns)]
+    lines.append(" " * width + " " + "".join(f"{i + 1:3}" for i in range(len(columns))))
+    return lines + [f"{r:{width}} " + "".join(f"{marks.get((r, c), ' '):>3}" for c in columns) for r in rows]
+
+
+def described(induction: Induction, obligation: Obligation, found: Counterexample) -> list[str]:
+    """The state before, what the step changes, and the parameters."""
+    instance = instance_of(induction, found)
+    blank = {v.name: instance.first(v.type) for v in instance.variables}
+    lines = [", ".join(f"{k}={v}" for k, v in instance.constants.items() if k in found.constants)]
+    action = next((a for a in induction.design.actions if a.name == obligation.action), None)
+    if action:
+        named = zip(action.parameters, found.parameters, strict=True)
+        values = ", ".join(f"{n}={show(v, t)}" for (n, t), v in named)
+        lines.append(f"{action.name}({values})")
+    for v in instance.variables:
+        old, new = found.state[v.name], found.successor.get(v.name, found.state[v.name])
+        if old != new:
+            lines.append(f"  {v.name}: {show(old, v.type)}  ->  {show(new, v.type)}")
+        elif old != blank[v.name]:
+            lines.append(f"  {v.name}: {show(old, v.type)}")
+    return [line for line in lines if line]
+
+
+def instance_of(induction: Induction, found: Counterexample) -> Instance:
+    """The instance of the design in which a counterexample is a state."""
+    given = {k: v for k, v in induction.translation.given.items() if v is not None}
+    return Instance(induction.design, {**given, **found.constants})

@@ -1,0 +1,188 @@
+"""Deciding obligations, several at a time, each within a time limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+
+import attrs
+
+from isr_check.engine import Unsound
+from isr_check.smt.induction import Induction, Named, Obligation, Query
+from isr_check.smt.logic import Term, at_most
+from isr_check.smt.reading import Reader, TooLarge
+from isr_check.smt.solving import Answer, ask
+
+GRACE = 10.0
+"""Seconds beyond its limit after which a worker that says nothing is ended."""
+
+
+@attrs.frozen
+class Proved:
+    """`core`: the hypotheses that the solver used, if it was asked for them."""
+
+    seconds: float
+    core: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Counterexample:
+    """A state that satisfies the hypotheses, and a step after which the conjunct fails, as values of the language.
+
+    Empty where the solver says that there is one, and it has not been read back.
+    """
+
+    seconds: float
+    constants: Mapping[str, int]
+    state: Mapping[str, object]
+    parameters: tuple[int, ...]
+    successor: Mapping[str, object]
+
+
+@attrs.frozen
+class Unknown:
+    """Neither proved nor refuted; never a success."""
+
+    reason: str
+    seconds: float
+
+
+Result = Proved | Counterexample | Unknown
+Decided = tuple[Obligation, Result]
+
+
+def decide(induction: Induction, obligation: Obligation, seconds: float, core: bool = False) -> Result:
+    """One obligation, in this process; the limit is for each of its queries."""
+    began = time.monotonic()
+    used: dict[str, None] = {}
+    for query in obligation.queries:
+        assertions = induction.assertions(query)
+        answer = ask(assertions, seconds, core)
+        if answer.status == "unsat":
+            used |= dict.fromkeys(answer.core)
+        elif answer.status == "sat":
+            return _read(induction, query, assertions, answer, seconds, began)
+        else:
+            return Unknown(answer.reason, time.monotonic() - began)
+    return Proved(time.monotonic() - began, tuple(used))
+
+
+def _read(
+    induction: Induction, query: Query, assertions: Sequence[Named], answer: Answer, seconds: float, began: float
+) -> Counterexample:
+    """The counterexample, if there is one within the bounds that a run may have."""
+    t = induction.translation
+    if t.bounds:
+        limits = {c.name: c.high for c in induction.design.constants()}
+        small = [("bounds", x) for n, b in t.bounds.items() if isinstance(x := at_most(b, limits[n]), Term)]
+        answer = ask([*assertions, *small], seconds, find=True)
+    nothing = Counterexample(time.monotonic() - began, {}, {}, (), {})
+    if answer.status != "sat" or answer.value is None:
+        return nothing
+    reader = Reader(t.shapes, answer.value)
+    types = {v.name: v.type for v in induction.design.variables if t.exists[v.name] is not False}
+    kinds = dict(_parameters(induction, query))
+    try:
+        return Counterexample(
+            time.monotonic() - began,
+            {name: int(answer.value(term)) for name, term in t.bounds.items()},
+            reader.state(types, query.old),
+            tuple(reader.parameter(kinds[name], v) for name, v in query.choice.values.items()),
+            {} if query.new is None else reader.state(types, query.new),
+        )
+    except TooLarge:
+        return nothing
+
+
+def _parameters(induction: Induction, query: Query) -> Iterator[tuple[str, object]]:
+    for action in (induction.design.initial, *induction.design.actions):
+        if [n for n, _ in action.parameters] == list(query.choice.values):
+            yield from action.parameters
+            return
+
+
+def prove(
+    induction: Induction,
+    obligations: Sequence[Obligation],
+    seconds: float,
+    workers: int = 2,
+    progress: Callable[[Obligation, Result], None] = lambda _o, _r: None,
+    core: bool = False,
+) -> list[Decided]:
+    """All of them; Unsound if no state satisfies the conjuncts, for then they imply anything."""
+    if ask(induction.together(), seconds).status == "unsat":
+        raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
+    decided: dict[int, Result] = {}
+    hard: list[int] = []
+    for i, o in enumerate(obligations):
+        if o.queries:
+            hard.append(i)
+        else:
+            decided[i] = Proved(0.0)
+            progress(o, decided[i])
+    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core), workers)
+    for i, result in pool.run(hard, lambda i: seconds * 3 * len(obligations[i].queries) + GRACE):
+        decided[i] = result
+        progress(obligations[i], result)
+    return [(o, decided[i]) for i, o in enumerate(obligations)]
+
+
+class _Pool:
+    """Processes that share what has been translated; one that hangs is replaced."""
+
+    def __init__(self, work: Callable[[int], Result], workers: int) -> None:
+        self.work, self.workers = work, workers
+        self._context = get_context("fork")
+        self._running: dict[Connection, tuple[ForkProcess, int, float]] = {}
+        self._idle: list[tuple[ForkProcess, Connection]] = []
+
+    def run(self, tasks: Sequence[int], patience: Callable[[int], float]) -> Iterator[tuple[int, Result]]:
+        waiting = list(reversed(tasks))
+        try:
+            while waiting or self._running:
+                while waiting and len(self._running) < self.workers:
+                    process, connection = self._idle.pop() if self._idle else self._start()
+                    task = waiting.pop()
+                    connection.send(task)
+                    self._running[connection] = process, task, time.monotonic() + patience(task)
+                for connection in wait(list(self._running), timeout=1.0):
+                    assert isinstance(connection, Connection)
+                    yield self._answer(connection)
+                for connection, (process, task, end) in list(self._running.items()):
+                    if time.monotonic() > end:
+                        del self._running[connection]
+                        process.kill()
+                        yield task, Unknown("the solver did not keep to its time limit", patience(task))
+        finally:
+            for process, _, _ in self._running.values():
+                process.kill()
+            for process, _ in self._idle:
+                process.kill()
+
+    def _answer(self, connection: Connection) -> tuple[int, Result]:
+        process, task, _ = self._running.pop(connection)
+        try:
+            result: Result = connection.recv()
+        except EOFError:
+            return task, Unknown("the solver's process ended (memory?)", 0.0)
+        self._idle.append((process, connection))
+        return task, result
+
+    def _start(self) -> tuple[ForkProcess, Connection]:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=self._serve, args=(ours, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return process, ours
+
+    def _serve(self, ours: Connection, theirs: Connection) -> None:
+        ours.close()
+        while True:
+            try:
+                task = theirs.recv()
+            except EOFError:
+                return
+            theirs.send(self.work(task))

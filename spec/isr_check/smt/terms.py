@@ -1,0 +1,385 @@
+"""A design as terms of the solver: states, expressions and steps, for constants some of which may be left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import cast
+
+import attrs
+
+from isr_check.smt import logic
+from isr_check.smt.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, not_, or_
+from isr_check.smt.operators import MEANING, can_be_written_out, candidates, extreme, look_up, put
+from isr_check.smt.shapes import Shapes
+from isr_check.smt.values import Key, Members, Table, Value, key, remembered
+from isr_lang import Action, Constant, Definition, Design, Node, text
+from isr_lang import Value as Setting
+from isr_lang.instance import check_constants
+from isr_lang.types import MapType, Scalar, SetType, SortType, Type
+
+State = Mapping[str, Value]
+Environment = Mapping[object, Value]
+
+
+@attrs.frozen(eq=False)
+class Scope:
+    """What a name means: variables before and after a step, parameters and bound variables."""
+
+    old: State
+    new: State | None
+    names: Environment
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """Parameters of an action: for a sort one element, for others an unknown value within its range."""
+
+    values: dict[str, Value]
+    ranges: tuple[Truth, ...]
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """What a step requires of the state before it, each with its text, and the state after it."""
+
+    guards: tuple[tuple[str, Truth], ...]
+    new: dict[str, Value]
+
+
+class Translation:
+    """Of a design whose constants have values, or None where a bound is left open.
+
+    `assumed` is what holds of the open bounds; `axioms` grows with what is translated, and says what the symbols
+    mean that stand for the least or greatest of many.
+    """
+
+    def __init__(self, design: Design, constants: Mapping[str, Setting | None]) -> None:
+        self.design = design
+        known = check_constants(design, {k: v for k, v in constants.items() if v is not None})
+        self.given = {**known, **constants}
+        self._constants: dict[str, Value] = {}
+        self.bounds: dict[str, Term] = {}
+        self.assumed: list[Truth] = []
+        self.axioms: list[tuple[Term, Term]] = []
+        self.shapes = Shapes(lambda node: cast("Whole", self.evaluate(cast("Node", node), {})))
+        self._memo: dict[Key, Value] = {}
+        self._alive: list[object] = []
+        self._footprints: dict[Node, tuple[object, ...]] = {}
+        self._read: dict[Definition, tuple[str, ...]] = {}
+        self.assumed += [cast("Truth", self.evaluate(a.condition, {})) for a in design.assumptions]
+        self.exists: dict[str, Truth] = {
+            v.name: True if v.when is None else cast("Truth", self.evaluate(v.when, {})) for v in design.variables
+        }
+        start = {u.variable: u.value for u in design.initial.updates}
+        self.absent = {v: self.evaluate(start[v], {}) for v, there in self.exists.items() if there is not True}
+
+    def defining(self, terms: Sequence[Term]) -> list[Term]:
+        """The axioms about symbols that occur in these terms, or in those axioms."""
+        used, found = logic.functions(terms), dict[int, Term]()
+        while True:
+            more = [a for f, a in self.axioms if logic.function(f) in used and logic.identity(a) not in found]
+            if not more:
+                return list(found.values())
+            found |= {logic.identity(a): a for a in more}
+            used |= logic.functions(more)
+
+    # states
+
+    def state(self, name: str) -> dict[str, Value]:
+        """A state of which nothing is known."""
+        return {
+            v.name: self.absent[v.name]
+            if self.exists[v.name] is False
+            else self.shapes.symbol(v.type, f"{name}{v.name}")
+            for v in self.design.variables
+        }
+
+    def lifted(self, values: Mapping[str, object]) -> dict[str, Value]:
+        """A state of the language, by variable; variables that do not exist may be left out."""
+        return {
+            v.name: self.shapes.lift(v.type, values[v.name]) if v.name in values else self.absent[v.name]
+            for v in self.design.variables
+        }
+
+    def typed(self, state: State, unlike: State | None = None) -> list[Truth]:
+        """What holds of every state because its values are in range; only of what differs from another state."""
+        found: list[Truth] = []
+        for v in self.design.variables:
+            there, value = self.exists[v.name], state[v.name]
+            if there is False or (unlike is not None and unlike[v.name] is value):
+                continue
+            found += self.shapes.typed(v.type, value)
+            if there is not True:
+                found.append(or_(there, self.shapes.same(v.type, value, self.absent[v.name])))
+        return [t for t in found if t is not True]
+
+    # steps
+
+    def parameters(self, action: Action, reduced: bool = True) -> list[Choice]:
+        """The ways to choose the parameters; `reduced`, one of those that differ in names of symmetric sorts only."""
+        ways: list[Choice] = []
+        sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType)]
+        others = [(name, t) for name, t in action.parameters if not isinstance(t, SortType)]
+        for chosen in product(*(range(self.shapes.size(t) or 0) for _, t in sorts)):
+            used: dict[SortType, int] = {}
+            least = True
+            for (_, t), k in zip(sorts, chosen, strict=True):
+                least &= k <= used.get(t, 0) or not t.symmetric
+                used[t] = max(used.get(t, 0), k + 1)
+            if not least and reduced:
+                continue
+            values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
+            ranges: list[Truth] = []
+            for name, t in others:
+                values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
+                ranges += self.shapes.typed(t, values[name])
+            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges)))
+        return ways
+
+    def step(self, action: Action, choice: Choice, old: State) -> Step:
+        scope = Scope(old, None, choice.values)
+        guards = tuple((text(g.condition), cast("Truth", self._value(g.condition, scope))) for g in action.guards)
+        types = {v.name: v.type for v in self.design.variables}
+        new = dict(old)
+        for update in action.updates:
+            name, there = update.variable, self.exists[update.variable]
+            if there is False:
+                continue
+            path = tuple(self._value(n, scope) for n in update.path)
+            changed = self._changed(types[name], old.get(name), path, self._value(update.value, scope))
+            new[name] = changed if there is True else self.shapes.choose(types[name], there, changed, old[name])
+        return Step(guards, new)
+
+    def _changed(self, type: Type, old: Value | None, path: tuple[Value, ...], value: Value) -> Value:
+        if not path:
+            return value
+        assert isinstance(type, MapType)
+        assert old is not None
+        inner = self._changed(type.value, look_up(self.shapes, type, old, path[0]), path[1:], value)
+        return put(self.shapes, type, old, path[0], inner)
+
+    def start(self, choice: Choice) -> dict[str, Value]:
+        """An initial state."""
+        scope = Scope({}, None, choice.values)
+        new = {u.variable: self._value(u.value, scope) for u in self.design.initial.updates}
+        return {
+            v.name: self.absent[v.name] if self.exists[v.name] is False else new[v.name] for v in self.design.variables
+        }
+
+    # expressions
+
+    def evaluate(
+        self, node: Node, old: State, new: State | None = None, parameters: Mapping[str, Value] | None = None
+    ) -> Value:
+        return self._value(node, Scope(old, new, {} if parameters is None else parameters))
+
+    def _value(self, node: Node, scope: Scope) -> Value:
+        if node.op == "bound" or node.op == "parameter":
+            return scope.names[node.attr]
+        k: list[Key] = [id(node)]
+        for part in self._footprint(node):
+            value = self._lookup(part, scope)
+            k.append(key(value))
+        memo_key = tuple(k)
+        if memo_key not in self._memo:
+            self._alive.append(scope)
+            self._memo[memo_key] = self._compute(node, scope)
+        return self._memo[memo_key]
+
+    def _lookup(self, part: object, scope: Scope) -> Value:
+        if isinstance(part, tuple):
+            name, primed = cast("tuple[str, bool]", part)
+            state = scope.new if primed else scope.old
+            assert state is not None, f"{name} after a step is read, and there is no step"
+            return state[name]
+        return scope.names[part]
+
+    def _compute(self, node: Node, scope: Scope) -> Value:
+        if (special := SPECIAL.get(node.op)) is not None:
+            return special(self, node, scope)
+        return MEANING[node.op](self.shapes, node, tuple(self._value(a, scope) for a in node.args))
+
+    def _footprint(self, node: Node) -> tuple[object, ...]:
+        """What the value of an expression depends on: variables as (name, primed), names and binders."""
+        if node not in self._footprints:
+            found: dict[object, None] = {}
+            for a in node.args:
+                found |= dict.fromkeys(self._footprint(a))
+            if node.op == "variable":
+                found[node.attr] = None
+            elif node.op in ("parameter", "bound"):
+                found[node.attr] = None
+            elif node.op == "call":
+                definition, primed = node.attr
+                found |= dict.fromkeys((name, primed) for name in self._variables_of(definition))
+            elif node.op in BINDERS:
+                found.pop(node.attr, None)
+            self._footprints[node] = tuple(found)
+        return self._footprints[node]
+
+    def _variables_of(self, definition: Definition) -> tuple[str, ...]:
+        if definition not in self._read:
+            parts = self._footprint(definition.body)
+            self._read[definition] = tuple(cast("tuple[str, bool]", p)[0] for p in parts if isinstance(p, tuple))
+        return self._read[definition]
+
+    # leaves
+
+    def _literal(self, node: Node, scope: Scope) -> Value:
+        return self.shapes.lift(node.type, node.attr)
+
+    def _constant(self, node: Node, scope: Scope) -> Value:
+        constant = cast("Constant", node.attr)
+        if constant.name not in self._constants:
+            value = self.given[constant.name]
+            if value is None:
+                self.bounds[constant.name] = free = logic.int_symbol(constant.name)
+                self.assumed.append(at_most(constant.low, free))
+                self._constants[constant.name] = free
+            elif constant.choice is not None:
+                self._constants[constant.name] = constant.names.index(cast("str", value))
+            else:
+                self._constants[constant.name] = cast("int", value)
+        return self._constants[constant.name]
+
+    def _variable(self, node: Node, scope: Scope) -> Value:
+        return self._lookup(node.attr, scope)
+
+    def _call(self, node: Node, scope: Scope) -> Value:
+        definition, primed = cast("tuple[Definition, bool]", node.attr)
+        actuals = (self._value(a, scope) for a in node.args)
+        names = {name: value for (name, _), value in zip(definition.parameters, actuals, strict=True)}
+        state = scope.new if primed else scope.old
+        return self._value(definition.body, Scope({} if state is None else state, None, names))
+
+    # binders
+
+    def _inner(self, node: Node, scope: Scope, x: Value, position: int = 1) -> Value:
+        return self._value(node.args[position], Scope(scope.old, scope.new, {**scope.names, node.attr: x}))
+
+    def _domain(self, node: Node, scope: Scope) -> tuple[Scalar, Value]:
+        return cast("SetType", node.args[0].type).of, self._value(node.args[0], scope)
+
+    def _quantified(self, node: Node, scope: Scope) -> Value:
+        universal = node.op == "forall"
+        return self._quantifier(node, scope, universal)
+
+    def _quantifier(self, node: Node, scope: Scope, universal: bool) -> Truth:
+        of, domain = self._domain(node, scope)
+
+        def holds(x: Value) -> Truth:
+            return cast("Truth", self._inner(node, scope, x))
+
+        def counts(x: Value, guard: Truth) -> Truth:
+            if guard is False:
+                return universal
+            return logic.implies(guard, holds(x)) if universal else and_(guard, holds(x))
+
+        joined = all_of if universal else any_of
+        if can_be_written_out(self.shapes, of, domain):
+            return joined(counts(x, guard) for x, guard in candidates(self.shapes, of, domain))
+        members, inside = cast("Members", domain), self.shapes.inside
+        parts: list[Truth] = []
+        end = members.below
+        while (
+            end is not None and not isinstance(end, int) and (longer := self.shapes.appended.get(logic.identity(end)))
+        ):
+            end = longer[1]
+            parts.append(counts(end, and_(inside(of, end), members.has(end))))
+        x = self.shapes.bind(node.attr.name, *(() if end is None else (end,)))
+        guard = and_(inside(of, x), True if end is None else less(x, end), members.has(x))
+        parts.append((logic.forall if universal else logic.exists)(x, counts(x, guard)))
+        return joined(parts)
+
+    def _count(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        pairs = candidates(self.shapes, of, domain)
+        return logic.how_many(and_(m, cast("Truth", self._inner(node, scope, x))) for x, m in pairs if m is not False)
+
+    def _extreme(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        otherwise, least = cast("Whole", self._value(node.args[2], scope)), node.op == "smallest"
+        if can_be_written_out(self.shapes, of, domain):
+            pairs = candidates(self.shapes, of, domain)
+            values = [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False]
+            return extreme(self.shapes, values, otherwise, least)
+        members = cast("Members", domain)
+
+        def counts(x: Term) -> Truth:
+            return and_(self.shapes.inside(of, x), members.has(x))
+
+        return self._defined(
+            node.op,
+            node.attr.name,
+            members.below,
+            counts,
+            lambda x: cast("Whole", self._inner(node, scope, x)),
+            otherwise,
+            least,
+        )
+
+    def _defined(
+        self,
+        op: str,
+        name: str,
+        below: Whole | None,
+        counts: Callable[[Term], Truth],
+        body: Callable[[Term], Whole],
+        otherwise: Whole,
+        least: bool,
+    ) -> Whole:
+        """A symbol for the least or greatest value of the body, and the axioms that say so."""
+        x = self.shapes.bind(name, *(() if below is None else (below,)))
+        upper = True if below is None else less(x, below)
+        guard, value = and_(counts(x), upper), body(x)
+        among = [logic.term(t) for t in (guard, value, otherwise)]
+        outer = [t for t in logic.mentioned(among, self.shapes.bound) if not t.eq(x)]
+        found = logic.int_symbol(self.shapes.fresh(op), outer)
+        witness = logic.int_symbol(self.shapes.fresh(f"{op}_at"), outer)
+        bound = at_most(found, value) if least else at_most(value, found)
+        attained = logic.replaced(and_(guard, logic.same_whole(found, value)), x, witness)
+        nothing = and_(logic.forall(x, not_(guard)), logic.same_whole(found, otherwise))
+        for axiom in (logic.forall(x, logic.implies(guard, bound)), or_(attained, nothing)):
+            closed = logic.forall_at(outer, axiom, found)
+            if not isinstance(closed, bool):
+                self.axioms.append((found, closed))
+        return found
+
+    def _select(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+
+        def also(x: Value, member: Truth) -> Truth:
+            return member if member is False else and_(member, cast("Truth", self._inner(node, scope, x)))
+
+        if isinstance(domain, Members):
+            has = remembered(lambda x: also(x, domain.has(x)))
+            return Members(cast("Callable[[Whole], Truth]", has), domain.below)
+        pairs = candidates(self.shapes, of, domain)
+        return tuple(also(x, m) for x, m in pairs)
+
+    def _build(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        if isinstance(domain, Members):
+            return Table(remembered(lambda x: self._inner(node, scope, x)))
+        return tuple(self._inner(node, scope, x) for x in self.shapes.elements(of))
+
+
+BINDERS = ("forall", "exists", "count", "smallest", "largest", "select", "build")
+
+SPECIAL: dict[str, Callable[[Translation, Node, Scope], Value]] = {
+    "literal": Translation._literal,
+    "constant": Translation._constant,
+    "variable": Translation._variable,
+    "parameter": Translation._variable,
+    "bound": Translation._variable,
+    "call": Translation._call,
+    "forall": Translation._quantified,
+    "exists": Translation._quantified,
+    "count": Translation._count,
+    "smallest": Translation._extreme,
+    "largest": Translation._extreme,
+    "select": Translation._select,
+    "build": Translation._build,
+}
+"""The operators that read a scope or bind a variable; all others are in `operators.MEANING`."""
