@@ -1,0 +1,168 @@
+"""A follower: fetches from its log end, appends what it is sent, and cuts what the leader does not have.
+
+Each function is one action of the model, under its name, and says where Kafka does it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_broker.designs import Truncation
+from isr_broker.effects import AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.inputs import Appended, LearnMetadata, Truncated
+from isr_broker.messages import Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.record_batch import BadBatch, batches
+from isr_broker.state import (
+    EnteringEpoch,
+    FollowerAppend,
+    FollowerTruncation,
+    Following,
+    Replica,
+    Step,
+    flushes,
+    following,
+)
+
+
+def _sends(replica: Replica, now: Millis) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
+    """The question: where the log ends, in which epoch that was written, in which epoch it is asked.
+
+    Model: sends. KIP-320, KIP-595; KIP-903 for the broker epoch.
+    """
+    if replica.leader is None:
+        return attrs.evolve(replica, role=Following()), ()
+    fetch = FetchRequest(
+        partition=replica.partition,
+        replica=replica.me,
+        broker_epoch=replica.broker_epoch,
+        leader_epoch=replica.leader_epoch,
+        offset=replica.log.end,
+        last_epoch=replica.log.last_epoch,
+        max_wait_ms=replica.settings.replica_fetch_wait_max_ms,
+        max_bytes=replica.settings.replica_fetch_max_bytes,
+    )
+    return attrs.evolve(replica, role=Following(fetch=fetch, sent_at=now)), (Send(replica.leader, fetch),)
+
+
+def follower_sends_fetch(replica: Replica, now: Millis) -> Step:
+    """A follower asks without having got an answer: after an error, or when one does not come.
+
+    AbstractFetcherThread.maybeFetch.
+    """
+    replica, effects = _sends(replica, now)
+    return Step(replica, effects, "follower_sends_fetch")
+
+
+def waits(replica: Replica, answer: FetchResponse) -> bool:
+    """The answer is to the very fetch for which this follower waits; any other is dropped."""
+    fetch = following(replica).fetch
+    return fetch is not None and (answer.leader, answer.leader_epoch, answer.offset) == (
+        replica.leader,
+        fetch.leader_epoch,
+        fetch.offset,
+    )
+
+
+def follower_gets_answer(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
+    """An answer arrives: what it brings is sent to the disk first, unless it brings nothing."""
+    if not waits(replica, answer):
+        return Step(replica)
+    if answer.error is not Error.NONE:
+        return _tries_later(replica, now)
+    if answer.diverging is not None:
+        # What else a diverging answer may carry is ignored: there is no watermark below a divergence (KAFKA-14704).
+        return _cuts(replica, _truncation_point(replica, answer))
+    if not answer.records:
+        return follower_appends(attrs.evolve(replica, awaited=FollowerAppend(answer)), None, now)
+    try:
+        found = list(batches(answer.records, check=True))
+    except BadBatch:
+        return _tries_later(replica, now)
+    expected = replica.log.end
+    for batch in found:
+        if batch.base_offset < expected:
+            return _tries_later(replica, now)
+        expected = batch.next_offset
+    write = AppendLog(partition=replica.partition, records=answer.records, flush=flushes(replica, expected))
+    return Step(attrs.evolve(replica, awaited=FollowerAppend(answer)), (write,))
+
+
+def _tries_later(replica: Replica, now: Millis) -> Step:
+    """Nothing was learned; ask again after replica.fetch.backoff.ms."""
+    return Step(attrs.evolve(replica, role=Following(retry_at=now + replica.settings.replica_fetch_backoff_ms)))
+
+
+def _truncation_point(replica: Replica, answer: FetchResponse) -> Offset:
+    """Where the logs part, as far as the follower can tell (AbstractFetcherThread.getOffsetTruncationState).
+
+    The named epoch's end in the leader's log or in its own, whichever is less. Before KIP-101: the leader's log end.
+    """
+    assert answer.diverging is not None
+    if replica.settings.insync_design.truncation is Truncation.TO_WATERMARK:
+        return min(answer.diverging.end, replica.log.end)
+    own = replica.log.epochs.end_of(answer.diverging.epoch, replica.log.end)
+    return min(answer.diverging.end, own.end)
+
+
+def _cuts(replica: Replica, point: Offset) -> Step:
+    cut = TruncateLog(partition=replica.partition, offset=point)
+    return Step(attrs.evolve(replica, awaited=FollowerTruncation(point)), (cut,))
+
+
+def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> Step:
+    """What the follower was sent is in its log; it takes over the leader's watermark, even a lower one, and asks on.
+
+    ReplicaFetcherThread.processPartitionData.
+    """
+    assert isinstance(replica.awaited, FollowerAppend)
+    log = replica.log if done is None else done.log
+    watermark = min(replica.awaited.response.high_watermark, log.end)
+    replica, effects = _sends(attrs.evolve(replica, log=log, high_watermark=watermark, awaited=None), now)
+    return Step(replica, effects, "follower_appends")
+
+
+def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
+    """The follower has cut its log where it parts from the leader's, and asks again.
+
+    AbstractFetcherThread.truncateOnFetchResponse.
+    """
+    watermark = min(replica.high_watermark, done.log.end)
+    replica, effects = _sends(attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None), now)
+    return Step(replica, effects, "follower_truncates")
+
+
+def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A replica learns of another leader; before KIP-101 it first cuts its log at its own, lagging, watermark."""
+    if replica.settings.insync_design.truncation is not Truncation.TO_WATERMARK:
+        return becomes_follower(replica, news, now)
+    cut = TruncateLog(partition=replica.partition, offset=replica.high_watermark)
+    return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (cut,))
+
+
+def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
+
+    Partition.makeFollower.
+    """
+    replica = attrs.evolve(
+        replica, metadata=news.metadata, partition_epoch=news.metadata.partition_epoch, role=Following(), awaited=None
+    )
+    replica, effects = _sends(replica, now)
+    return Step(replica, effects, "becomes_follower")
+
+
+def next_deadline(replica: Replica) -> Millis | None:
+    """When the follower next wants a Tick; None while it has nobody to ask."""
+    state = following(replica)
+    if replica.leader is None:
+        return None
+    if state.fetch is None:
+        return state.retry_at
+    patience = replica.settings.replica_socket_timeout_ms + state.fetch.max_wait_ms
+    return state.sent_at + patience
+
+
+def on_tick(replica: Replica, now: Millis) -> Step:
+    """It is time to ask, again or at last."""
+    due = next_deadline(replica)
+    return follower_sends_fetch(replica, now) if due is not None and due <= now else Step(replica)

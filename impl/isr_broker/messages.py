@@ -1,0 +1,281 @@
+"""What brokers and the controller say to each other; the values that travel, without their encoding.
+
+A message may be late, lost, or arrive twice. An answer therefore repeats what it answers, and who gets one that it no
+longer waits for drops it. Offsets are those of Kafka: the position after the last record is the log end offset.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, TypeAlias
+
+import attrs
+
+BrokerId: TypeAlias = int
+Offset: TypeAlias = int
+LeaderEpoch: TypeAlias = int
+Millis: TypeAlias = int
+
+NO_EPOCH: Final = -1
+"""The leader epoch of nothing: of the last record of an empty log, of a replica that has not learned any."""
+
+
+class Error(Enum):
+    """Kafka's error codes, as far as they are answered here (org.apache.kafka.common.protocol.Errors)."""
+
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    MESSAGE_TOO_LARGE = 10
+    INVALID_TOPIC_EXCEPTION = 17
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    NOT_CONTROLLER = 41
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    KAFKA_STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELECTION_NOT_NEEDED = 84
+    INVALID_UPDATE_VERSION = 95
+    INVALID_RECORD = 87
+    BROKER_ID_NOT_REGISTERED = 102
+    DUPLICATE_BROKER_REGISTRATION = 101
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+
+
+@attrs.frozen(order=True, cache_hash=True)
+class TopicPartition:
+    """One partition of a topic; a broker holds at most one replica of it."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@attrs.frozen
+class EpochEnd:
+    """A leader epoch and the offset at which it ends in somebody's log (OffsetForLeaderEpoch's answer)."""
+
+    epoch: LeaderEpoch
+    end: Offset
+
+
+# Between replicas of a partition.
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class FetchRequest:
+    """A follower asks from its log end, which is its acknowledgement of everything before it (KIP-227's Fetch).
+
+    `leader_epoch` is the one it is in (KIP-320), `last_epoch` that of its last record (KIP-595), `broker_epoch` its
+    incarnation (KIP-903). Model: the request of follower_sends_fetch.
+    """
+
+    partition: TopicPartition
+    replica: BrokerId
+    broker_epoch: int
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+    max_wait_ms: Millis = 0
+    max_bytes: int = 1_048_576
+
+
+@attrs.frozen(kw_only=True)
+class FetchResponse:
+    """A leader's answer: batches from the offset asked for and its watermark, or where the logs part, or an error.
+
+    `leader`, `leader_epoch` and `offset` repeat the request. Model: the answers of leader_answers_fetch and
+    leader_answers_diverging.
+    """
+
+    partition: TopicPartition
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    error: Error = Error.NONE
+    diverging: EpochEnd | None = None
+    records: bytes = b""
+    high_watermark: Offset = 0
+
+
+# Between a leader and the controller.
+
+
+@attrs.frozen(kw_only=True)
+class AlterPartitionRequest:
+    """A leader asks for another ISR of the metadata it knows (KIP-497, KIP-903).
+
+    `isr` has each proposed member with its broker epoch as the leader saw it, -1 if it did not look.
+    """
+
+    partition: TopicPartition
+    leader: BrokerId
+    broker_epoch: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    isr: tuple[tuple[BrokerId, int], ...]
+
+    @property
+    def members(self) -> frozenset[BrokerId]:
+        """The proposed ISR."""
+        return frozenset(member for member, _ in self.isr)
+
+
+@attrs.frozen(kw_only=True)
+class AlterPartitionResponse:
+    """The controller's answer; `leader_epoch` and `partition_epoch` repeat the request's."""
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    error: Error = Error.NONE
+
+
+# Between a broker and the controller.
+
+
+@attrs.frozen(kw_only=True)
+class RegisterBroker:
+    """A starting broker registers; `incarnation` is unique to the process (KIP-631).
+
+    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    """
+
+    broker: BrokerId
+    incarnation: int
+    previous_broker_epoch: int = -1
+    host: str = ""
+    port: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRegistered:
+    """The answer to a registration: the broker epoch, or why not."""
+
+    broker: BrokerId
+    incarnation: int
+    broker_epoch: int = -1
+    error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class Heartbeat:
+    """A broker keeps its session alive, says how much of the metadata it knows and whether it wants to stop."""
+
+    broker: BrokerId
+    broker_epoch: int
+    metadata_offset: int
+    wants_to_shut_down: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class HeartbeatAnswer:
+    """Whether the broker is fenced, and whether it may stop now."""
+
+    broker: BrokerId
+    broker_epoch: int
+    fenced: bool = True
+    may_shut_down: bool = False
+    error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class FetchMetadata:
+    """A broker asks for what changed after the metadata offset that it knows; parked until something has."""
+
+    broker: BrokerId
+    broker_epoch: int
+    offset: int
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class PartitionMetadata:
+    """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync."""
+
+    partition: TopicPartition
+    replicas: tuple[BrokerId, ...]
+    isr: frozenset[BrokerId]
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch = 0
+    partition_epoch: int = 0
+    elr: frozenset[BrokerId] = frozenset()
+    last_known_leader: BrokerId | None = None
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class BrokerMetadata:
+    """One broker as the controller has it (BrokerRegistration); the broker epoch is where it was registered."""
+
+    broker: BrokerId
+    epoch: int
+    incarnation: int = 0
+    fenced: bool = True
+    shutting_down: bool = False
+    host: str = ""
+    port: int = 0
+
+
+MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata
+"""A record of the metadata log: the whole new value of one partition or broker."""
+
+
+@attrs.frozen(kw_only=True)
+class Metadata:
+    """What changed since the offset asked for, as it is at `offset`."""
+
+    since: int
+    offset: int
+    brokers: tuple[BrokerMetadata, ...] = ()
+    partitions: tuple[PartitionMetadata, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CreateTopic:
+    """An admin asks for a topic (CreateTopics); `replication_factor` -1 means the default."""
+
+    request: int
+    topic: str
+    partitions: int = 1
+    replication_factor: int = -1
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ElectPreferredLeader:
+    """An admin asks that the first replica of a partition leads again (ElectLeaders, KIP-460)."""
+
+    request: int
+    partition: TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class AdminAnswer:
+    """The answer to an admin's request."""
+
+    request: int
+    error: Error = Error.NONE
+
+
+ToController: TypeAlias = (
+    AlterPartitionRequest | RegisterBroker | Heartbeat | FetchMetadata | CreateTopic | ElectPreferredLeader
+)
+FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
+Message: TypeAlias = FetchRequest | FetchResponse | ToController | FromController

@@ -1,0 +1,369 @@
+"""A broker: its registration and session, the metadata it knows, and the replicas that it holds.
+
+`handle(node, input, now)`. The node routes: what is for a replica goes to that replica, and waits in its inbox while
+the replica awaits the disk, so that a replica sees its inputs one at a time and in order. It decides nothing about
+replication itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+import attrs
+from immutables import Map
+
+from isr_broker import replica as replicas
+from isr_broker.effects import (
+    CONTROLLER,
+    AnswerConsume,
+    AnswerProduce,
+    CheckpointWatermarks,
+    Effect,
+    Halt,
+    OpenLog,
+    Send,
+    StopProcess,
+    Took,
+)
+from isr_broker.elections import Brokers, available
+from isr_broker.inputs import (
+    Appended,
+    Consume,
+    DiskFailed,
+    EpochAssigned,
+    LearnMetadata,
+    LogOpened,
+    NodeInput,
+    Produce,
+    Received,
+    ReplicaInput,
+    ShutDown,
+    Start,
+    Tick,
+    Truncated,
+)
+from isr_broker.messages import (
+    AlterPartitionResponse,
+    BrokerId,
+    BrokerMetadata,
+    BrokerRegistered,
+    Error,
+    FetchMetadata,
+    FetchRequest,
+    FetchResponse,
+    Heartbeat,
+    HeartbeatAnswer,
+    Metadata,
+    Millis,
+    PartitionMetadata,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.settings import Settings
+from isr_broker.state import Leading, Replica
+from isr_broker.watermark import refuses_fetch
+
+Inbox = tuple[ReplicaInput, ...]
+
+
+class Phase(Enum):
+    """The life of a broker (BrokerLifecycleManager, BrokerState)."""
+
+    LOADING = "its logs are being recovered"
+    REGISTERING = "it asks the controller for a broker epoch"
+    RUNNING = "it is registered, fenced or not"
+    SHUTTING_DOWN = "it has asked to stop, and waits to be relieved"
+    STOPPED = "it has ended"
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """One broker.
+
+    - `start`: what it was started with; `broker_epoch` its incarnation as the controller counts (broker_epoch).
+    - `fenced`: whether it has a session, as far as it knows.
+    - `metadata_offset`, `brokers`, `partitions`: the metadata that it has learned, whoever it is about.
+    - `held`: its replicas; `inboxes` what waits for those that await the disk; `wake` when each wants a Tick.
+    - `opening`: replicas whose log is being opened.
+    """
+
+    me: BrokerId
+    settings: Settings = attrs.field(repr=False)
+    phase: Phase = Phase.LOADING
+    start: Start | None = None
+    broker_epoch: int = -1
+    fenced: bool = True
+    metadata_offset: int = 0
+    brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
+    partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
+    held: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
+    inboxes: Map[TopicPartition, Inbox] = attrs.field(factory=Map[TopicPartition, Inbox])
+    wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
+    opening: frozenset[TopicPartition] = frozenset()
+    next_call: Millis = 0
+    next_poll: Millis = 0
+    next_checkpoint: Millis = 0
+
+
+@attrs.frozen
+class NodeStep:
+    """The node from now on, and what it asks for, in order."""
+
+    core: Node
+    effects: tuple[Effect, ...] = ()
+
+
+def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
+    """One input of a broker."""
+    if node.phase is Phase.STOPPED:
+        return NodeStep(node)
+    match told:
+        case Start():
+            node = attrs.evolve(node, start=told, phase=Phase.REGISTERING)
+            node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
+            return _calls(node, now)
+        case LogOpened():
+            return _opened(node, told, now)
+        case Appended() | Truncated() | EpochAssigned():
+            return _told(node, told.partition, told, now)
+        case DiskFailed():
+            step = _told(node, told.partition, told, now)
+            stopped = attrs.evolve(step.core, phase=Phase.STOPPED)
+            return NodeStep(stopped, (*step.effects, Halt(f"{told.partition}: {told.why}")))
+        case Produce() | Consume():
+            return _told(node, told.partition, told, now)
+        case ShutDown():
+            return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
+        case Tick():
+            return _ticks(node, now)
+        case Received():
+            return _received(node, told, now)
+
+
+def deadline(node: Node) -> Millis | None:
+    """When the node next wants a Tick; 0 for at once."""
+    if node.phase in (Phase.LOADING, Phase.STOPPED):
+        return None
+    times: list[Millis] = [node.next_call, node.next_checkpoint, *node.wake.values()]
+    if node.broker_epoch >= 0:
+        times.append(node.next_poll)
+    return min(times)
+
+
+# Replicas and their inboxes.
+
+
+def _told(node: Node, tp: TopicPartition, told: ReplicaInput, now: Millis) -> NodeStep:
+    """Tell a replica, or put it into its inbox while the disk is busy; then what the inbox had, as far as it goes."""
+    replica = node.held.get(tp)
+    if replica is None:
+        return NodeStep(node, _unknown(told))
+    inbox = node.inboxes.get(tp, ())
+    done = isinstance(told, replicas.DISK_DONE)
+    inbox = (told, *inbox) if done else (*inbox, told)
+    effects: list[Effect] = []
+    while inbox and (replica.awaited is None or isinstance(inbox[0], replicas.DISK_DONE)):
+        step = replicas.handle(replica, inbox[0], now)
+        replica, inbox = step.core, inbox[1:]
+        if step.action is not None:
+            effects.append(Took(action=step.action, partition=tp, replica=node.me))
+        effects.extend(step.effects)
+    return NodeStep(_with(node, replica, inbox), tuple(effects))
+
+
+def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
+    tp, due = replica.partition, replicas.deadline(replica)
+    inboxes = node.inboxes
+    if inbox:
+        inboxes = inboxes.set(tp, inbox)
+    elif tp in inboxes:
+        inboxes = inboxes.delete(tp)
+    wake = node.wake
+    if due is not None:
+        wake = wake.set(tp, due)
+    elif tp in wake:
+        wake = wake.delete(tp)
+    return attrs.evolve(node, held=node.held.set(tp, replica), inboxes=inboxes, wake=wake)
+
+
+def _unknown(told: ReplicaInput) -> tuple[Effect, ...]:
+    """The answer of a broker that holds no replica of the partition."""
+    error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    match told:
+        case Produce():
+            return (AnswerProduce(request=told.request, partition=told.partition, error=error),)
+        case Consume():
+            return (AnswerConsume(request=told.request, partition=told.partition, error=error),)
+        case _:
+            return ()
+
+
+def _opened(node: Node, told: LogOpened, now: Millis) -> NodeStep:
+    """The log of a replica is open; what the node knows of the partition by now it learns at once."""
+    replica = Replica(
+        partition=told.partition,
+        me=node.me,
+        broker_epoch=node.broker_epoch,
+        settings=node.settings,
+        log=told.log,
+        high_watermark=min(told.high_watermark, told.log.end),
+    )
+    node = _with(attrs.evolve(node, opening=node.opening - {told.partition}), replica, ())
+    metadata = node.partitions.get(told.partition)
+    return NodeStep(node) if metadata is None else _told(node, told.partition, _news(node, metadata), now)
+
+
+def _news(node: Node, metadata: PartitionMetadata) -> LearnMetadata:
+    """Metadata of a partition, with who of its replicas cannot join at the moment (Partition.isReplicaIsrEligible)."""
+    if not node.settings.insync_design.keeps_out_fenced:
+        return LearnMetadata(metadata=metadata)
+    away = frozenset(r for r in metadata.replicas if not available(node.brokers, r))
+    return LearnMetadata(metadata=metadata, ineligible=away)
+
+
+# Messages.
+
+
+def _received(node: Node, told: Received, now: Millis) -> NodeStep:
+    match told.message:
+        case FetchRequest() as fetch:
+            return _fetched(node, fetch, now)
+        case FetchResponse() | AlterPartitionResponse() as answer:
+            return _told(node, answer.partition, answer, now)
+        case BrokerRegistered() as answer:
+            return _registered(node, answer, now)
+        case HeartbeatAnswer() as answer:
+            return _heard(node, answer)
+        case Metadata() as news:
+            return _learns(node, news, now)
+        case _:
+            return NodeStep(node)
+
+
+def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
+    """A follower's fetch; not one of an incarnation that this broker knows to be over (updateFetchStateOrThrow)."""
+    known, replica = node.brokers.get(fetch.replica), node.held.get(fetch.partition)
+    compares = node.settings.insync_design.compares_broker_epochs
+    if compares and replica is not None and known is not None and fetch.broker_epoch < known.epoch:
+        return NodeStep(node, (refuses_fetch(replica, fetch, Error.NOT_LEADER_OR_FOLLOWER),))
+    return _told(node, fetch.partition, fetch, now)
+
+
+def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
+    """The controller has registered the broker: from here on it is an incarnation, fenced, and asks for metadata."""
+    expected = node.start is not None and answer.incarnation == node.start.incarnation
+    if not expected or answer.error is not Error.NONE or node.broker_epoch == answer.broker_epoch:
+        return NodeStep(node)
+    phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
+    held = node.held
+    for tp, replica in node.held.items():
+        held = held.set(tp, attrs.evolve(replica, broker_epoch=answer.broker_epoch))
+    node = attrs.evolve(node, broker_epoch=answer.broker_epoch, phase=phase, held=held)
+    return _then(_calls(node, now), _polls, now)
+
+
+def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
+    """The controller has answered a heartbeat."""
+    if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
+        return NodeStep(node)
+    node = attrs.evolve(node, fenced=answer.fenced)
+    if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch),))
+    return NodeStep(node)
+
+
+def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
+    """Newer metadata: each replica that it is about learns it, and a new replica gets a log (BrokerMetadataPublisher).
+
+    Model: the replica's becomes_leader, becomes_follower, leader_learns_isr.
+    """
+    if not news.since <= node.metadata_offset < news.offset:
+        return NodeStep(node)
+    behind = node.metadata_offset < node.broker_epoch
+    brokers, partitions = node.brokers, node.partitions
+    for broker in news.brokers:
+        brokers = brokers.set(broker.broker, broker)
+    for partition in news.partitions:
+        partitions = partitions.set(partition.partition, partition)
+    node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
+    told = {p.partition for p in news.partitions if node.me in p.replicas}
+    told |= _led_with(node, {b.broker for b in news.brokers})
+    new = sorted(tp for tp in told if tp not in node.held and tp not in node.opening)
+    node = attrs.evolve(node, opening=node.opening | frozenset(new))
+    step = NodeStep(node, tuple(OpenLog(tp) for tp in new))
+    for tp in sorted(told & set(node.held)):
+        more = _told(step.core, tp, _news(step.core, partitions[tp]), now)
+        step = NodeStep(more.core, (*step.effects, *more.effects))
+    step = _then(step, _polls, now)
+    return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
+
+
+def _led_with(node: Node, brokers: set[BrokerId]) -> set[TopicPartition]:
+    """The partitions led here that have a replica on one of the brokers."""
+    if not brokers:
+        return set()
+    return {
+        tp
+        for tp, replica in node.held.items()
+        if isinstance(replica.role, Leading) and not brokers.isdisjoint(replica.role.followers)
+    }
+
+
+# Time.
+
+
+def _then(step: NodeStep, more: Callable[[Node, Millis], NodeStep], now: Millis) -> NodeStep:
+    after = more(step.core, now)
+    return NodeStep(after.core, (*step.effects, *after.effects))
+
+
+def _calls(node: Node, now: Millis) -> NodeStep:
+    """Register, or show the controller that this broker lives."""
+    start = node.start
+    assert start is not None
+    node = attrs.evolve(node, next_call=now + node.settings.broker_heartbeat_interval_ms)
+    if node.broker_epoch < 0:
+        request = RegisterBroker(
+            broker=node.me,
+            incarnation=start.incarnation,
+            previous_broker_epoch=start.previous_broker_epoch,
+            host=start.host,
+            port=start.port,
+        )
+        return NodeStep(node, (Send(CONTROLLER, request),))
+    heartbeat = Heartbeat(
+        broker=node.me,
+        broker_epoch=node.broker_epoch,
+        metadata_offset=node.metadata_offset,
+        wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
+    )
+    return NodeStep(node, (Send(CONTROLLER, heartbeat),))
+
+
+def _polls(node: Node, now: Millis) -> NodeStep:
+    """Ask for newer metadata; the controller answers when there is some, and a lost question is asked again."""
+    node = attrs.evolve(node, next_poll=now + node.settings.broker_heartbeat_interval_ms)
+    poll = FetchMetadata(broker=node.me, broker_epoch=node.broker_epoch, offset=node.metadata_offset)
+    return NodeStep(node, (Send(CONTROLLER, poll),))
+
+
+def _ticks(node: Node, now: Millis) -> NodeStep:
+    """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
+    if node.phase is Phase.LOADING:
+        return NodeStep(node)
+    if node.next_call <= now:
+        return _calls(node, now)
+    if node.broker_epoch >= 0 and node.next_poll <= now:
+        return _polls(node, now)
+    if node.next_checkpoint <= now:
+        interval = node.settings.replica_high_watermark_checkpoint_interval_ms
+        node = attrs.evolve(node, next_checkpoint=now + interval)
+        return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
+    due = [(at, tp) for tp, at in node.wake.items() if at <= now]
+    return _told(node, min(due)[1], Tick(), now) if due else NodeStep(node)
+
+
+def watermarks(held: Iterable[Replica]) -> tuple[tuple[TopicPartition, int], ...]:
+    """The high watermark of every replica, as it is checkpointed."""
+    return tuple(sorted((r.partition, r.high_watermark) for r in held))

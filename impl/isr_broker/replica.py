@@ -1,0 +1,154 @@
+"""One replica of a partition: `handle(replica, input, now)`, and when it next wants to be woken (`deadline`).
+
+While a disk operation is under way (`replica.awaited`) only its report is taken; the node keeps the rest in order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from isr_broker import follower, leader, leader_time
+from isr_broker.effects import AnswerConsume, AnswerProduce, AssignEpoch, ReplicaEffect
+from isr_broker.inputs import (
+    Appended,
+    Consume,
+    DiskDone,
+    DiskFailed,
+    EpochAssigned,
+    LearnMetadata,
+    Produce,
+    ReplicaInput,
+    Tick,
+    Truncated,
+)
+from isr_broker.messages import AlterPartitionResponse, Error, FetchRequest, FetchResponse, Millis
+from isr_broker.state import (
+    EnteringEpoch,
+    FollowerAppend,
+    FollowerTruncation,
+    Following,
+    Leading,
+    ProducerAppend,
+    Replica,
+    Step,
+)
+from isr_broker.watermark import refuses_fetch
+
+DISK_DONE: Final = (Appended, Truncated, EpochAssigned, DiskFailed)
+
+
+def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
+    """One input of one replica, which is one action of the protocol or none."""
+    if isinstance(told, DISK_DONE):
+        return _disk_done(replica, told, now)
+    assert replica.awaited is None, f"{replica.partition}: {type(told).__name__} while the disk is busy"
+    match told:
+        case LearnMetadata():
+            return _learns(replica, told, now)
+        case Tick():
+            return _ticks(replica, now)
+        case FetchResponse():
+            follows = isinstance(replica.role, Following)
+            return follower.follower_gets_answer(replica, told, now) if follows else Step(replica)
+        case AlterPartitionResponse():
+            leads = isinstance(replica.role, Leading)
+            return leader.leader_hears(replica, told, now) if leads else Step(replica)
+        case Produce() | Consume() | FetchRequest():
+            return _asked(replica, told, now)
+
+
+def deadline(replica: Replica) -> Millis | None:
+    """When the replica next wants a Tick: 0 for at once, None while it wants none."""
+    if replica.awaited is not None:
+        return None
+    match replica.role:
+        case Leading():
+            return leader_time.next_deadline(replica)
+        case Following():
+            return follower.next_deadline(replica)
+        case None:
+            return None
+
+
+def _ticks(replica: Replica, now: Millis) -> Step:
+    match replica.role:
+        case Leading():
+            return leader_time.on_tick(replica, now)
+        case Following():
+            return follower.on_tick(replica, now)
+        case None:
+            return Step(replica)
+
+
+def _asked(replica: Replica, told: Produce | Consume | FetchRequest, now: Millis) -> Step:
+    if isinstance(replica.role, Leading):
+        match told:
+            case Produce():
+                return leader.leader_is_asked_to_append(replica, told, now)
+            case Consume():
+                return leader_time.consumer_reads(replica, told, now)
+            case FetchRequest():
+                return leader.leader_answers_fetch(replica, told, now)
+    return Step(replica, (_not_leader(replica, told),))
+
+
+def _not_leader(replica: Replica, told: Produce | Consume | FetchRequest) -> ReplicaEffect:
+    error = Error.NOT_LEADER_OR_FOLLOWER
+    match told:
+        case Produce():
+            return AnswerProduce(request=told.request, partition=told.partition, error=error)
+        case Consume():
+            return AnswerConsume(request=told.request, partition=told.partition, error=error)
+        case FetchRequest():
+            newer = told.leader_epoch > replica.leader_epoch
+            return refuses_fetch(replica, told, Error.UNKNOWN_LEADER_EPOCH if newer else error)
+
+
+def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """Newer metadata: a new epoch is entered by way of the disk, a new ISR of the same one at once.
+
+    Model: behind. Metadata that is no newer tells at most who may join.
+    """
+    metadata, state = news.metadata, replica.role
+    if metadata.leader_epoch > replica.leader_epoch:
+        if metadata.leader == replica.me:
+            note = AssignEpoch(partition=replica.partition, epoch=metadata.leader_epoch, start=replica.log.end)
+            return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (note,))
+        return _leaving(replica, follower.follower_enters_epoch(replica, news, now))
+    if metadata.leader_epoch == replica.leader_epoch and metadata.partition_epoch > replica.partition_epoch:
+        if isinstance(state, Leading):
+            return leader.leader_learns_isr(replica, news, now)
+        return Step(attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch))
+    if isinstance(state, Leading):
+        return Step(attrs.evolve(replica, role=attrs.evolve(state, ineligible=news.ineligible)))
+    return Step(replica)
+
+
+def _leaving(before: Replica, step: Step) -> Step:
+    """A step into another epoch: whoever waited for the leader of the last one is told."""
+    if step.core.awaited is not None or not isinstance(before.role, Leading):
+        return step
+    return attrs.evolve(step, effects=(*leader_time.steps_down(before), *step.effects))
+
+
+def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
+    """A disk operation is reported: now the action that asked for it is taken."""
+    match done, replica.awaited:
+        case Appended(), ProducerAppend():
+            return leader.leader_appends(replica, done, now)
+        case Appended(), FollowerAppend():
+            return follower.follower_appends(replica, done, now)
+        case Truncated(), FollowerTruncation():
+            return follower.follower_truncates(replica, done, now)
+        case EpochAssigned(), EnteringEpoch(news):
+            return _leaving(replica, leader.becomes_leader(replica, news, done.log, now))
+        case Truncated(), EnteringEpoch(news):
+            watermark = min(replica.high_watermark, done.log.end)
+            cut = attrs.evolve(replica, log=done.log, high_watermark=watermark)
+            return _leaving(replica, follower.becomes_follower(cut, news, now))
+        case DiskFailed(), _:
+            return _leaving(replica, Step(attrs.evolve(replica, role=None, awaited=None)))
+        case _:
+            raise AssertionError(f"{replica.partition}: {type(done).__name__} while {replica.awaited} is awaited")

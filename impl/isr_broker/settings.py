@@ -1,0 +1,137 @@
+"""What can be configured: Kafka's names, Kafka's defaults; and `insync.design`, which protocol of Kafka's history.
+
+A setting is a field whose name is Kafka's with underscores; `from_properties` takes Kafka's spelling. Times are in
+milliseconds, sizes in bytes, as the names say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+import attrs
+
+from isr_broker.designs import DESIGNS, KIP_966, Design
+
+MAX_LONG: Final = 2**63 - 1
+MAX_INT: Final = 2**31 - 1
+
+
+class BadSetting(ValueError):
+    """A setting that does not exist, or a value that it cannot have; the message says which and what it may be."""
+
+
+def _spelling(field: str) -> str:
+    return field.replace("_", ".")
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class Settings:
+    """The settings of a broker and of its topics (kafka.server.KafkaConfig; LogConfig for those of a topic)."""
+
+    # Who is in sync, and what a write needs
+    min_insync_replicas: int = 1
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    unclean_leader_election_enable: bool = False
+    replica_lag_time_max_ms: int = 30_000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_seconds: int = 300
+
+    # Fetching
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1_048_576
+    replica_fetch_backoff_ms: int = 1_000
+    replica_socket_timeout_ms: int = 30_000
+    fetch_max_bytes: int = 57_671_680
+    message_max_bytes: int = 1_048_588
+
+    # Sessions with the controller
+    broker_session_timeout_ms: int = 9_000
+    broker_heartbeat_interval_ms: int = 2_000
+    controller_socket_timeout_ms: int = 30_000
+
+    # The log
+    log_segment_bytes: int = 1_073_741_824
+    log_index_interval_bytes: int = 4_096
+    log_flush_interval_messages: int = MAX_LONG
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+
+    # Ours: the version of the protocol, and whether the watermark waits for those about to join (Kafka's does:
+    # Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr)
+    insync_design: Design = KIP_966
+    insync_waits_for_joiners: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        for name, low in _LOWEST.items():
+            value = getattr(self, name)
+            if value < low:
+                raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Settings:
+        """Settings from a file's or a command line's `name=value`; BadSetting if one is not understood.
+
+        A design brings the defaults of its time, which can be overridden.
+        """
+        known = {_spelling(field.name): field for field in attrs.fields(cls)}
+        values = dict(_DEFAULTS_OF_ITS_TIME.get(properties.get("insync.design", ""), {}))
+        for name, text in properties.items():
+            if name not in known:
+                raise BadSetting(f"there is no setting {name!r}")
+            field = known[name]
+            values[field.name] = _parsed(name, text, field.default)
+        return cast("Callable[..., Settings]", cls)(**values)
+
+    def properties(self) -> dict[str, str]:
+        """All settings as `from_properties` takes them."""
+        return {_spelling(f.name): _printed(getattr(self, f.name)) for f in attrs.fields(type(self))}
+
+
+_DEFAULTS_OF_ITS_TIME: Final[dict[str, dict[str, int | bool | Design]]] = {
+    "kafka-0.8": {"unclean_leader_election_enable": True},
+}
+
+_LOWEST: Final = {
+    "min_insync_replicas": 1,
+    "default_replication_factor": 1,
+    "num_partitions": 1,
+    "replica_lag_time_max_ms": 1,
+    "replica_fetch_wait_max_ms": 0,
+    "replica_fetch_max_bytes": 1,
+    "replica_fetch_backoff_ms": 1,
+    "broker_session_timeout_ms": 1,
+    "broker_heartbeat_interval_ms": 1,
+    "log_segment_bytes": 1,
+    "log_index_interval_bytes": 1,
+    "log_flush_interval_messages": 1,
+}
+
+
+def _parsed(name: str, text: str, default: object) -> int | bool | Design:
+    match default:
+        case bool():
+            if text.lower() not in ("true", "false"):
+                raise BadSetting(f"{name}={text}: it must be true or false")
+            return text.lower() == "true"
+        case Design():
+            if text not in DESIGNS:
+                raise BadSetting(f"{name}={text}: it must be one of {', '.join(DESIGNS)}")
+            return DESIGNS[text]
+        case _:
+            try:
+                return int(text)
+            except ValueError:
+                raise BadSetting(f"{name}={text}: it must be a whole number") from None
+
+
+def _printed(value: int | bool | Design) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case Design():
+            return value.name
+        case _:
+            return str(value)
