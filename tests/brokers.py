@@ -10,7 +10,7 @@ from isr_broker.epochs import Epochs, EpochStart
 from isr_broker.inputs import Appended, EpochAssigned, LearnMetadata, Produce, ReplicaInput, Truncated
 from isr_broker.log_view import LogView
 from isr_broker.messages import FetchRequest, FetchResponse, PartitionMetadata, TopicPartition
-from isr_broker.record_batch import batches, new_batch
+from isr_broker.record_batch import batches, new_batch, stamped
 from isr_broker.settings import Settings
 from isr_broker.state import Replica, Step
 
@@ -96,6 +96,12 @@ def fetch(by: int, offset: int, last_epoch: int = -1, epoch: int = 0, broker_epo
         offset=offset,
         last_epoch=last_epoch,
     )
+
+
+def batch_at(offset: int, epoch: int = 0, count: int = 1, sequence: int = -1) -> bytes:
+    """One batch as it stands in a log."""
+    producer = (7, 0, sequence) if sequence >= 0 else (-1, -1, -1)
+    return stamped(new_batch(b"r" * count, count=count, producer=producer), offset, epoch)
 
 
 def answer(offset: int, records: bytes = b"", watermark: int = 0, epoch: int = 0, leader: int = 1) -> FetchResponse:

@@ -93,6 +93,7 @@ class StopProcess:
     """Flush and close all logs, leave the mark of a clean shutdown with this broker epoch, and end."""
 
     broker_epoch: int
+    watermarks: CheckpointWatermarks
 
 
 @attrs.frozen

@@ -269,7 +269,8 @@ def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced)
     if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
-        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch),))
+        last = CheckpointWatermarks(watermarks(node.held.values()))
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch, last),))
     return NodeStep(node)
 
 

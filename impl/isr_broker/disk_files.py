@@ -1,0 +1,86 @@
+"""The real disk: the one module of the broker that opens files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+class RealFile:
+    """A file of the operating system, by its descriptor."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._end = os.fstat(self._fd).st_size
+
+    def append(self, data: bytes) -> None:
+        """Write at the end, however often the system must be asked."""
+        left = memoryview(data)
+        while left:
+            written = os.pwrite(self._fd, left, self._end)
+            self._end += written
+            left = left[written:]
+
+    def read(self, position: int, size: int) -> bytes:
+        """What is there, up to `size` bytes."""
+        return os.pread(self._fd, size, position)
+
+    def size(self) -> int:
+        """The number of bytes."""
+        return self._end
+
+    def truncate(self, size: int) -> None:
+        """Cut at the size."""
+        os.ftruncate(self._fd, size)
+        self._end = size
+
+    def flush(self) -> None:
+        """Make the contents durable."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._fd)
+
+
+class RealDisk:
+    """A folder of the operating system as a data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def open(self, path: str) -> RealFile:
+        """Open a file, empty if there was none."""
+        return RealFile(self.root / path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return (self.root / path).exists()
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted; none if there is no such folder."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(os.listdir(self.root / folder))
+        return []
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, if there is none."""
+        (self.root / path).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        os.replace(self.root / old, self.root / new)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if there is one."""
+        (self.root / path).unlink(missing_ok=True)
+
+    def flush_folder(self, path: str) -> None:
+        """Make durable which names are in a folder."""
+        fd = os.open(self.root / path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,110 @@
+"""All logs of a broker in one data directory: what a driver does with the cores' disk effects.
+
+`load` at the start, then `perform` for each effect, `read` for each slice of an answer, `close` at the end. An
+operation that fails is reported as `DiskFailed`; nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+from isr_broker.checkpoints import (
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    WATERMARKS,
+    leave_clean_shutdown,
+    read_offsets,
+    take_clean_shutdown,
+    write_offsets,
+)
+from isr_broker.disk import ROOT, Disk
+from isr_broker.effects import AppendLog, AssignEpoch, CheckpointWatermarks, DiskOperation, Slice, TruncateLog
+from isr_broker.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Truncated
+from isr_broker.log import Log
+from isr_broker.messages import Offset, TopicPartition
+from isr_broker.settings import MAX_LONG, Settings
+
+_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+
+
+@attrs.define
+class LogDirectory:
+    """The logs of one broker (LogManager)."""
+
+    disk: Disk
+    settings: Settings
+    logs: dict[TopicPartition, Log] = attrs.field(factory=dict[TopicPartition, Log])
+
+    def load(self) -> tuple[int, list[LogOpened]]:
+        """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
+
+        -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs).
+        """
+        mark = take_clean_shutdown(self.disk)
+        points = read_offsets(self.disk, RECOVERY_POINTS)
+        starts = read_offsets(self.disk, LOG_STARTS)
+        watermarks = read_offsets(self.disk, WATERMARKS)
+        opened: list[LogOpened] = []
+        for name in self.disk.names(ROOT):
+            match = _FOLDER.fullmatch(name)
+            if match is None:
+                continue
+            tp = TopicPartition(match["topic"], int(match["partition"]))
+            point = points.get(tp, 0) if mark is None else MAX_LONG
+            log = Log.open(self.disk, name, self.settings, point, starts.get(tp, 0))
+            self.logs[tp] = log
+            watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
+            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark))
+        return -1 if mark is None else mark, opened
+
+    def open(self, tp: TopicPartition) -> LogOpened | DiskFailed:
+        """The log of a partition, created if there is none."""
+        try:
+            log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings)
+        except OSError as error:
+            return DiskFailed(partition=tp, why=str(error))
+        self.logs[tp] = log
+        return LogOpened(partition=tp, log=log.view)
+
+    def perform(self, operation: DiskOperation) -> DiskDone:
+        """Do what a replica asked of the disk, and say that it is done, or that it failed."""
+        tp, log = operation.partition, self.logs[operation.partition]
+        try:
+            match operation:
+                case AppendLog(records=records, flush=flush):
+                    return Appended(partition=tp, log=log.append(records, flush))
+                case TruncateLog(offset=offset):
+                    return Truncated(partition=tp, log=log.truncate(offset))
+                case AssignEpoch(epoch=epoch, start=start):
+                    return EpochAssigned(partition=tp, log=log.assign_epoch(epoch, start))
+        except OSError as error:
+            return DiskFailed(partition=tp, why=str(error))
+
+    def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
+        """The batches of a slice."""
+        return self.logs[tp].read(wanted)
+
+    def checkpoint(self, effect: CheckpointWatermarks) -> None:
+        """Write the watermarks, and with them how much of each log is durable and where it starts."""
+        write_offsets(self.disk, WATERMARKS, effect.watermarks)
+        self._checkpoint_logs()
+
+    def _checkpoint_logs(self) -> None:
+        points: list[tuple[TopicPartition, Offset]] = [(tp, log.view.flushed) for tp, log in self.logs.items()]
+        write_offsets(self.disk, RECOVERY_POINTS, points)
+        write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()])
+
+    def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
+        """The orderly end: flush everything, write every checkpoint, and only then leave the mark.
+
+        Model: broker_shuts_down.
+        """
+        for log in self.logs.values():
+            log.flush()
+        self.checkpoint(watermarks)
+        leave_clean_shutdown(self.disk, broker_epoch)
+        for log in self.logs.values():
+            log.close()
