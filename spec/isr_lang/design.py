@@ -203,9 +203,13 @@ class Design:
                 visit(node.type)
         return list(found)
 
-    @cache
     def model_hash(self) -> str:
         """A hash of all that the design means: 16 hexadecimal digits, stable across machines and versions."""
-        from isr_lang.printing import design_text
+        return _model_hash(self)
 
-        return hashlib.sha256(design_text(self).encode()).hexdigest()[:16]
+
+@cache
+def _model_hash(design: Design) -> str:
+    from isr_lang.printing import design_text
+
+    return hashlib.sha256(design_text(design).encode()).hexdigest()[:16]
