@@ -7,12 +7,14 @@ Each action is translated once, and of a conjunct after a step only the parts th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import cast
 
 import attrs
 
 from isr_check.engine import TYPE_OK
 from isr_check.smt import logic
 from isr_check.smt.logic import Term, Truth, all_of, identity
+from isr_check.smt.solving import Named
 from isr_check.smt.terms import Choice, State, Translation
 from isr_check.smt.values import Value
 from isr_lang import Action, Design, Property
@@ -20,8 +22,7 @@ from isr_lang import Value as Setting
 
 RANGES = "typed"
 """The hypothesis that everything is in range before the step."""
-
-Named = tuple[str, Term]
+GOAL = "goal"
 
 
 @attrs.frozen(eq=False)
@@ -145,11 +146,13 @@ class Induction:
         """The goal less those of its parts that are hypotheses word for word."""
         return all_of(x for x in _terms([_truth(goal)]) if identity(x) not in self._known)
 
-    def assertions(self, query: Query) -> list[Named]:
-        """What would hold together if the goal did not follow."""
+    def assertions(self, query: Query, using: Collection[str] | None = None) -> list[Named]:
+        """What would hold together if the goal did not follow, from all hypotheses or from some conjuncts only."""
         t = self.translation
         found: list[Named] = [("bounds", x) for x in _terms(t.assumed)]
-        found += [*query.hypotheses, ("goal", logic.term(logic.not_(query.goal)))]
+        left_out = set[str]() if using is None else {c.name for c in self.conjuncts} - set(using)
+        found += [(name, x) for name, x in query.hypotheses if name not in left_out]
+        found.append((GOAL, logic.term(logic.not_(query.goal))))
         return [*found, *(("defined", x) for x in t.defining([x for _, x in found]))]
 
     def together(self) -> list[Named]:
@@ -158,8 +161,7 @@ class Induction:
 
 
 def _truth(value: Value) -> Truth:
-    assert isinstance(value, bool | Term)
-    return value
+    return cast("Truth", value)
 
 
 def _terms(truths: Sequence[Value]) -> list[Term]:

@@ -4,25 +4,31 @@ A truth is a Python bool or a z3 term, a whole number a Python int or a z3 term.
 z3 terms.
 """
 
-# z3 has no annotations; what comes out of it is given a type here, once.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias, cast
+from importlib import import_module
+from typing import Any, Protocol, cast
 
-import z3  # type: ignore[import-untyped]
+z3: Any = import_module("z3")
+"""z3 has no annotations; what comes out of it is given a type in this module."""
 
-Term: TypeAlias = z3.ExprRef
+
+class Term(Protocol):
+    """A term of z3."""
+
+    def eq(self, other: Term, /) -> bool: ...
+    def sort(self) -> object: ...
+    def get_id(self) -> int: ...
+
+
 Truth = bool | Term
 Whole = int | Term
 
 
 def identity(term: Term) -> int:
     """Equal terms have equal numbers, as long as one of them is alive."""
-    return cast("int", term.get_id())
+    return term.get_id()
 
 
 def bool_symbol(name: str, args: Sequence[Term] = ()) -> Term:
@@ -45,11 +51,19 @@ def term(value: bool | int | Term) -> Term:
     return cast("Term", z3.IntVal(value)) if isinstance(value, int) else value
 
 
+def children(t: Term) -> list[Term]:
+    return cast("Any", t).children()
+
+
+def z3_equal(a: Term, b: Term) -> Term:
+    return cast("Any", a) == b
+
+
 # truth
 
 
 def _negated(a: Term) -> Term | None:
-    return cast("Term", a.arg(0)) if z3.is_not(a) else None
+    return cast("Any", a).arg(0) if z3.is_not(a) else None
 
 
 def not_(a: Truth) -> Truth:
@@ -75,8 +89,8 @@ def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
             if t is decides:
                 return decides
             continue
-        pieces = (z3.is_or(t) if decides else z3.is_and(t)) and t.children()
-        for piece in pieces or (t,):
+        joined = z3.is_or(t) if decides else z3.is_and(t)
+        for piece in children(t) if joined else [t]:
             parts[identity(piece)] = piece
     for piece in parts.values():
         inner = _negated(piece)
@@ -105,7 +119,7 @@ def same_truth(a: Truth, b: Truth) -> Truth:
         return b if a else not_(b)
     if isinstance(b, bool):
         return a if b else not_(a)
-    return True if a.eq(b) else cast("Term", a == b)
+    return True if a.eq(b) else z3_equal(a, b)
 
 
 def if_truth(c: Truth, a: Truth, b: Truth) -> Truth:
@@ -169,7 +183,7 @@ def at_most(a: Whole, b: Whole) -> Truth:
         return all_of(or_(t, at_most(a, k)) for k, t in enumerate((*truths, False)))
     if (truths := _counted(a)) is not None:
         return all_of(or_(not_(t), at_most(k, b)) for k, t in enumerate((True, *truths)))
-    return cast("Term", term(a) <= term(b))
+    return cast("Any", term(a)) <= term(b)
 
 
 def less(a: Whole, b: Whole) -> Truth:
@@ -183,7 +197,7 @@ def same_whole(a: Whole, b: Whole) -> Truth:
         return True
     if _counted(a) is not None or _counted(b) is not None:
         return and_(at_most(a, b), at_most(b, a))
-    return cast("Term", term(a) == term(b))
+    return z3_equal(term(a), term(b))
 
 
 def plus(a: Whole, b: Whole) -> Whole:
@@ -191,21 +205,21 @@ def plus(a: Whole, b: Whole) -> Whole:
         return a + b
     if isinstance(b, int) and not isinstance(a, int):
         return _shifted(a, b)
-    return _shifted(b, a) if isinstance(a, int) and not isinstance(b, int) else cast("Term", term(a) + term(b))
+    return _shifted(b, a) if isinstance(a, int) and not isinstance(b, int) else cast("Any", term(a)) + term(b)
 
 
 def _shifted(a: Term, by: int) -> Whole:
     """a + by; a sum with a number is written with one number, so that equal ones look alike."""
-    if z3.is_add(a) and a.num_args() == 2 and z3.is_int_value(a.arg(1)):
-        by += cast("int", a.arg(1).as_long())
-        a = cast("Term", a.arg(0))
-    return cast("Term", a + by) if by else a
+    if z3.is_add(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
+        by += cast("Any", parts[1]).as_long()
+        a = parts[0]
+    return cast("Any", a) + by if by else a
 
 
 def minus(a: Whole, b: Whole) -> Whole:
     if isinstance(b, int):
         return plus(a, -b)
-    return 0 if same_term(a, b) else cast("Term", term(a) - b)
+    return 0 if same_term(a, b) else cast("Any", term(a)) - b
 
 
 # quantifiers
@@ -229,15 +243,21 @@ def _below(terms: Iterable[Term]) -> Iterator[Term]:
             continue
         seen.add(identity(t))
         yield t
-        waiting.extend([t.body()] if z3.is_quantifier(t) else t.children())
+        waiting += [cast("Any", t).body()] if z3.is_quantifier(t) else children(t)
+
+
+def _applied(t: Term) -> bool:
+    """Whether it is an unknown function of something."""
+    return bool(z3.is_app(t) and children(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
 
 
 def _patterns(x: Term, body: Term) -> list[Term]:
     """What tells the solver at which terms to look: every function that is applied to x itself."""
     found: list[Term] = []
     for t in _below([body]):
-        applied = z3.is_app(t) and t.num_args() > 0 and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
-        if applied and any(a.eq(x) for a in t.children()) and not any(z3.is_var(s) for s in _below([t])):
+        if not _applied(t) or not any(a.eq(x) for a in children(t)):
+            continue
+        if not any(z3.is_var(below) for below in _below([t])):
             found.append(t)
     return sorted(found, key=str)
 
@@ -266,13 +286,15 @@ def replaced(body: Truth, x: Term, by: Term) -> Truth:
 
 
 def conjuncts(t: Term) -> list[Term]:
-    return cast("list[Term]", t.children()) if z3.is_and(t) else [t]
+    """The parts of a conjunction."""
+    return children(t) if z3.is_and(t) else [t]
+
+
+def function(t: Term) -> int:
+    """The number of the function or constant at the top of a term."""
+    return cast("Any", t).decl().get_id()
 
 
 def functions(terms: Iterable[Term]) -> set[int]:
     """The numbers of all functions and constants that occur."""
-    return {cast("int", t.decl().get_id()) for t in _below(terms) if z3.is_app(t)}
-
-
-def function(t: Term) -> int:
-    return cast("int", t.decl().get_id())
+    return {function(t) for t in _below(terms) if z3.is_app(t)}

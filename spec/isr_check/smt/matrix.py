@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from isr_check.smt.guide import Guide
 from isr_check.smt.induction import Induction, Obligation
 from isr_check.smt.proving import Counterexample, Decided, Proved, Result, prove
 from isr_lang import Design, Instance, Property, show
@@ -54,7 +55,8 @@ def table(
             for line in described(induction, o, result):
                 say(f"    {line}")
 
-    decided = prove(induction, obligations, seconds, workers, progress, core)
+    guide = Guide(design, constants, conjuncts) if induction.translation.bounds else None
+    decided = prove(induction, obligations, seconds, workers, progress, core, guide)
     for line in matrix(decided):
         say(line)
     totals = Counter(verdict(r) for _, r in decided)
@@ -79,7 +81,8 @@ def described(induction: Induction, obligation: Obligation, found: Counterexampl
     """The state before, what the step changes, and the parameters."""
     instance = instance_of(induction, found)
     blank = {v.name: instance.first(v.type) for v in instance.variables}
-    lines = [", ".join(f"{k}={v}" for k, v in instance.constants.items() if k in found.constants)]
+    free = induction.translation.bounds
+    lines = [", ".join(f"{k}={v}" for k, v in instance.constants.items() if k in free)]
     action = next((a for a in induction.design.actions if a.name == obligation.action), None)
     if action:
         named = zip(action.parameters, found.parameters, strict=True)
@@ -96,5 +99,4 @@ def described(induction: Induction, obligation: Obligation, found: Counterexampl
 
 def instance_of(induction: Induction, found: Counterexample) -> Instance:
     """The instance of the design in which a counterexample is a state."""
-    given = {k: v for k, v in induction.translation.given.items() if v is not None}
-    return Instance(induction.design, {**given, **found.constants})
+    return Instance(induction.design, found.constants)

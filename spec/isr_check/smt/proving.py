@@ -11,10 +11,12 @@ from multiprocessing.context import ForkProcess
 import attrs
 
 from isr_check.engine import Unsound
-from isr_check.smt.induction import Induction, Named, Obligation, Query
-from isr_check.smt.logic import Term, at_most
+from isr_check.smt.guide import Guide
+from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.logic import at_most, conjuncts
 from isr_check.smt.reading import Reader, TooLarge
 from isr_check.smt.solving import Answer, ask
+from isr_lang import Value as Setting
 
 GRACE = 10.0
 """Seconds beyond its limit after which a worker that says nothing is ended."""
@@ -36,7 +38,7 @@ class Counterexample:
     """
 
     seconds: float
-    constants: Mapping[str, int]
+    constants: Mapping[str, Setting]
     state: Mapping[str, object]
     parameters: tuple[int, ...]
     successor: Mapping[str, object]
@@ -54,54 +56,77 @@ Result = Proved | Counterexample | Unknown
 Decided = tuple[Obligation, Result]
 
 
-def decide(induction: Induction, obligation: Obligation, seconds: float, core: bool = False) -> Result:
+def decide(
+    induction: Induction, obligation: Obligation, seconds: float, core: bool = False, guide: Guide | None = None
+) -> Result:
     """One obligation, in this process; the limit is for each of its queries."""
     began = time.monotonic()
     used: dict[str, None] = {}
     for query in obligation.queries:
-        assertions = induction.assertions(query)
-        answer = ask(assertions, seconds, core)
+        using: tuple[str, ...] | None = None
+        if guide is not None and (hint := guide.hint(obligation, query, seconds)) is not None:
+            if hint.query is not None and hint.answer is not None:
+                return _read(guide.induction, obligation, hint.query, hint.answer, began)
+            using = hint.using
+        answer = _ask(induction, query, using, seconds, core)
         if answer.status == "unsat":
             used |= dict.fromkeys(answer.core)
         elif answer.status == "sat":
-            return _read(induction, query, assertions, answer, seconds, began)
+            return _found(induction, obligation, query, answer, seconds, began)
         else:
             return Unknown(answer.reason, time.monotonic() - began)
     return Proved(time.monotonic() - began, tuple(used))
 
 
-def _read(
-    induction: Induction, query: Query, assertions: Sequence[Named], answer: Answer, seconds: float, began: float
+def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
+    """Part by part of the goal, first from what should suffice, then from everything."""
+    end, used, asked = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
+    for part in conjuncts(query.goal):
+        smaller = attrs.evolve(query, goal=part)
+        for hypotheses in (using, None) if using is not None else (None,):
+            left = max(0.1, end - time.monotonic())
+            limit = left / 2 if hypotheses is not None else left
+            asked = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
+            if asked.status == "unsat":
+                used |= dict.fromkeys(asked.core or hypotheses or ())
+                break
+        if asked.status != "unsat":
+            return asked
+    return attrs.evolve(asked, core=tuple(used))
+
+
+def _found(
+    induction: Induction, obligation: Obligation, query: Query, answer: Answer, seconds: float, began: float
 ) -> Counterexample:
     """The counterexample, if there is one within the bounds that a run may have."""
     t = induction.translation
     if t.bounds:
         limits = {c.name: c.high for c in induction.design.constants()}
-        small = [("bounds", x) for n, b in t.bounds.items() if isinstance(x := at_most(b, limits[n]), Term)]
-        answer = ask([*assertions, *small], seconds, find=True)
-    nothing = Counterexample(time.monotonic() - began, {}, {}, (), {})
+        small = [at_most(b, limits[n]) for n, b in t.bounds.items()]
+        extra = [("bounds", x) for x in small if not isinstance(x, bool)]
+        answer = ask([*induction.assertions(query), *extra], seconds, find=True)
+    return _read(induction, obligation, query, answer, began)
+
+
+def _read(induction: Induction, obligation: Obligation, query: Query, answer: Answer, began: float) -> Counterexample:
+    nothing, t = Counterexample(time.monotonic() - began, {}, {}, (), {}), induction.translation
     if answer.status != "sat" or answer.value is None:
         return nothing
     reader = Reader(t.shapes, answer.value)
     types = {v.name: v.type for v in induction.design.variables if t.exists[v.name] is not False}
-    kinds = dict(_parameters(induction, query))
+    actions = (induction.design.initial, *induction.design.actions)
+    kinds = next((dict(a.parameters) for a in actions if a.name == obligation.action), {})
     try:
         return Counterexample(
             time.monotonic() - began,
-            {name: int(answer.value(term)) for name, term in t.bounds.items()},
+            {k: v for k, v in t.given.items() if v is not None}
+            | {name: int(answer.value(term)) for name, term in t.bounds.items()},
             reader.state(types, query.old),
-            tuple(reader.parameter(kinds[name], v) for name, v in query.choice.values.items()),
+            tuple(reader.parameter(kinds[name], v) for name, v in query.choice.values.items() if name in kinds),
             {} if query.new is None else reader.state(types, query.new),
         )
     except TooLarge:
         return nothing
-
-
-def _parameters(induction: Induction, query: Query) -> Iterator[tuple[str, object]]:
-    for action in (induction.design.initial, *induction.design.actions):
-        if [n for n, _ in action.parameters] == list(query.choice.values):
-            yield from action.parameters
-            return
 
 
 def prove(
@@ -111,6 +136,7 @@ def prove(
     workers: int = 2,
     progress: Callable[[Obligation, Result], None] = lambda _o, _r: None,
     core: bool = False,
+    guide: Guide | None = None,
 ) -> list[Decided]:
     """All of them; Unsound if no state satisfies the conjuncts, for then they imply anything."""
     if ask(induction.together(), seconds).status == "unsat":
@@ -123,7 +149,7 @@ def prove(
         else:
             decided[i] = Proved(0.0)
             progress(o, decided[i])
-    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core), workers)
+    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide), workers)
     for i, result in pool.run(hard, lambda i: seconds * 3 * len(obligations[i].queries) + GRACE):
         decided[i] = result
         progress(obligations[i], result)
@@ -148,8 +174,8 @@ class _Pool:
                     task = waiting.pop()
                     connection.send(task)
                     self._running[connection] = process, task, time.monotonic() + patience(task)
-                for connection in wait(list(self._running), timeout=1.0):
-                    assert isinstance(connection, Connection)
+                ready = set(wait(list(self._running), timeout=1.0))
+                for connection in [c for c in self._running if c in ready]:
                     yield self._answer(connection)
                 for connection, (process, task, end) in list(self._running.items()):
                     if time.monotonic() > end:

@@ -313,8 +313,8 @@ class Shapes:
                     return self.every_number(type.key, lambda x: self.same(type.value, a.at(x), b.at(x)))
                 return self._all_same(type.value, a, b)
             case SeqType():
-                x, y = cast("Items", a), cast("Items", b)
-                return and_(logic.same_whole(x.length, y.length), self.agree(type, x, y))
+                s, t = cast("Items", a), cast("Items", b)
+                return and_(logic.same_whole(s.length, t.length), self.agree(type, s, t))
 
     def _all_same(self, type: Type, a: Value, b: Value) -> Truth:
         pairs = zip(cast("tuple[Value, ...]", a), cast("tuple[Value, ...]", b), strict=True)

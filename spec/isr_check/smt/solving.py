@@ -1,17 +1,24 @@
 """The solver itself: one question, a time limit, and what it says. The strategy is here and nowhere else."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any
 
 import attrs
-import z3  # type: ignore[import-untyped]
 
-from isr_check.smt.logic import Term, Truth, Whole, term
+from isr_check.smt.logic import Term, Truth, Whole, z3
+
+Named = tuple[str, Term]
+"""A formula and whose it is; several may have one name."""
+
+WAYS: tuple[tuple[float, dict[str, bool]], ...] = (
+    (0.5, {"auto_config": False, "mbqi": False}),
+    (0.5, {"auto_config": False, "mbqi": True, "ematching": False}),
+    (1.0, {"auto_config": False, "mbqi": True}),
+)
+"""Ways to treat quantifiers, each with its share of the time; the last may also find a state."""
 
 MEGABYTES = 2000
 """Of memory, for one question at a time."""
@@ -28,63 +35,60 @@ class Answer:
     reason: str = ""
 
 
-def ask(assertions: Sequence[tuple[str, Term]], seconds: float, core: bool = False, find: bool = False) -> Answer:
+def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:
     """Whether all of these can hold at once; `find` asks for a state rather than for a proof.
 
-    With quantifiers, first by instantiation at the terms that occur alone, which proves quickly or gives up; then with
-    instantiation by models, which can find a state.
+    With quantifiers, first by instantiation at the terms that occur, which proves quickly or gives up; then
+    by instantiation where a model needs it, which can find a state.
     """
     began = time.monotonic()
-    quantified = any(_quantified(t) for _, t in assertions)
-    answer = Answer("unknown", 0.0)
-    for by_models in (False, True) if quantified and not find else (True,):
+    quantified = z3.Probe("has-quantifiers")(_goal(assertions)) > 0
+    ways = WAYS[-1:] if find or not quantified else WAYS
+    answer = Answer("unknown", 0.0, reason="no time")
+    for i, (share, options) in enumerate(ways):
         left = seconds - (time.monotonic() - began)
         if left <= 0:
             break
-        answer = _once(assertions, left, core, quantified, by_models)
-        if answer.status == "unsat" or (answer.status == "sat" and (by_models or not quantified)):
+        limit = left if i == len(ways) - 1 else min(left, seconds * share)
+        answer = _once(assertions, limit, core, options if quantified else None)
+        if answer.status != "unknown" and (answer.status == "unsat" or i == len(ways) - 1):
             break
     return attrs.evolve(answer, seconds=time.monotonic() - began)
 
 
-def _once(
-    assertions: Sequence[tuple[str, Term]], seconds: float, core: bool, quantified: bool, by_models: bool
-) -> Answer:
-    solver = z3.SimpleSolver() if quantified else z3.Solver()
+def _once(assertions: Sequence[Named], seconds: float, core: bool, options: dict[str, bool] | None) -> Answer:
+    solver = z3.Solver() if options is None else z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
-    if quantified:
-        solver.set("auto_config", False)
-        solver.set("mbqi", by_models)
+    for name, value in (options or {}).items():
+        solver.set(name, value)
+    groups: dict[str, list[Term]] = {}
     for name, assertion in assertions:
-        if core:
-            solver.assert_and_track(assertion, z3.Bool(f"{name}#"))
-        else:
+        groups.setdefault(name, []).append(assertion)
+        if not core:
             solver.add(assertion)
+    if core:
+        for name, parts in groups.items():
+            solver.assert_and_track(z3.And(parts), f"{name}#")
     status = str(solver.check())
     if status == "unsat":
         names = {str(c)[:-1] for c in solver.unsat_core()} if core else set[str]()
-        return Answer(status, 0.0, tuple(n for n, _ in assertions if n in names))
+        return Answer(status, 0.0, tuple(n for n in groups if n in names))
     if status == "sat":
         model = solver.model()
         return Answer(status, 0.0, value=lambda t: _read(model, t))
     return Answer(status, 0.0, reason=str(solver.reason_unknown()))
 
 
-def _quantified(t: Term) -> bool:
-    return bool(z3.Probe("has-quantifiers")(_goal(t)))
-
-
-def _goal(t: Term) -> object:
+def _goal(assertions: Sequence[Named]) -> Any:
     goal = z3.Goal()
-    goal.add(t)
+    for _, t in assertions:
+        goal.add(t)
     return goal
 
 
-def _read(model: object, value: Truth | Whole) -> bool | int:
+def _read(model: Any, value: Truth | Whole) -> bool | int:
     if isinstance(value, bool | int):
         return value
-    found = cast("z3.ModelRef", model).eval(term(value), model_completion=True)
-    if z3.is_int_value(found):
-        return cast("int", found.as_long())
-    return bool(z3.is_true(found))
+    found = model.eval(value, model_completion=True)
+    return int(found.as_long()) if z3.is_int_value(found) else bool(z3.is_true(found))

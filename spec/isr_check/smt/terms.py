@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -19,7 +19,6 @@ from isr_lang.instance import check_constants
 from isr_lang.types import MapType, Scalar, SetType, SortType, Type
 
 State = Mapping[str, Value]
-Environment = Mapping[object, Value]
 
 
 @attrs.frozen(eq=False)
@@ -28,7 +27,7 @@ class Scope:
 
     old: State
     new: State | None
-    names: Environment
+    names: Mapping[Any, Value]
 
 
 @attrs.frozen(eq=False)
@@ -206,9 +205,7 @@ class Translation:
             found: dict[object, None] = {}
             for a in node.args:
                 found |= dict.fromkeys(self._footprint(a))
-            if node.op == "variable":
-                found[node.attr] = None
-            elif node.op in ("parameter", "bound"):
+            if node.op in ("variable", "parameter", "bound"):
                 found[node.attr] = None
             elif node.op == "call":
                 definition, primed = node.attr

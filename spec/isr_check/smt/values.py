@@ -63,7 +63,7 @@ class Items:
         """No sequence of this form is longer, if that is known."""
         if isinstance(self.length, int):
             return self.length
-        return len(self.items) if isinstance(self.items, tuple) else None
+        return None if callable(self.items) else len(self.items)
 
 
 Value = Truth | Whole | Pick | Option | Members | Table | Items | tuple["Value", ...]

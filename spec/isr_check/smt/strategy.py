@@ -1,0 +1,181 @@
+"""How a goal is asked of the solver: which hypotheses, in which of its ways, and how long.
+
+A solver that is given everything drowns in instances of quantifiers. So each part of a goal is asked with few hypotheses
+first: those without quantifiers or sequences, the conjunct itself, and the lemmas that the conjunct names; of these
+at first only what is about the sequences that the goal is about. To leave a hypothesis out is always sound.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
+from isr_check.smt.logic import Term, conjuncts, identity, term, z3
+from isr_check.smt.solving import MEGABYTES, Answer
+from isr_check.smt.values import Items, Value
+
+Setting = Mapping[str, object]
+
+# Two ways of the solver, both by instantiation at the terms that occur; neither is better everywhere.
+WAYS: tuple[Setting, ...] = (
+    {"arith.solver": 2, "case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
+    {"case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
+)
+RUNGS = (0.7, 4.0)
+"""Seconds for one question, in a first and a second round; the limit is for the third."""
+
+MARK = "in view"
+
+
+@attrs.frozen(eq=False)
+class _Lemma:
+    """A hypothesis, and the sequences that it is about."""
+
+    name: str
+    term: Term
+    about: frozenset[str]
+    small: bool
+
+
+class Strategy:
+    """The hypotheses of an induction, sorted for asking; made once and shared by all of its obligations."""
+
+    def __init__(self, induction: Induction, hints: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        self.induction, self.hints = induction, hints
+        self._about: dict[int, tuple[Term, frozenset[str]]] = {}
+        self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
+        self._after: dict[tuple[str, int], list[Term]] = {}
+        self.order = [c.name for c in induction.conjuncts]
+
+    def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
+        """Whether every part of the goal follows; 'unsat' if so."""
+        began, used = time.monotonic(), dict[str, None]()
+        for goal in conjuncts(query.goal):
+            answer = self._goal(obligation, attrs.evolve(query, goal=goal), seconds, core)
+            if answer.status != "unsat":
+                return attrs.evolve(answer, seconds=time.monotonic() - began)
+            used |= dict.fromkeys(answer.core)
+        return Answer("unsat", time.monotonic() - began, tuple(used))
+
+    def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
+        hopeless: set[int] = set()
+        answer = Answer("unknown", 0.0, reason="no attempt")
+        for rung in (*(r for r in RUNGS if r < seconds), seconds):
+            for number, assertions in enumerate(self._attempts(obligation, query)):
+                if number in hopeless:
+                    continue
+                for way in WAYS:
+                    answer = _ask(assertions, rung, way)
+                    if answer.status == "unsat":
+                        return _ask(assertions, 10 * seconds, way, core=True) if core else answer
+                if "quantifiers" in answer.reason:
+                    hopeless.add(number)  # it has seen all instances that there are, and more time makes no more
+        return answer
+
+    def _attempts(self, obligation: Obligation, query: Query) -> Iterator[list[Named]]:
+        """The hypotheses to try, fewest first, with the negated goal; never the same ones twice."""
+        guards = query.hypotheses[len(self.lemmas) :]
+        about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
+        families = {_family(f) for f in about}
+        tried: set[frozenset[int]] = set()
+        every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
+        for names in (*(self.hints.get(obligation.conjunct) or ((),)), every):
+            chosen = {obligation.conjunct, RANGES, *names}
+            after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
+            for strict in (True, False):
+                lemmas = [
+                    x
+                    for x in self.lemmas
+                    if x.small or (x.name in chosen and not (strict and _elsewhere(x.about, about, families)))
+                ]
+                key = frozenset(identity(x.term) for x in lemmas) | {identity(x) for _, x in after}
+                if key in tried:
+                    continue
+                tried.add(key)
+                hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *after)
+                asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses))
+                yield [*asked, *((MARK, x) for x in _marks(query))]
+
+    def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
+        """A conjunct after the step: proved before this one, so it may be used."""
+        if query.new is None or self.order.index(name) >= self.order.index(obligation.conjunct):
+            raise ValueError(f"{obligation.conjunct} cannot use {name} after the step: it does not come earlier")
+        key = name, id(query.new)
+        if key not in self._after:
+            conjunct = next(c for c in self.induction.conjuncts if c.name == name)
+            value = self.induction.translation.evaluate(conjunct.condition, query.new)
+            assert isinstance(value, bool | Term)
+            self._after[key] = [x for x in conjuncts(term(value)) if not z3.is_true(x)]
+        return self._after[key]
+
+    def _lemma(self, name: str, x: Term) -> _Lemma:
+        about = self._sequences(x)
+        return _Lemma(name, x, about, not about)
+
+    def _sequences(self, x: Term) -> frozenset[str]:
+        """The names of the sequences whose items a term speaks of."""
+        if identity(x) not in self._about:
+            found, seen, stack = set[str](), set[int](), [x]
+            while stack:
+                t = stack.pop()
+                if identity(t) in seen:
+                    continue
+                seen.add(identity(t))
+                if z3.is_app(t) and t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                    found.add(str(t.decl().name()))
+                stack += [t.body()] if z3.is_quantifier(t) else t.children()
+            self._about[identity(x)] = x, frozenset(found)
+        return self._about[identity(x)][1]
+
+
+def _family(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def _elsewhere(lemma: frozenset[str], goal: frozenset[str], families: set[str]) -> bool:
+    """A lemma about another of the goal's family of sequences: another replica's log."""
+    return any(_family(f) in families and f not in goal for f in lemma)
+
+
+def _marks(query: Query) -> list[Term]:
+    """The ends of all sequences, in view: instances of quantifiers are only made at terms that occur."""
+    mark = z3.Function(MARK, z3.IntSort(), z3.BoolSort())
+    found: list[Term] = []
+
+    def visit(value: Value) -> None:
+        if isinstance(value, tuple):
+            for part in value:
+                visit(part)
+        elif isinstance(value, Items) and callable(value.items) and not isinstance(value.length, int):
+            for at in (value.length, value.length - 1):
+                item = value.items(at)
+                if z3.is_expr(item) and z3.is_int(item):
+                    found.append(mark(item))
+
+    for value in query.old.values():
+        visit(value)
+    return found
+
+
+def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool = False) -> Answer:
+    began = time.monotonic()
+    solver = z3.SimpleSolver()
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.set("max_memory", MEGABYTES)
+    for name, value in ({"auto_config": False, "mbqi": False} | way).items():
+        solver.set(name, value)
+    for name, assertion in assertions:
+        if core:
+            solver.assert_and_track(assertion, z3.Bool(f"{name}#{identity(assertion)}"))
+        else:
+            solver.add(assertion)
+    status = str(solver.check())
+    used = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if core else ()
+    # Without instantiation by models a state that the solver finds is only a candidate.
+    reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
+    return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, used, reason=reason)
