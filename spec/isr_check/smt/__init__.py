@@ -1,7 +1,7 @@
 """Proofs by induction: the expression graph as terms of z3, for bounds that may be left open.
 
     from isr_check.smt import table
-    table(design, {"replicas": 3, "log": None}, conjuncts, wanted)      # None: for every value of this bound
+    table(design, {"size": 3, "top": None}, conjuncts, wanted)      # None: for every value of this bound
 
 `Translation` is the same graph as terms, `Induction` makes the obligations, `prove` decides them, `table` prints
 them as they are decided. Nothing here knows what a design is about.

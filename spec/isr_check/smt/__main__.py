@@ -40,7 +40,8 @@ def main() -> None:
     parser.add_argument("--core", action="store_true", help="say which hypotheses each proof uses")
     given = parser.parse_args()
     design = cast("Design", _named(given.design))
-    conjuncts = tuple(cast("Iterable[Property]", _named(given.conjuncts)))
+    listed = cast("Iterable[object]", _named(given.conjuncts))
+    conjuncts = [cast("Property", getattr(c, "promise", c)) for c in listed]
     table(
         design,
         dict(map(_setting, given.settings)),

@@ -14,7 +14,7 @@ import attrs
 from isr_check.engine import TYPE_OK
 from isr_check.smt import logic
 from isr_check.smt.logic import Term, Truth, all_of, identity
-from isr_check.smt.solving import Named
+from isr_check.smt.solving import Named as Named
 from isr_check.smt.terms import Choice, State, Translation
 from isr_check.smt.values import Value
 from isr_lang import Action, Design, Property

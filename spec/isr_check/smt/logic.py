@@ -52,11 +52,11 @@ def term(value: bool | int | Term) -> Term:
 
 
 def children(t: Term) -> list[Term]:
-    return cast("Any", t).children()
+    return cast("list[Term]", cast("Any", t).children())
 
 
 def z3_equal(a: Term, b: Term) -> Term:
-    return cast("Any", a) == b
+    return cast("Term", cast("Any", a) == b)
 
 
 # truth
@@ -183,7 +183,7 @@ def at_most(a: Whole, b: Whole) -> Truth:
         return all_of(or_(t, at_most(a, k)) for k, t in enumerate((*truths, False)))
     if (truths := _counted(a)) is not None:
         return all_of(or_(not_(t), at_most(k, b)) for k, t in enumerate((True, *truths)))
-    return cast("Any", term(a)) <= term(b)
+    return cast("Term", cast("Any", term(a)) <= term(b))
 
 
 def less(a: Whole, b: Whole) -> Truth:
@@ -205,7 +205,11 @@ def plus(a: Whole, b: Whole) -> Whole:
         return a + b
     if isinstance(b, int) and not isinstance(a, int):
         return _shifted(a, b)
-    return _shifted(b, a) if isinstance(a, int) and not isinstance(b, int) else cast("Any", term(a)) + term(b)
+    return (
+        _shifted(b, a)
+        if isinstance(a, int) and not isinstance(b, int)
+        else cast("Term", cast("Any", term(a)) + term(b))
+    )
 
 
 def _shifted(a: Term, by: int) -> Whole:
@@ -213,13 +217,13 @@ def _shifted(a: Term, by: int) -> Whole:
     if z3.is_add(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
         by += cast("Any", parts[1]).as_long()
         a = parts[0]
-    return cast("Any", a) + by if by else a
+    return cast("Term", cast("Any", a) + by) if by else a
 
 
 def minus(a: Whole, b: Whole) -> Whole:
     if isinstance(b, int):
         return plus(a, -b)
-    return 0 if same_term(a, b) else cast("Any", term(a)) - b
+    return 0 if same_term(a, b) else cast("Term", cast("Any", term(a)) - b)
 
 
 # quantifiers
@@ -292,7 +296,7 @@ def conjuncts(t: Term) -> list[Term]:
 
 def function(t: Term) -> int:
     """The number of the function or constant at the top of a term."""
-    return cast("Any", t).decl().get_id()
+    return int(cast("Any", t).decl().get_id())
 
 
 def functions(terms: Iterable[Term]) -> set[int]:

@@ -6,7 +6,7 @@ are methods of `Translation` and have their entries there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from isr_check.smt import logic
@@ -190,7 +190,7 @@ def _append(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     length, end = logic.plus(before.length, 1), before.length
     if not isinstance(length, int):
         s.appended[logic.identity(length)] = length, end
-    if isinstance(before.items, tuple):
+    if not callable(before.items):
         kept = before.items[: before.capacity]
         changed = (s.choose(t.of, logic.same_whole(end, k), last, x) for k, x in enumerate(kept))
         return Items(length, (*changed, last))
@@ -214,7 +214,7 @@ def _prefix(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     return and_(at_most(a.length, b.length), s.agree(cast("SeqType", n.args[0].type), a, b))
 
 
-def extreme(s: Shapes, candidates: list[tuple[Whole, Truth]], otherwise: Whole, least: bool) -> Whole:
+def extreme(candidates: Sequence[tuple[Whole, Truth]], otherwise: Whole, least: bool) -> Whole:
     """The least or the greatest of some numbers, each with whether it counts."""
     found, any_yet = otherwise, cast("Truth", False)
     for x, counts in candidates:

@@ -84,7 +84,7 @@ def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seco
     for part in conjuncts(query.goal):
         smaller = attrs.evolve(query, goal=part)
         for hypotheses in (using, None) if using is not None else (None,):
-            left = max(0.1, end - time.monotonic())
+            left = max(0.001, end - time.monotonic())
             limit = left / 2 if hypotheses is not None else left
             asked = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
             if asked.status == "unsat":
@@ -115,7 +115,7 @@ def _read(induction: Induction, obligation: Obligation, query: Query, answer: An
     reader = Reader(t.shapes, answer.value)
     types = {v.name: v.type for v in induction.design.variables if t.exists[v.name] is not False}
     actions = (induction.design.initial, *induction.design.actions)
-    kinds = next((dict(a.parameters) for a in actions if a.name == obligation.action), {})
+    kinds = {name: t for a in actions if a.name == obligation.action for name, t in a.parameters}
     try:
         return Counterexample(
             time.monotonic() - began,

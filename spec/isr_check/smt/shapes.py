@@ -123,7 +123,9 @@ class Shapes:
     def lift(self, type: Type, value: object) -> Value:
         """A value of the language as one of ours."""
         match type:
-            case BoolType() | NumberType() | SortType() | ChoiceType():
+            case BoolType():
+                return bool(value)
+            case NumberType() | SortType() | ChoiceType():
                 return cast("int", value)
             case MaybeType():
                 return self._lift_maybe(type.of, cast("int", value))
@@ -266,7 +268,7 @@ class Shapes:
 
     def _choose_items(self, type: SeqType, c: Truth, a: Items, b: Items) -> Items:
         length = logic.if_whole(c, a.length, b.length)
-        if isinstance(a.items, tuple) and isinstance(b.items, tuple):
+        if not callable(a.items) and not callable(b.items):
             both, longer = zip(a.items, b.items, strict=False), max(a.items, b.items, key=len)
             shared = tuple(self.choose(type.of, c, x, y) for x, y in both)
             return Items(length, shared + longer[len(shared) :])
@@ -276,7 +278,7 @@ class Shapes:
 
     def item(self, type: SeqType, s: Items, i: Whole) -> Value:
         """The item at a position that is known to be within the sequence; anything elsewhere."""
-        return self.nth(type.of, s.items, i) if isinstance(s.items, tuple) else s.items(i)
+        return s.items(i) if callable(s.items) else self.nth(type.of, s.items, i)
 
     def nth(self, type: Type, items: tuple[Value, ...], i: Whole) -> Value:
         """Of a tuple, the item at a position from 0 up; beyond the end, the first value of the type."""
@@ -322,7 +324,7 @@ class Shapes:
 
     def agree(self, type: SeqType, a: Items, b: Items) -> Truth:
         """Whether the second has the items of the first, where that has any; the second is as long at least."""
-        if isinstance(a.items, tuple) and a.items is b.items:
+        if not callable(a.items) and a.items is b.items:
             return True
 
         def same_item(i: Whole) -> Truth:
@@ -377,7 +379,7 @@ class Shapes:
             case SeqType():
                 s = cast("Items", value)
                 yield self.inside(type.index, s.length)
-                if s.capacity is not None and isinstance(s.items, tuple):
+                if s.capacity is not None and not callable(s.items):
                     for k, x in enumerate(s.items[: s.capacity]):
                         yield or_(at_most(s.length, k), all_of(self.typed(type.of, x)))
                 else:

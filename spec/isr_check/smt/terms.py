@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, cast
+from typing import cast
 
 import attrs
 
@@ -19,6 +19,7 @@ from isr_lang.instance import check_constants
 from isr_lang.types import MapType, Scalar, SetType, SortType, Type
 
 State = Mapping[str, Value]
+Environment = Mapping[object, Value]
 
 
 @attrs.frozen(eq=False)
@@ -27,7 +28,12 @@ class Scope:
 
     old: State
     new: State | None
-    names: Mapping[Any, Value]
+    names: Environment
+
+
+def named(values: Mapping[str, Value]) -> Environment:
+    """What names of parameters mean."""
+    return cast("Environment", values)
 
 
 @attrs.frozen(eq=False)
@@ -62,10 +68,28 @@ class Translation:
         self.assumed: list[Truth] = []
         self.axioms: list[tuple[Term, Term]] = []
         self.shapes = Shapes(lambda node: cast("Whole", self.evaluate(cast("Node", node), {})))
+        self.special: dict[str, Callable[[Node, Scope], Value]] = {
+            "literal": self._literal,
+            "constant": self._constant,
+            "variable": self._variable,
+            "parameter": self._variable,
+            "bound": self._variable,
+            "call": self._call,
+            "forall": self._quantifier,
+            "exists": self._quantifier,
+            "count": self._count,
+            "smallest": self._extreme,
+            "largest": self._extreme,
+            "select": self._select,
+            "build": self._build,
+        }
+        """The operators that read a scope or bind a variable; all others are in `operators.MEANING`."""
         self._memo: dict[Key, Value] = {}
         self._alive: list[object] = []
         self._footprints: dict[Node, tuple[object, ...]] = {}
         self._read: dict[Definition, tuple[str, ...]] = {}
+        for constant in design.constants():
+            self._value_of(constant)
         self.assumed += [cast("Truth", self.evaluate(a.condition, {})) for a in design.assumptions]
         self.exists: dict[str, Truth] = {
             v.name: True if v.when is None else cast("Truth", self.evaluate(v.when, {})) for v in design.variables
@@ -123,9 +147,9 @@ class Translation:
         for chosen in product(*(range(self.shapes.size(t) or 0) for _, t in sorts)):
             used: dict[SortType, int] = {}
             least = True
-            for (_, t), k in zip(sorts, chosen, strict=True):
-                least &= k <= used.get(t, 0) or not t.symmetric
-                used[t] = max(used.get(t, 0), k + 1)
+            for (_, sort), k in zip(sorts, chosen, strict=True):
+                least &= k <= used.get(sort, 0) or not sort.symmetric
+                used[sort] = max(used.get(sort, 0), k + 1)
             if not least and reduced:
                 continue
             values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
@@ -137,7 +161,7 @@ class Translation:
         return ways
 
     def step(self, action: Action, choice: Choice, old: State) -> Step:
-        scope = Scope(old, None, choice.values)
+        scope = Scope(old, None, named(choice.values))
         guards = tuple((text(g.condition), cast("Truth", self._value(g.condition, scope))) for g in action.guards)
         types = {v.name: v.type for v in self.design.variables}
         new = dict(old)
@@ -160,7 +184,7 @@ class Translation:
 
     def start(self, choice: Choice) -> dict[str, Value]:
         """An initial state."""
-        scope = Scope({}, None, choice.values)
+        scope = Scope({}, None, named(choice.values))
         new = {u.variable: self._value(u.value, scope) for u in self.design.initial.updates}
         return {
             v.name: self.absent[v.name] if self.exists[v.name] is False else new[v.name] for v in self.design.variables
@@ -171,7 +195,7 @@ class Translation:
     def evaluate(
         self, node: Node, old: State, new: State | None = None, parameters: Mapping[str, Value] | None = None
     ) -> Value:
-        return self._value(node, Scope(old, new, {} if parameters is None else parameters))
+        return self._value(node, Scope(old, new, named(parameters or {})))
 
     def _value(self, node: Node, scope: Scope) -> Value:
         if node.op == "bound" or node.op == "parameter":
@@ -195,8 +219,8 @@ class Translation:
         return scope.names[part]
 
     def _compute(self, node: Node, scope: Scope) -> Value:
-        if (special := SPECIAL.get(node.op)) is not None:
-            return special(self, node, scope)
+        if (special := self.special.get(node.op)) is not None:
+            return special(node, scope)
         return MEANING[node.op](self.shapes, node, tuple(self._value(a, scope) for a in node.args))
 
     def _footprint(self, node: Node) -> tuple[object, ...]:
@@ -227,7 +251,9 @@ class Translation:
         return self.shapes.lift(node.type, node.attr)
 
     def _constant(self, node: Node, scope: Scope) -> Value:
-        constant = cast("Constant", node.attr)
+        return self._value_of(cast("Constant", node.attr))
+
+    def _value_of(self, constant: Constant) -> Value:
         if constant.name not in self._constants:
             value = self.given[constant.name]
             if value is None:
@@ -248,7 +274,7 @@ class Translation:
         actuals = (self._value(a, scope) for a in node.args)
         names = {name: value for (name, _), value in zip(definition.parameters, actuals, strict=True)}
         state = scope.new if primed else scope.old
-        return self._value(definition.body, Scope({} if state is None else state, None, names))
+        return self._value(definition.body, Scope({} if state is None else state, None, named(names)))
 
     # binders
 
@@ -258,11 +284,8 @@ class Translation:
     def _domain(self, node: Node, scope: Scope) -> tuple[Scalar, Value]:
         return cast("SetType", node.args[0].type).of, self._value(node.args[0], scope)
 
-    def _quantified(self, node: Node, scope: Scope) -> Value:
+    def _quantifier(self, node: Node, scope: Scope) -> Truth:
         universal = node.op == "forall"
-        return self._quantifier(node, scope, universal)
-
-    def _quantifier(self, node: Node, scope: Scope, universal: bool) -> Truth:
         of, domain = self._domain(node, scope)
 
         def holds(x: Value) -> Truth:
@@ -299,8 +322,9 @@ class Translation:
         otherwise, least = cast("Whole", self._value(node.args[2], scope)), node.op == "smallest"
         if can_be_written_out(self.shapes, of, domain):
             pairs = candidates(self.shapes, of, domain)
-            values = [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False]
-            return extreme(self.shapes, values, otherwise, least)
+            return extreme(
+                [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False], otherwise, least
+            )
         members = cast("Members", domain)
 
         def counts(x: Term) -> Truth:
@@ -363,20 +387,3 @@ class Translation:
 
 
 BINDERS = ("forall", "exists", "count", "smallest", "largest", "select", "build")
-
-SPECIAL: dict[str, Callable[[Translation, Node, Scope], Value]] = {
-    "literal": Translation._literal,
-    "constant": Translation._constant,
-    "variable": Translation._variable,
-    "parameter": Translation._variable,
-    "bound": Translation._variable,
-    "call": Translation._call,
-    "forall": Translation._quantified,
-    "exists": Translation._quantified,
-    "count": Translation._count,
-    "smallest": Translation._extreme,
-    "largest": Translation._extreme,
-    "select": Translation._select,
-    "build": Translation._build,
-}
-"""The operators that read a scope or bind a variable; all others are in `operators.MEANING`."""
