@@ -15,13 +15,15 @@ from isr_check.sample import sample
 from isr_check.smt import Counterexample, Induction, Proved, Translation, Unknown, decide, instance_of, prove
 from isr_check.smt import operators as table
 from isr_check.smt.logic import Term, Truth, Whole, all_of, not_, same_truth, same_whole, term, z3
+from isr_check.smt.orbits import told_apart
 from isr_check.smt.reading import Reader
 from isr_check.smt.solving import ask
 from isr_check.smt.terms import Choice
 from isr_check.smt.values import Items, Option, Pick, Value
 from isr_lang import OPERATORS, Action, Bool, Design, FoldedAction, Instance, Property, always, forall
 from isr_lang import Value as Setting
-from isr_lang.types import NumberType
+from isr_lang.nodes import literal
+from isr_lang.types import MaybeType, NumberType, SortType
 from isr_model import KIP_966
 
 # Term by term: the translation against the reference evaluator.
@@ -209,6 +211,18 @@ def test_a_planted_off_by_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(table.MEANING, "take", one_more)
     with pytest.raises(AssertionError):
         test_numbered_models_mean_the_same(0)
+
+
+def test_names_that_could_be_told_apart_are_all_tried() -> None:
+    assert not told_apart(KIP_966.roots())
+    choices = Translation(KIP_966, {}).parameters(KIP_966.action_named("follower_sends_fetch"))
+    assert [tuple(c.values.values()) for c in choices] == [(0, 0), (0, 1)]
+    sort = cast("SortType", Instance(KIP_966).actions[0].parameters[0][1])
+    assert told_apart([literal(1, sort)]) == {sort}
+    assert told_apart([literal(1, MaybeType(sort))]) == {sort}
+    assert not told_apart([literal(0, MaybeType(sort))])
+    all_of_them = Translation(KIP_966, {}).parameters(KIP_966.action_named("follower_sends_fetch"), {sort})
+    assert len(all_of_them) == 9
 
 
 # Proofs.

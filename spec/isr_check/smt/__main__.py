@@ -1,7 +1,7 @@
 """The table of obligations, for whoever looks for an inductive invariant.
 
-python -m isr_check.smt isr_model:KIP_966 isr_invariant:CONJUNCTS replicas=3 min_insync=2 log=free records=free
-    --only some-conjunct --actions some_action --seconds 10 --wanted a-property
+python -m isr_check.smt some_model:DESIGN some_invariant:CONJUNCTS size=3 top=free --only some-conjunct
+    --actions some_action --seconds 10 --wanted a-property
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import attrs
 from isr_check.engine import TYPE_OK
 from isr_check.smt import logic
 from isr_check.smt.logic import Term, Truth, all_of, identity
+from isr_check.smt.orbits import told_apart
 from isr_check.smt.solving import Named as Named
 from isr_check.smt.terms import Choice, State, Translation
 from isr_check.smt.values import Value
@@ -56,6 +57,7 @@ class Induction:
     def __init__(self, design: Design, constants: Mapping[str, Setting | None], conjuncts: Sequence[Property]) -> None:
         self.translation = Translation(design, constants)
         self.design, self.conjuncts = design, conjuncts
+        self.apart = told_apart([*design.roots(), *(c.condition for c in conjuncts)])
         t = self.translation
         self.old = t.state("")
         self.ranges = t.typed(self.old)
@@ -92,7 +94,7 @@ class Induction:
         """The steps of an action that its guards do not exclude at once."""
         if action.name not in self._steps:
             found: list[tuple[Choice, tuple[Named, ...], State]] = []
-            for choice in self.translation.parameters(action):
+            for choice in self.translation.parameters(action, self.apart):
                 step = self.translation.step(action, choice, self.old)
                 if all(g is not False for _, g in step.guards):
                     guards = [(RANGES, x) for x in _terms(choice.ranges)]
@@ -103,7 +105,7 @@ class Induction:
 
     def _initial(self, conjuncts: Sequence[Property], typed: bool) -> Iterator[Obligation]:
         t = self.translation
-        starts = [(choice, t.start(choice)) for choice in t.parameters(self.design.initial)]
+        starts = [(choice, t.start(choice)) for choice in t.parameters(self.design.initial, self.apart)]
         goals: list[tuple[str, list[Truth]]] = []
         if typed:
             goals.append((TYPE_OK, [all_of(t.typed(new)) for _, new in starts]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import cast
 
@@ -139,8 +139,11 @@ class Translation:
 
     # steps
 
-    def parameters(self, action: Action, reduced: bool = True) -> list[Choice]:
-        """The ways to choose the parameters; `reduced`, one of those that differ in names of symmetric sorts only."""
+    def parameters(self, action: Action, apart: Collection[SortType] = ()) -> list[Choice]:
+        """The ways to choose the parameters; of those that differ in names of symmetric sorts only, one.
+
+        `apart` are the sorts whose elements some expression can tell apart (orbits.told_apart).
+        """
         ways: list[Choice] = []
         sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType)]
         others = [(name, t) for name, t in action.parameters if not isinstance(t, SortType)]
@@ -148,9 +151,9 @@ class Translation:
             used: dict[SortType, int] = {}
             least = True
             for (_, sort), k in zip(sorts, chosen, strict=True):
-                least &= k <= used.get(sort, 0) or not sort.symmetric
+                least &= k <= used.get(sort, 0) or not sort.symmetric or sort in apart
                 used[sort] = max(used.get(sort, 0), k + 1)
-            if not least and reduced:
+            if not least:
                 continue
             values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
             ranges: list[Truth] = []
