@@ -59,7 +59,7 @@ class Guide:
         same = self.obligation(obligation)
         asked = [] if same is None else [q for q in same.queries if _chosen(q) == _chosen(query)]
         if not asked:
-            return Hint(())
+            return Hint((obligation.conjunct,))
         end, using = time.monotonic() + seconds, dict[str, None]()
         named = {c.name for c in self.induction.conjuncts}
         if obligation.conjunct in named and obligation.kind == "preserved":

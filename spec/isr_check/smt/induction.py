@@ -63,7 +63,7 @@ class Induction:
         self.ranges = t.typed(self.old)
         self.hypotheses: list[Named] = [(RANGES, x) for x in _terms(self.ranges)]
         for c in conjuncts:
-            self.hypotheses += [(c.name, x) for x in _terms([t.evaluate(c.condition, self.old)])]
+            self.hypotheses += [(c.name, x) for x in _terms([self.promised(c, self.old)])]
         self._known = {identity(x) for _, x in self.hypotheses}
         self._steps: dict[str, list[tuple[Choice, tuple[Named, ...], State]]] = {}
 
@@ -109,7 +109,7 @@ class Induction:
         goals: list[tuple[str, list[Truth]]] = []
         if typed:
             goals.append((TYPE_OK, [all_of(t.typed(new)) for _, new in starts]))
-        goals += [(c.name, [_truth(t.evaluate(c.condition, new)) for _, new in starts]) for c in conjuncts]
+        goals += [(c.name, [self.promised(c, new) for _, new in starts]) for c in conjuncts]
         for name, truths in goals:
             queries: list[Query] = []
             for (choice, new), goal in zip(starts, truths, strict=True):
@@ -119,7 +119,7 @@ class Induction:
             yield Obligation("initial", name, None, tuple(queries))
 
     def _implied(self, p: Property) -> Obligation:
-        goal = self._rest(self.translation.evaluate(p.condition, self.old))
+        goal = self._rest(self.promised(p, self.old))
         query = Query(tuple(self.hypotheses), logic.term(goal), self.old, Choice({}, ()), None)
         return Obligation("implies", p.name, None, () if goal is True else (query,))
 
@@ -128,7 +128,7 @@ class Induction:
     ) -> Obligation:
         queries: list[Query] = []
         for choice, guards, new in steps:
-            after = self.translation.evaluate(c.condition, new) if c else all_of(self.translation.typed(new, self.old))
+            after = self.promised(c, new) if c else all_of(self.translation.typed(new, self.old))
             if (goal := self._rest(after)) is not True:
                 queries.append(self._query(choice, guards, new, goal))
         return Obligation("preserved", name, a.name, tuple(queries))
@@ -136,13 +136,20 @@ class Induction:
     def _of_step(self, p: Property, a: Action, steps: list[tuple[Choice, tuple[Named, ...], State]]) -> Obligation:
         queries: list[Query] = []
         for choice, guards, new in steps:
-            goal = _truth(self.translation.evaluate(p.condition, self.old, new))
+            goal = self.promised(p, self.old, new)
             if goal is not True:
                 queries.append(self._query(choice, guards, new, goal))
         return Obligation("implies", p.name, a.name, tuple(queries))
 
     def _query(self, choice: Choice, guards: tuple[Named, ...], new: State, goal: Truth) -> Query:
         return Query((*self.hypotheses, *guards), logic.term(goal), self.old, choice, new)
+
+    def promised(self, p: Property, old: State, new: State | None = None) -> Truth:
+        """What a property says of a state or a step, where it is promised."""
+        there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
+        if there is False:
+            return True
+        return logic.implies(there, _truth(self.translation.evaluate(p.condition, old, new)))
 
     def _rest(self, goal: Value) -> Truth:
         """The goal less those of its parts that are hypotheses word for word."""

@@ -54,16 +54,29 @@ class Unknown:
 
 Result = Proved | Counterexample | Unknown
 Decided = tuple[Obligation, Result]
+Attempt = Callable[[Obligation, Query, float, bool], Answer]
+"""Another way to prove a query within a time, with its core if that is wanted; 'unsat' if it does."""
 
 
 def decide(
-    induction: Induction, obligation: Obligation, seconds: float, core: bool = False, guide: Guide | None = None
+    induction: Induction,
+    obligation: Obligation,
+    seconds: float,
+    core: bool = False,
+    guide: Guide | None = None,
+    first: Attempt | None = None,
 ) -> Result:
-    """One obligation, in this process; the limit is for each of its queries."""
+    """One obligation, in this process; the limit is for each of its queries.
+
+    What `first` cannot prove is looked at where everything is small, and then asked as a whole.
+    """
     began = time.monotonic()
     used: dict[str, None] = {}
     for query in obligation.queries:
         using: tuple[str, ...] | None = None
+        if first is not None and (answer := first(obligation, query, seconds, core)).status == "unsat":
+            used |= dict.fromkeys(answer.core)
+            continue
         if guide is not None and (hint := guide.hint(obligation, query, seconds)) is not None:
             if hint.query is not None and hint.answer is not None:
                 return _read(guide.induction, obligation, hint.query, hint.answer, began)
@@ -137,6 +150,7 @@ def prove(
     progress: Callable[[Obligation, Result], None] = lambda _o, _r: None,
     core: bool = False,
     guide: Guide | None = None,
+    first: Attempt | None = None,
 ) -> list[Decided]:
     """All of them; Unsound if no state satisfies the conjuncts, for then they imply anything."""
     if ask(induction.together(), seconds).status == "unsat":
@@ -149,7 +163,7 @@ def prove(
         else:
             decided[i] = Proved(0.0)
             progress(o, decided[i])
-    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide), workers)
+    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide, first), workers)
     for i, result in pool.run(hard, lambda i: seconds * 3 * len(obligations[i].queries) + GRACE):
         decided[i] = result
         progress(obligations[i], result)
