@@ -153,6 +153,10 @@ class Log:
                 return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
         return b""
 
+    def contents(self) -> bytes:
+        """Every batch, for tools and tests."""
+        return b"".join(segment.file.read(0, segment.size) for segment in self.segments)
+
     def close(self) -> None:
         """Give the files back."""
         for segment in self.segments:

@@ -155,25 +155,30 @@ def deadline(node: Node) -> Millis | None:
 
 
 def _told(node: Node, tp: TopicPartition, told: ReplicaInput, now: Millis) -> NodeStep:
-    """Tell a replica, or put it into its inbox while the disk is busy; then what the inbox had, as far as it goes."""
+    """Tell a replica, or put it into its inbox while the disk is busy or others wait; one step of one replica at most.
+
+    What waits is told at the next Ticks, one by one.
+    """
     replica = node.held.get(tp)
     if replica is None:
         return NodeStep(node, _unknown(told))
     inbox = node.inboxes.get(tp, ())
-    done = isinstance(told, replicas.DISK_DONE)
-    inbox = (told, *inbox) if done else (*inbox, told)
-    effects: list[Effect] = []
-    while inbox and (replica.awaited is None or isinstance(inbox[0], replicas.DISK_DONE)):
-        step = replicas.handle(replica, inbox[0], now)
-        replica, inbox = step.core, inbox[1:]
-        if step.action is not None:
-            effects.append(Took(action=step.action, partition=tp, replica=node.me))
-        effects.extend(step.effects)
-    return NodeStep(_with(node, replica, inbox), tuple(effects))
+    if not isinstance(told, replicas.DISK_DONE) and (replica.awaited is not None or inbox):
+        return NodeStep(_with(node, replica, (*inbox, told)))
+    return _takes_step(node, replica, told, inbox, now)
+
+
+def _takes_step(node: Node, replica: Replica, told: ReplicaInput, inbox: Inbox, now: Millis) -> NodeStep:
+    step = replicas.handle(replica, told, now)
+    effects: tuple[Effect, ...] = step.effects
+    if step.action is not None:
+        effects = (Took(action=step.action, partition=replica.partition, replica=node.me), *effects)
+    return NodeStep(_with(node, step.core, inbox), effects)
 
 
 def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
-    tp, due = replica.partition, replicas.deadline(replica)
+    tp = replica.partition
+    due = 0 if inbox and replica.awaited is None else replicas.deadline(replica)
     inboxes = node.inboxes
     if inbox:
         inboxes = inboxes.set(tp, inbox)
@@ -264,7 +269,12 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
 
 
 def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
-    """The controller has answered a heartbeat."""
+    """The controller has answered a heartbeat.
+
+    If it knows a later registration of this broker, another process has taken its place, and this one ends.
+    """
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(f"broker {node.me} was registered again"),))
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced)
@@ -362,7 +372,11 @@ def _ticks(node: Node, now: Millis) -> NodeStep:
         node = attrs.evolve(node, next_checkpoint=now + interval)
         return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
     due = [(at, tp) for tp, at in node.wake.items() if at <= now]
-    return _told(node, min(due)[1], Tick(), now) if due else NodeStep(node)
+    if not due:
+        return NodeStep(node)
+    tp = min(due)[1]
+    inbox = node.inboxes.get(tp, ())
+    return _takes_step(node, node.held[tp], inbox[0], inbox[1:], now) if inbox else _told(node, tp, Tick(), now)
 
 
 def watermarks(held: Iterable[Replica]) -> tuple[tuple[TopicPartition, int], ...]:

@@ -1,0 +1,154 @@
+"""Producers and consumers, as impatient as real ones: they time out, try again, and go by metadata that may be old."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final
+
+import attrs
+
+from isr_broker.effects import AnswerConsume, AnswerProduce
+from isr_broker.inputs import Consume, Produce
+from isr_broker.messages import BrokerId, Error, Millis, Offset, TopicPartition
+from isr_broker.record_batch import batches, new_batch
+from isr_sim.invariants import Invariants, Violation
+from isr_sim.world import Answer, World
+
+PATIENCE_MS: Final = 900
+PAUSE_MS: Final = 40
+PERSISTENCE: Final = 20
+"""How often a producer takes an error about its sequence for a passing one, before it begins a new epoch."""
+
+_STARTS_AGAIN: Final = {Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH}
+
+
+def _believed_leader(world: World, tp: TopicPartition) -> BrokerId:
+    """Whom some living broker believes to lead; anybody, if nobody knows."""
+    alive = [h for h in world.hosts.values() if h.node is not None]
+    asked = world.random.choice(alive) if alive else None
+    metadata = asked.node.partitions.get(tp) if asked is not None and asked.node is not None else None
+    if metadata is None or metadata.leader is None:
+        return world.random.choice(sorted(world.hosts))
+    return metadata.leader
+
+
+@attrs.define
+class Producer:
+    """A producer with one batch in flight. With acks=all it is idempotent, so that trying again is safe.
+
+    `sent` counts its batches, `acked` those that it knows to be in the log, `refused` those for which
+    there were not enough replicas.
+    """
+
+    identity: int
+    tp: TopicPartition
+    acks: int
+    invariants: Invariants
+    requests: count[int]
+    sequence: int = 0
+    epoch: int = 0
+    sent: int = 0
+    acked: int = 0
+    refused: int = 0
+    size: int = 1
+    stopped: bool = False
+    bewildered: int = 0
+    _batch: bytes = b""
+    _request: int = -1
+
+    def next(self, world: World) -> None:
+        """Begin with another batch."""
+        if self.stopped:
+            return
+        self.sent += 1
+        self.size = world.random.choice((1, 1, 1, 3))
+        self._send(world)
+
+    def _send(self, world: World) -> None:
+        identity = (self.identity, self.epoch, self.sequence) if self.acks == -1 else (-1, -1, -1)
+        body = f"{self.identity}/{self.sent}".encode()
+        self._batch = new_batch(body, count=self.size, timestamp=self.sent, producer=identity)
+        request = self._request = next(self.requests)
+        world.clients[request] = self
+        told = Produce(request=request, partition=self.tp, records=self._batch, acks=self.acks, timeout_ms=PATIENCE_MS)
+        world.send(self.identity, _believed_leader(world, self.tp), told)
+        world.after(PATIENCE_MS + PAUSE_MS, lambda: self._gives_up(world, request))
+
+    def _gives_up(self, world: World, request: int) -> None:
+        if request == self._request:
+            self._again(world)
+
+    def _again(self, world: World) -> None:
+        """The same batch, under the same sequence number; without one it is given up."""
+        world.clients.pop(self._request, None)
+        self._request = -1
+        if self.acks == -1:
+            world.after(PAUSE_MS, lambda: self._send(world))
+        else:
+            world.after(PAUSE_MS, lambda: self.next(world))
+
+    def answered(self, world: World, answer: Answer, records: bytes) -> None:
+        """An acknowledgement, or an error, to the request that is in flight."""
+        if answer.request != self._request or not isinstance(answer, AnswerProduce):
+            return
+        if answer.error is Error.NONE:
+            self._acknowledged(world, answer.offset)
+            return
+        self.refused += answer.error is Error.NOT_ENOUGH_REPLICAS
+        if answer.error in _STARTS_AGAIN:
+            # A zombie leader may not know what was acknowledged since; a true one that never learns it has lost it.
+            self.bewildered += 1
+            if self.bewildered > PERSISTENCE:
+                self.epoch, self.sequence, self.bewildered = self.epoch + 1, 0, 0
+        self._again(world)
+
+    def _acknowledged(self, world: World, offset: Offset) -> None:
+        if self.acks == -1:
+            self.invariants.acknowledged(self.tp, offset, self.size)
+            self.sequence += self.size
+        self.acked += 1
+        self.bewildered = 0
+        self._request = -1
+        world.after(world.random.randint(1, 2 * PAUSE_MS), lambda: self.next(world))
+
+
+@attrs.define
+class Consumer:
+    """A consumer that reads from the beginning on; `position` is what it asks for next."""
+
+    identity: int
+    tp: TopicPartition
+    invariants: Invariants
+    requests: count[int]
+    position: Offset = 0
+    stopped: bool = False
+    _request: int = -1
+
+    def next(self, world: World) -> None:
+        """Ask for what comes next."""
+        if self.stopped:
+            return
+        request = self._request = next(self.requests)
+        world.clients[request] = self
+        told = Consume(request=request, partition=self.tp, offset=self.position, max_wait_ms=300, max_bytes=200)
+        world.send(self.identity, _believed_leader(world, self.tp), told)
+        world.after(PATIENCE_MS, lambda: self._gives_up(world, request))
+
+    def _gives_up(self, world: World, request: Millis) -> None:
+        if request == self._request:
+            world.clients.pop(request, None)
+            self.next(world)
+
+    def answered(self, world: World, answer: Answer, records: bytes) -> None:
+        """Records, which must be committed, and continue what was read before."""
+        if answer.request != self._request or not isinstance(answer, AnswerConsume):
+            return
+        world.clients.pop(answer.request, None)
+        self._request = -1
+        if answer.error is Error.NONE and records:
+            self.invariants.read(self.tp, records)
+            found = list(batches(records))
+            if found[0].base_offset > self.position:
+                raise Violation("reads-stable", f"{self.tp}: asked for {self.position}, got {found[0].base_offset}")
+            self.position = found[-1].next_offset
+        world.after(PAUSE_MS, lambda: self.next(world))

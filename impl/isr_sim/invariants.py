@@ -1,0 +1,198 @@
+"""What is promised at every step, checked on the cores as they are: the model's `isr_properties`, under their names.
+
+A log is compared by a chain of hashes, one link per offset, so that two logs agree up to an offset if two numbers do.
+The chain follows what the cores were told is done, and is made again from the disk when a process starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import attrs
+
+from isr_broker.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
+from isr_broker.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
+from isr_broker.record_batch import batches
+from isr_broker.state import Leading, Replica
+from isr_broker.watermark import maximal_isr
+from isr_sim.world import World
+
+
+class Violation(Exception):
+    """A promise is broken: which one, and how."""
+
+    def __init__(self, promise: str, how: str) -> None:
+        super().__init__(f"{promise}: {how}")
+        self.promise = promise
+
+
+@attrs.define
+class Chain:
+    """A log as links: `links[o]` says all that is before offset o, `records[o]` which record is at it."""
+
+    links: list[int] = attrs.field(factory=lambda: [0])
+    records: list[int] = attrs.field(factory=list[int])
+
+    @property
+    def end(self) -> Offset:
+        """The log end offset."""
+        return len(self.records)
+
+    def append(self, record: int) -> None:
+        """One more offset."""
+        self.records.append(record)
+        self.links.append(hash((self.links[-1], record)))
+
+    def append_batches(self, data: bytes) -> None:
+        """One link per offset of each batch; a batch is known by its CRC and leader epoch."""
+        for batch in batches(data):
+            for number in range(batch.count):
+                self.append(hash((batch.crc, batch.leader_epoch, number)))
+
+    def cut(self, end: Offset) -> None:
+        """Nothing from the offset on."""
+        del self.records[end:]
+        del self.links[end + 1 :]
+
+    def agrees(self, other: Chain, up_to: Offset) -> bool:
+        """Both have everything before the offset, and the same."""
+        return up_to <= self.end and up_to <= other.end and self.links[up_to] == other.links[up_to]
+
+
+Copy: TypeAlias = tuple[BrokerId, TopicPartition]
+Led: TypeAlias = tuple[TopicPartition, LeaderEpoch]
+
+
+@attrs.define
+class Invariants:
+    """All promises of one run, and the true committed sequence that they are about.
+
+    `lossy` is whether unflushed records may have been lost by now: then no-divergence is promised only between a leader
+    and the followers it has met, as in the model.
+    """
+
+    logs: dict[Copy, Chain] = attrs.field(factory=dict[Copy, Chain])
+    committed: dict[TopicPartition, Chain] = attrs.field(factory=dict[TopicPartition, Chain])
+    acked: dict[TopicPartition, dict[Offset, int]] = attrs.field(factory=dict[TopicPartition, dict[Offset, int]])
+    leaders: dict[Led, BrokerId] = attrs.field(factory=dict[Led, BrokerId])
+    lossy: bool = False
+    checks: int = 0
+
+    def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
+        return self.logs.setdefault((broker, tp), Chain())
+
+    def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
+        """A log was found on the disk."""
+        chain = self.logs[broker, tp] = Chain()
+        chain.append_batches(records)
+
+    def changed(self, broker: BrokerId, operation: DiskOperation) -> None:
+        """A disk operation was reported done."""
+        chain = self._chain(broker, operation.partition)
+        match operation:
+            case AppendLog(records=records):
+                chain.append_batches(records)
+            case TruncateLog(offset=offset):
+                chain.cut(offset)
+            case AssignEpoch():
+                pass
+
+    def stepped(self, world: World) -> None:
+        """Every promise, for every partition."""
+        self.checks += 1
+        for tp, metadata in world.controller.partitions.items():
+            held = {b: r for b, r in _replicas(world, tp)}
+            for broker, replica in held.items():
+                if isinstance(replica.role, Leading):
+                    self._commits(tp, broker, replica)
+            self._leaders_are_complete(world, tp, metadata, held)
+            self._no_divergence(tp, held)
+            if metadata.leader is not None and metadata.leader not in metadata.isr:
+                raise Violation("leader-in-isr", f"{tp}: leader {metadata.leader}, ISR {sorted(metadata.isr)}")
+
+    def _commits(self, tp: TopicPartition, broker: BrokerId, replica: Replica) -> None:
+        """committed-only-grows, one-leader-per-epoch."""
+        first = self.leaders.setdefault((tp, replica.leader_epoch), broker)
+        if first != broker:
+            raise Violation("one-leader-per-epoch", f"{tp}: {first} and {broker} in epoch {replica.leader_epoch}")
+        committed = self.committed.setdefault(tp, Chain())
+        chain, watermark = self._chain(broker, tp), replica.high_watermark
+        if not chain.agrees(committed, min(watermark, committed.end)):
+            raise Violation("committed-only-grows", f"{tp}: leader {broker} commits other records below {watermark}")
+        for offset in range(committed.end, watermark):
+            committed.append(chain.records[offset])
+
+    def _leaders_are_complete(
+        self, world: World, tp: TopicPartition, metadata: PartitionMetadata, held: dict[BrokerId, Replica]
+    ) -> None:
+        """committed-on-new-leader, acked-survives, leaders-complete, maximal-isr-covers.
+
+        A process that is not registered yet may be in the ISR of the metadata by what it was before; as that it cannot
+        lead, and when it registers it is struck (in the model both are one step).
+        """
+        settled = world.controller.written == world.controller.offset
+        committed = self.committed.get(tp, Chain())
+        for broker, replica in held.items():
+            chain = self._chain(broker, tp)
+            leads = isinstance(replica.role, Leading) and replica.leader_epoch == metadata.leader_epoch
+            if leads and metadata.leader == broker:
+                if not chain.agrees(committed, committed.end):
+                    self._names_what_is_lost(tp, broker, chain)
+                if settled and not metadata.isr <= maximal_isr(replica):
+                    counted = sorted(maximal_isr(replica))
+                    raise Violation("maximal-isr-covers", f"{tp}: leader {broker} counts {counted}")
+            known = world.controller.brokers[broker]
+            eligible = broker in metadata.isr | metadata.elr and replica.broker_epoch == known.epoch
+            if settled and eligible and not chain.agrees(committed, committed.end):
+                raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
+
+    def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
+        for offset, record in self.acked.get(tp, {}).items():
+            if chain.end <= offset or chain.records[offset] != record:
+                raise Violation("acked-survives", f"{tp}: leader {leader} has lost what was acked at {offset}")
+        raise Violation("committed-on-new-leader", f"{tp}: leader {leader} lacks committed records")
+
+    def _no_divergence(self, tp: TopicPartition, held: dict[BrokerId, Replica]) -> None:
+        """no-divergence, between all replicas, or with lost records between those that have met."""
+        for a, one in held.items():
+            for b, other in held.items():
+                if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
+                    continue
+                below = min(one.high_watermark, other.high_watermark)
+                if not self._chain(a, tp).agrees(self._chain(b, tp), below):
+                    raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
+
+    # From clients
+
+    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int) -> None:
+        """A producer was told, with acks=all, that its records are at the offset: they must be committed there."""
+        committed = self.committed.get(tp, Chain())
+        if committed.end < offset + count:
+            raise Violation("acked-survives", f"{tp}: acknowledged at {offset}, committed up to {committed.end}")
+        for o in range(offset, offset + count):
+            self.acked.setdefault(tp, {})[o] = committed.records[o]
+
+    def read(self, tp: TopicPartition, data: bytes) -> None:
+        """A consumer was given these batches: reads-committed, and so reads-stable."""
+        committed = self.committed.get(tp, Chain())
+        for batch in batches(data, check=True):
+            for number in range(batch.count):
+                offset, record = batch.base_offset + number, hash((batch.crc, batch.leader_epoch, number))
+                if committed.end <= offset or committed.records[offset] != record:
+                    raise Violation("reads-committed", f"{tp}: what was read at {offset} is not committed there")
+
+
+def _replicas(world: World, tp: TopicPartition) -> Iterator[tuple[BrokerId, Replica]]:
+    for broker, host in world.hosts.items():
+        replica = host.node.held.get(tp) if host.node is not None else None
+        if replica is not None:
+            yield broker, replica
+
+
+def _met(leader: Replica, broker: BrokerId, follower: Replica) -> bool:
+    """The leader has taken a fetch of this incarnation of the follower, and both are in one epoch. Model: met."""
+    if not isinstance(leader.role, Leading) or leader.leader_epoch != follower.leader_epoch:
+        return False
+    seen = leader.role.followers.get(broker)
+    return seen is not None and seen.end is not None and seen.broker_epoch == follower.broker_epoch

@@ -1,0 +1,217 @@
+"""One run: set up, let things go wrong while clients write and read, heal, and require convergence."""
+
+from __future__ import annotations
+
+from itertools import count
+from random import Random
+from typing import Final
+
+import attrs
+
+from isr_broker.controller_state import Controller
+from isr_broker.effects import CONTROLLER
+from isr_broker.inputs import Received
+from isr_broker.messages import CreateTopic, Millis, TopicPartition
+from isr_broker.settings import Settings
+from isr_sim.clients import Consumer, Producer
+from isr_sim.faults import ALL, Faults, Kind
+from isr_sim.host import Clock, Host
+from isr_sim.invariants import Chain, Invariants, Violation
+from isr_sim.world import FAIR, Weather, World
+
+QUICK: Final = Settings(
+    min_insync_replicas=2,
+    default_replication_factor=3,
+    replica_lag_time_max_ms=1_500,
+    replica_fetch_wait_max_ms=250,
+    replica_fetch_backoff_ms=100,
+    replica_socket_timeout_ms=700,
+    controller_socket_timeout_ms=700,
+    broker_session_timeout_ms=1_200,
+    broker_heartbeat_interval_ms=350,
+    replica_high_watermark_checkpoint_interval_ms=600,
+    leader_imbalance_check_interval_seconds=1,
+    log_segment_bytes=700,
+    log_index_interval_bytes=200,
+)
+"""Kafka's settings with all times shortened, so that more happens in fewer steps."""
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """What a run is about: the settings, with the design; which faults may happen, how often, and for how long.
+
+    `bears` is how many brokers may be crashed at a time if one of them lost something; `min.insync.replicas` - 1 if
+    None.
+    """
+
+    settings: Settings = QUICK
+    brokers: int = 3
+    partitions: int = 1
+    kinds: tuple[Kind, ...] = ALL
+    weather: Weather = attrs.field(factory=Weather)
+    safety_ms: Millis = 8_000
+    every_ms: Millis = 350
+    longest_ms: Millis = 2_500
+    bears: int | None = None
+    patience_ms: Millis = 30_000
+    keeps_lines: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What came of a run. `violation` is None if every promise was kept and the cluster converged.
+
+    `stranded` partitions have nobody left who may lead, though all replicas are back: each of those who could was
+    struck when it came back from a crash. Kafka then waits for an operator, as the model's controller does for ever.
+    `trace` is the hash of every step; `lines` the last of them if they were kept.
+    """
+
+    seed: int
+    trace: str
+    violation: str | None
+    promise: str | None
+    steps: int
+    committed: int
+    acked: int
+    converged_after_ms: Millis
+    stranded: int
+    faults: dict[Kind, int]
+    actions: dict[str, int]
+    lines: tuple[str, ...] = ()
+
+
+@attrs.define
+class Run:
+    """A run while it goes on."""
+
+    config: Config
+    seed: int
+    world: World = attrs.field(init=False)
+    invariants: Invariants = attrs.field(factory=Invariants)
+    faults: Faults = attrs.field(init=False)
+    producers: list[Producer] = attrs.field(factory=list[Producer])
+    consumers: list[Consumer] = attrs.field(factory=list[Consumer])
+
+    def __attrs_post_init__(self) -> None:
+        chance = Random(self.seed)
+        hosts = {
+            broker: Host(broker, clock=Clock(chance.randint(0, 10_000), chance.randint(900, 1_100)))
+            for broker in range(1, self.config.brokers + 1)
+        }
+        self.world = World(
+            self.config.settings, chance, hosts, self.invariants, keeps_lines=self.config.keeps_lines, weather=FAIR
+        )
+        self.faults = Faults(
+            self.world,
+            self.invariants,
+            self.config.kinds,
+            self.config.every_ms,
+            self.config.longest_ms,
+            self.config.bears,
+        )
+
+    def set_up(self) -> None:
+        """All brokers run, and the topic is there."""
+        for broker in self.world.hosts:
+            self.world.start(broker)
+        self.world.run(1_000)
+        create = CreateTopic(request=0, topic="t", partitions=self.config.partitions)
+        self.world.send(100, CONTROLLER, Received(100, create))
+        self.world.run(1_500)
+        assert len(self.world.controller.partitions) == self.config.partitions
+        requests = count(1)
+        for number in range(self.config.partitions):
+            tp = TopicPartition("t", number)
+            for identity, acks in ((100, -1), (101, -1), (102, 1)):
+                self.producers.append(Producer(identity + 10 * number, tp, acks, self.invariants, requests))
+            self.consumers.append(Consumer(109 + 10 * number, tp, self.invariants, requests))
+        for producer in self.producers:
+            producer.next(self.world)
+        for consumer in self.consumers:
+            consumer.next(self.world)
+
+    def go_wrong(self) -> None:
+        """The safety phase."""
+        self.world.weather = self.config.weather
+        self.faults.next()
+        self.world.run(self.world.now + self.config.safety_ms)
+
+    def heal(self) -> Millis:
+        """The liveness phase: how long until all is well again; a Violation if it never is."""
+        self.world.weather = FAIR
+        self.faults.heal()
+        began, before = self.world.now, [p.acked for p in self.producers]
+        while self.world.now < began + self.config.patience_ms:
+            self.world.run(self.world.now + 250)
+            self.faults.revive()
+            stranded = self.stranded()
+            for client in self.producers:
+                client.stopped = client.stopped or client.tp in stranded
+            written = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
+            if written and all(client.stopped for client in self.producers):
+                if self._converged() is None:
+                    return self.world.now - began
+            elif written:
+                for producer in self.producers:
+                    producer.stopped = True
+        raise Violation("convergence", self._converged() or "producers get no acknowledgements")
+
+    def stranded(self) -> set[TopicPartition]:
+        """Partitions that have no leader and nobody who may become it."""
+        return {
+            tp
+            for tp, p in self.world.controller.partitions.items()
+            if p.leader is None and not p.isr and not p.elr and p.last_known_leader is None
+        }
+
+    def _converged(self) -> str | None:
+        """What is not yet well: every replica in sync, and every log and watermark the same."""
+        controller: Controller = self.world.controller
+        stranded = self.stranded()
+        for tp, metadata in sorted(controller.partitions.items()):
+            if tp in stranded:
+                continue
+            if metadata.leader is None or metadata.isr != frozenset(metadata.replicas):
+                return f"{tp}: leader {metadata.leader}, ISR {sorted(metadata.isr)}, ELR {sorted(metadata.elr)}"
+            committed = self.invariants.committed.get(tp, Chain())
+            for broker in metadata.replicas:
+                node = self.world.hosts[broker].node
+                replica = node.held.get(tp) if node is not None else None
+                if replica is None:
+                    return f"{tp}: broker {broker} holds no replica"
+                ends = (replica.log.end, replica.high_watermark, committed.end)
+                chain = self.invariants.logs[broker, tp]
+                if len(set(ends)) != 1 or not chain.agrees(committed, committed.end):
+                    return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
+        return None
+
+    def outcome(self, violation: Violation | None, healed: Millis) -> Outcome:
+        """The run in a few numbers."""
+        return Outcome(
+            seed=self.seed,
+            trace=self.world.trace,
+            violation=None if violation is None else str(violation),
+            promise=None if violation is None else violation.promise,
+            steps=self.world.steps,
+            committed=sum(chain.end for chain in self.invariants.committed.values()),
+            acked=sum(p.acked for p in self.producers),
+            converged_after_ms=healed,
+            stranded=len(self.stranded()),
+            faults=dict(self.faults.happened),
+            actions=dict(self.world.actions),
+            lines=tuple(self.world.lines),
+        )
+
+
+def simulate(seed: int, config: Config | None = None) -> Outcome:
+    """One seed, one history: run it, and say whether every promise was kept."""
+    run = Run(config or Config(), seed)
+    try:
+        run.set_up()
+        run.go_wrong()
+        healed = run.heal()
+    except Violation as violation:
+        run.world.note(f"violated: {violation}")
+        return run.outcome(violation, 0)
+    return run.outcome(None, healed)
