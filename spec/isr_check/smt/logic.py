@@ -28,7 +28,10 @@ Whole = int | Term
 
 def identity(term: Term) -> int:
     """Equal terms have equal numbers, as long as one of them is alive."""
-    return term.get_id()
+    known = vars(term).get("number")
+    if known is None:
+        known = vars(term)["number"] = term.get_id()
+    return int(known)
 
 
 def bool_symbol(name: str, args: Sequence[Term] = ()) -> Term:
@@ -63,14 +66,19 @@ def z3_equal(a: Term, b: Term) -> Term:
 
 
 def _negated(a: Term) -> Term | None:
-    return cast("Any", a).arg(0) if z3.is_not(a) else None
+    """What a term made here is the negation of; asking z3 takes longer."""
+    return vars(a).get("negated")
 
 
 def not_(a: Truth) -> Truth:
     if isinstance(a, bool):
         return not a
     inner = _negated(a)
-    return inner if inner is not None else cast("Term", z3.Not(a))
+    if inner is not None:
+        return inner
+    made = cast("Term", z3.Not(a))
+    vars(made)["negated"] = a
+    return made
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:
@@ -84,13 +92,13 @@ def any_of(truths: Iterable[Truth]) -> Truth:
 def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
     """The conjunction, or the disjunction where `decides` is True."""
     parts: dict[int, Term] = {}
+    joined = "any of" if decides else "all of"
     for t in truths:
         if isinstance(t, bool):
             if t is decides:
                 return decides
             continue
-        joined = z3.is_or(t) if decides else z3.is_and(t)
-        for piece in children(t) if joined else [t]:
+        for piece in vars(t).get(joined, (t,)):
             parts[identity(piece)] = piece
     for piece in parts.values():
         inner = _negated(piece)
@@ -99,7 +107,9 @@ def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
     if len(parts) < 2:
         return next(iter(parts.values()), not decides)
     chosen = list(parts.values())
-    return cast("Term", z3.Or(chosen) if decides else z3.And(chosen))
+    made = cast("Term", z3.Or(chosen) if decides else z3.And(chosen))
+    vars(made)[joined] = chosen
+    return made
 
 
 def and_(*truths: Truth) -> Truth:
@@ -291,7 +301,8 @@ def replaced(body: Truth, x: Term, by: Term) -> Truth:
 
 def conjuncts(t: Term) -> list[Term]:
     """The parts of a conjunction."""
-    return children(t) if z3.is_and(t) else [t]
+    known: list[Term] | None = vars(t).get("all of")
+    return known if known is not None else children(t) if z3.is_and(t) else [t]
 
 
 def function(t: Term) -> int:

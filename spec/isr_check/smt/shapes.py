@@ -20,7 +20,6 @@ from isr_check.smt.values import (
     Table,
     Value,
     is_at,
-    key,
     pick,
     remembered,
     same_name,
@@ -231,7 +230,7 @@ class Shapes:
         """a if c else b."""
         if isinstance(c, bool):
             return a if c else b
-        if a is b or key(a) == key(b):
+        if a is b:
             return a
         match type:
             case BoolType():

@@ -206,7 +206,7 @@ class Translation:
         k: list[Key] = [id(node)]
         for part in self._footprint(node):
             value = self._lookup(part, scope)
-            k.append(key(value))
+            k.append(id(value) if isinstance(part, tuple) else key(value))
         memo_key = tuple(k)
         if memo_key not in self._memo:
             self._alive.append(scope)
