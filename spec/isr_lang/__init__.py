@@ -90,7 +90,7 @@ from isr_lang.expr import NONE
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
 from isr_lang.nodes import OPERATORS, Binder, Node, walk
 from isr_lang.printing import show, text
-from isr_lang.promises import always, leads_to, sometimes, sometimes_step, step
+from isr_lang.promises import Conjunct, always, leads_to, sometimes, sometimes_step, step
 from isr_lang.quantify import count, exists, forall, largest, smallest, when
 from isr_lang.scalars import Bool, Choice, Count, Number, Sort
 from isr_lang.state import Struct, Variable, var
@@ -103,6 +103,7 @@ __all__ = [
     "Binder",
     "Bool",
     "Choice",
+    "Conjunct",
     "Constant",
     "Count",
     "Definition",

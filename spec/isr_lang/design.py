@@ -48,6 +48,7 @@ class Design:
     because: str = ""
     based_on: Design | None = None
     assumptions: tuple[Assumption, ...] = ()
+    overrides: tuple[Override, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         names = [a.name for a in self.actions]
@@ -84,7 +85,14 @@ class Design:
             based_on=self,
             actions=tuple(override.action(a) for a in changed),
             properties=tuple(override.property(p) for p in self.properties),
+            overrides=(*self.overrides, override),
         )
+
+    def restated(self, p: Property) -> Property:
+        """A property that was stated of the design this one goes back to, with the definitions of this one."""
+        for override in self.overrides:
+            p = override.property(p)
+        return p
 
     def without(self, *names: str) -> Design:
         """The design less some actions (a message that does not exist there)."""

@@ -5,8 +5,10 @@ A property is traced like an action, from a function of one state or, for a step
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar, overload
+
+import attrs
 
 from isr_lang.declare import Action, Property, doc_of, symbolic_arguments
 from isr_lang.errors import ModelError, def_line, model_line
@@ -15,6 +17,23 @@ from isr_lang.nodes import Node
 from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
 from isr_lang.state import Struct
+
+
+@attrs.frozen(eq=False)
+class Conjunct:
+    """One conjunct of an inductive invariant: a property, and the lemmas that its proof takes.
+
+    `by`: for an action, or for any other ("*"), names of conjuncts to be tried first; a primed one, `"name'"`, is meant
+    after the step, which is sound if that conjunct comes earlier. What is not named may hold all the same.
+    """
+
+    promise: Property
+    by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+
+    @property
+    def name(self) -> str:
+        return self.promise.name
+
 
 S = TypeVar("S", bound=Struct)
 Fair = tuple[Action | str, ...]

@@ -1,8 +1,8 @@
 """How a goal is asked of the solver: which hypotheses, in which of its ways, and how long.
 
-A solver that is given everything drowns in instances of quantifiers. So each part of a goal is asked with few hypotheses
-first: those without quantifiers or sequences, the conjunct itself, and the lemmas that the conjunct names; of these
-at first only what is about the sequences that the goal is about. To leave a hypothesis out is always sound.
+A solver that is given everything drowns in instances of quantifiers. So each part of a goal is asked with few
+hypotheses first: those without quantifiers or sequences, the conjunct itself, and the lemmas that the conjunct names;
+of these at first only what is about the sequences that the goal is about. To leave one out is always sound.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import attrs
 
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
-from isr_check.smt.logic import Term, conjuncts, identity, term, z3
+from isr_check.smt.logic import Term, Truth, conjuncts, identity, plus, term, z3
 from isr_check.smt.solving import MEGABYTES, Answer
 from isr_check.smt.values import Items, Value
 
-Setting = Mapping[str, object]
+Setting = dict[str, object]
 
 # Two ways of the solver, both by instantiation at the terms that occur; neither is better everywhere.
 WAYS: tuple[Setting, ...] = (
@@ -45,7 +46,7 @@ class _Lemma:
 class Strategy:
     """The hypotheses of an induction, sorted for asking; made once and shared by all of its obligations."""
 
-    def __init__(self, induction: Induction, hints: Mapping[str, Sequence[Sequence[str]]]) -> None:
+    def __init__(self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         self.induction, self.hints = induction, hints
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
         self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
@@ -84,7 +85,7 @@ class Strategy:
         families = {_family(f) for f in about}
         tried: set[frozenset[int]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
-        for names in (*(self.hints.get(obligation.conjunct) or ((),)), every):
+        for names in (*self._hinted(obligation), every):
             chosen = {obligation.conjunct, RANGES, *names}
             after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
             for strict in (True, False):
@@ -101,6 +102,13 @@ class Strategy:
                 asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses))
                 yield [*asked, *((MARK, x) for x in _marks(query))]
 
+    def _hinted(self, obligation: Obligation) -> Iterator[tuple[str, ...]]:
+        hints = self.hints.get(obligation.conjunct, {})
+        for action in (obligation.action or obligation.kind, "*"):
+            if action in hints:
+                yield tuple(hints[action])
+        yield tuple(n for names in hints.values() for n in names if not n.endswith("'"))
+
     def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
         """A conjunct after the step: proved before this one, so it may be used."""
         if query.new is None or self.order.index(name) >= self.order.index(obligation.conjunct):
@@ -108,8 +116,7 @@ class Strategy:
         key = name, id(query.new)
         if key not in self._after:
             conjunct = next(c for c in self.induction.conjuncts if c.name == name)
-            value = self.induction.translation.evaluate(conjunct.condition, query.new)
-            assert isinstance(value, bool | Term)
+            value = cast("Truth", self.induction.translation.evaluate(conjunct.condition, query.new))
             self._after[key] = [x for x in conjuncts(term(value)) if not z3.is_true(x)]
         return self._after[key]
 
@@ -120,12 +127,12 @@ class Strategy:
     def _sequences(self, x: Term) -> frozenset[str]:
         """The names of the sequences whose items a term speaks of."""
         if identity(x) not in self._about:
-            found, seen, stack = set[str](), set[int](), [x]
+            found, seen, stack = set[str](), set[int](), [cast("Any", x)]
             while stack:
                 t = stack.pop()
-                if identity(t) in seen:
+                if t.get_id() in seen:
                     continue
-                seen.add(identity(t))
+                seen.add(t.get_id())
                 if z3.is_app(t) and t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
                     found.add(str(t.decl().name()))
                 stack += [t.body()] if z3.is_quantifier(t) else t.children()
@@ -138,7 +145,7 @@ def _family(name: str) -> str:
 
 
 def _elsewhere(lemma: frozenset[str], goal: frozenset[str], families: set[str]) -> bool:
-    """A lemma about another of the goal's family of sequences: another replica's log."""
+    """A lemma about another of the goal's family of sequences: another log of several."""
     return any(_family(f) in families and f not in goal for f in lemma)
 
 
@@ -152,7 +159,7 @@ def _marks(query: Query) -> list[Term]:
             for part in value:
                 visit(part)
         elif isinstance(value, Items) and callable(value.items) and not isinstance(value.length, int):
-            for at in (value.length, value.length - 1):
+            for at in (value.length, plus(value.length, -1)):
                 item = value.items(at)
                 if z3.is_expr(item) and z3.is_int(item):
                     found.append(mark(item))
@@ -167,7 +174,7 @@ def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool =
     solver = z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
-    for name, value in ({"auto_config": False, "mbqi": False} | way).items():
+    for name, value in ({"auto_config": False, "mbqi": False, **way}).items():
         solver.set(name, value)
     for name, assertion in assertions:
         if core:

@@ -1,0 +1,99 @@
+"""Why it holds: an inductive invariant of the protocol, as named conjuncts.
+
+Every conjunct holds at the start, and every action that starts where all of them hold ends where all of them hold;
+together they imply the promises. `insync prove` has a solver check that, with logs, records, epochs and changes of the
+metadata unbounded; `insync check` explores the same conjuncts like any other property.
+
+The argument in short. Logs form a tree: a record fixes everything before it (logs-match). Whoever may be elected
+(`candidates`) holds what is committed, in the part of its log that it cannot be about to cut (`firm`). A leader
+that the controller still wants counts all of them before it commits (leaders-count-candidates). One that it has
+replaced, a zombie, can still commit, but only what one of its followers had asked for before it moved on; its
+log, and so every candidate's, already contained it (zombies-commit-nothing-new).
+
+Assumed: no lossy crash, no controlled shutdown, no unclean election, no restart that nobody notices.
+"""
+
+from __future__ import annotations
+
+import isr_invariant_logs as logs
+import isr_invariant_sets as sets
+from isr_lang import Conjunct
+
+NAMED, ORDERED, ONE_LOG, MATCH = "records-are-named", "records-in-order", "one-epoch-one-log", "logs-match"
+OWN, HAVE, EMPTY, TOLD = (
+    "own-epoch-is-last",
+    "leaders-have-their-epoch",
+    "new-epochs-are-empty",
+    "requests-tell-the-truth",
+)
+EPOCHS, OF_OWN, THERE, CUT = (
+    "epochs-are-the-controllers",
+    "requests-of-own-epoch",
+    "acknowledged-is-there",
+    "logs-part-at-the-cut",
+)
+ZOMBIES, COMPLETE, BEFORE, WATERMARKS = (
+    "zombies-commit-nothing-new",
+    "candidates-are-complete",
+    "committed-before-own-epoch",
+    "watermarks-are-committed",
+)
+
+# Each with the lemmas that its proof takes, by action (see isr_lang.Conjunct).
+INVARIANT: tuple[Conjunct, ...] = (
+    Conjunct(logs.blanks),
+    Conjunct(logs.fetches_make_sense),
+    Conjunct(logs.one_epoch_one_leader),
+    Conjunct(logs.positions_within_log),
+    Conjunct(logs.positions_are_of_this_epoch),
+    Conjunct(sets.elected_leader),
+    Conjunct(sets.no_elr_beside_enough),
+    Conjunct(sets.own_isr),
+    Conjunct(sets.requests_of_isr, {"becomes_leader": (EMPTY,)}),
+    Conjunct(sets.leaders_count_candidates, {"becomes_leader": (EMPTY,)}),
+    Conjunct(sets.zombies_wait_for_the_slow),
+    Conjunct(logs.records_fit, {"leader_answers_fetch": (TOLD,)}),
+    Conjunct(logs.records_are_named),
+    Conjunct(logs.requests_tell_the_truth, {"leader_appends": (NAMED,)}),
+    Conjunct(logs.epochs_are_the_controllers, {"leader_appends": (NAMED,)}),
+    Conjunct(logs.own_epoch_is_last, {"leader_answers_fetch": (THERE, TOLD), "*": (EPOCHS, NAMED)}),
+    Conjunct(logs.records_in_order, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, OWN)}),
+    Conjunct(logs.one_epoch_one_log, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, HAVE)}),
+    Conjunct(logs.logs_match, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, ORDERED)}),
+    Conjunct(logs.leaders_have_their_epoch, {"leader_answers_fetch": (THERE, TOLD, MATCH), "*": (NAMED, EMPTY)}),
+    Conjunct(logs.new_epochs_are_empty, {"leader_answers_fetch": (OWN, THERE, TOLD), "*": (EPOCHS, NAMED, OWN)}),
+    Conjunct(logs.requests_of_own_epoch, {"becomes_leader": (TOLD, EMPTY, NAMED), "*": (NAMED, OWN, HAVE)}),
+    Conjunct(logs.logs_part_at_the_cut, {"leader_appends": (NAMED,), "leader_answers_diverging": (ORDERED, TOLD)}),
+    Conjunct(
+        logs.acknowledged_is_there,
+        {
+            "leader_appends": (NAMED, OF_OWN, OWN, TOLD),
+            "leader_answers_diverging": (CUT + "'", CUT, MATCH),
+            "*": (ONE_LOG, MATCH, ORDERED, TOLD),
+        },
+    ),
+    Conjunct(
+        sets.zombies_commit_nothing_new,
+        {
+            "leader_appends": (NAMED, OF_OWN, OWN, THERE),
+            "leader_answers_diverging": (CUT + "'", THERE),
+            "leader_proposes_expansion": (THERE, OWN, BEFORE),
+            "*": (THERE + "'", THERE, NAMED),
+        },
+    ),
+    Conjunct(
+        sets.candidates_are_complete,
+        {
+            "leader_answers_diverging": (CUT + "'", "leaders-of-candidates-are-complete"),
+            "leader_proposes_expansion": (BEFORE, THERE),
+            "*": (THERE, ZOMBIES, NAMED, WATERMARKS),
+        },
+    ),
+    Conjunct(sets.leaders_of_candidates_are_complete, {"*": (COMPLETE, ZOMBIES, THERE)}),
+    Conjunct(
+        sets.committed_before_own_epoch,
+        {"becomes_leader": (COMPLETE, EMPTY, NAMED), "*": (COMPLETE, ZOMBIES, OWN, NAMED)},
+    ),
+    Conjunct(sets.watermarks_are_committed, {"*": (COMPLETE, THERE, ZOMBIES)}),
+    Conjunct(sets.acked_is_committed, {"*": (WATERMARKS, COMPLETE, ZOMBIES)}),
+)
