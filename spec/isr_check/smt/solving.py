@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +25,16 @@ MEGABYTES = 2000
 
 
 @attrs.frozen(eq=False)
+class Proof:
+    """What cannot hold all at once, so that the goal follows; and how the solver was asked when it said so."""
+
+    goal: Term
+    assertions: tuple[Named, ...]
+    way: Mapping[str, object]
+    seconds: float
+
+
+@attrs.frozen(eq=False)
 class Answer:
     """'unsat', 'sat' or 'unknown'; of 'unsat' the named assertions that it needs, of 'sat' how things are."""
 
@@ -33,6 +43,7 @@ class Answer:
     core: tuple[str, ...] = ()
     value: Callable[[Truth | Whole], bool | int] | None = None
     reason: str = ""
+    proofs: tuple[Proof, ...] = ()
 
 
 def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:

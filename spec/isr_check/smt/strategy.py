@@ -17,7 +17,7 @@ import attrs
 
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
 from isr_check.smt.logic import Term, Truth, conjuncts, identity, plus, term, z3
-from isr_check.smt.solving import MEGABYTES, Answer
+from isr_check.smt.solving import MEGABYTES, Answer, Proof
 from isr_check.smt.values import Items, Value
 
 Setting = dict[str, object]
@@ -55,13 +55,14 @@ class Strategy:
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether every part of the goal follows; 'unsat' if so."""
-        began, used = time.monotonic(), dict[str, None]()
+        began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         for goal in conjuncts(query.goal):
             answer = self._goal(obligation, attrs.evolve(query, goal=goal), seconds, core)
             if answer.status != "unsat":
                 return attrs.evolve(answer, seconds=time.monotonic() - began)
             used |= dict.fromkeys(answer.core)
-        return Answer("unsat", time.monotonic() - began, tuple(used))
+            proofs += answer.proofs
+        return Answer("unsat", time.monotonic() - began, tuple(used), proofs=tuple(proofs))
 
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
         hopeless: set[int] = set()
@@ -73,7 +74,9 @@ class Strategy:
                 for way in WAYS:
                     answer = _ask(assertions, rung, way)
                     if answer.status == "unsat":
-                        return _ask(assertions, 10 * seconds, way, core=True) if core else answer
+                        proof = Proof(query.goal, tuple(assertions), way, answer.seconds)
+                        answer = _ask(assertions, 10 * seconds, way, core=True) if core else answer
+                        return attrs.evolve(answer, proofs=(proof,))
                 if "quantifiers" in answer.reason:
                     hopeless.add(number)  # it has seen all instances that there are, and more time makes no more
         return answer
