@@ -14,10 +14,15 @@ SOCKETS_OPENED_BY = "impl/isr_broker/server"
 FILE_MODULES = frozenset({"os", "io", "pathlib", "shutil", "tempfile", "mmap"})
 SOCKET_MODULES = frozenset({"asyncio", "socket", "selectors", "ssl", "time", "datetime", "signal", "threading"})
 
+HARMLESS = frozenset({"datetime.timedelta", "io.BytesIO"})
+"""They know no time, and open no file."""
+
 
 def uses_of(source: str, modules: frozenset[str], *calls: str) -> list[str]:
     """Imports of modules, and calls of functions that need no import."""
-    lines = {line: name for line, name in imported_modules(source) if name.split(".")[0] in modules}
+    lines = {
+        line: name for line, name in imported_modules(source) if name.split(".")[0] in modules and name not in HARMLESS
+    }
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Name(id=name), lineno=line) if name in calls:

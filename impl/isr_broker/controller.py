@@ -6,7 +6,9 @@ may be told, in `controller_state`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
@@ -43,6 +45,12 @@ from isr_broker.messages import (
     TopicPartition,
 )
 from isr_broker.placement import placed
+
+MOST_PARTITIONS: Final = 10_000
+"""In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What a topic may be called, for it becomes the name of a folder (org.apache.kafka.common.internals.Topic)."""
 
 
 def handle(controller: Controller, told: ControllerInput, now: Millis) -> ControllerStep:
@@ -191,9 +199,11 @@ def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> 
     copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
     there = sorted(b for b in controller.brokers if available(controller.brokers, b))
     error = Error.NONE
-    if any(tp.topic == request.topic for tp in controller.partitions):
+    if not _NAME.fullmatch(request.topic) or request.topic in (".", ".."):
+        error = Error.INVALID_TOPIC_EXCEPTION
+    elif any(tp.topic == request.topic for tp in controller.partitions):
         error = Error.TOPIC_ALREADY_EXISTS
-    elif request.partitions < 1:
+    elif not 1 <= request.partitions <= MOST_PARTITIONS:
         error = Error.INVALID_PARTITIONS
     elif not 1 <= copies <= len(there):
         error = Error.INVALID_REPLICATION_FACTOR

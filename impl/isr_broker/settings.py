@@ -35,6 +35,7 @@ class Settings:
     num_partitions: int = 1
     unclean_leader_election_enable: bool = False
     replica_lag_time_max_ms: int = 30_000
+    auto_create_topics_enable: bool = True
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: int = 300
 
@@ -46,6 +47,7 @@ class Settings:
     replica_socket_timeout_ms: int = 30_000
     fetch_max_bytes: int = 57_671_680
     message_max_bytes: int = 1_048_588
+    socket_request_max_bytes: int = 104_857_600
 
     # Sessions with the controller
     broker_session_timeout_ms: int = 9_000

@@ -1,0 +1,280 @@
+"""Requests of clients: from the fields of Kafka's protocol to inputs of the cores, and back. docs: KafkaApis.
+
+A request may concern many partitions. It is answered when the last of them is, except a fetch, which is answered as
+soon as any has something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker import wire
+from isr_broker.effects import AnswerConsume, AnswerProduce
+from isr_broker.inputs import Consume, Produce
+from isr_broker.messages import AdminAnswer, CreateTopic, Error, Millis, TopicPartition
+from isr_broker.record_batch import batches
+from isr_broker.runtime import Asked, ClientAnswer, Runtime
+from isr_broker.state import Leading, Replica
+from isr_broker.wire import Answer, Fields, Request
+
+Reply: TypeAlias = Callable[[Answer | None], None]
+"""Takes the fields of the answer, or None where none is wanted (acks=0)."""
+
+LEADER_NOT_AVAILABLE: Final = 5
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_IDS_PER_LIFE: Final = 1 << 24
+
+
+@attrs.define
+class Requests:
+    """The handlers of one broker."""
+
+    runtime: Runtime
+    producer_ids: int = 0
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a request, now or later."""
+        body = request.body
+        match request.key:
+            case wire.API_VERSIONS:
+                reply({"api_keys": wire.api_keys()})
+            case wire.METADATA:
+                self._metadata(request, now, reply)
+            case wire.PRODUCE:
+                self._produce(body, now, reply)
+            case wire.FETCH:
+                self._fetch(body, now, reply)
+            case wire.LIST_OFFSETS:
+                reply({"topics": self._per_partition(body, self._offset)})
+            case wire.OFFSET_FOR_LEADER_EPOCH:
+                reply({"topics": self._per_partition(body, self._epoch_end)})
+            case wire.INIT_PRODUCER_ID:
+                reply(self._producer_id(body))
+            case wire.CREATE_TOPICS:
+                self._create_topics(body, now, reply)
+            case _:
+                raise AssertionError(f"API {request.key} is advertised but not served")
+
+    # Metadata
+
+    def _metadata(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Brokers and topics as this broker knows them; an unknown topic is created if client and settings agree."""
+        node, body = self.runtime.node, request.body
+        there: dict[str, list[Answer]] = {}
+        for tp, p in sorted(node.partitions.items()):
+            there.setdefault(tp.topic, []).append(
+                {
+                    "error_code": 0 if p.leader is not None else LEADER_NOT_AVAILABLE,
+                    "partition_index": tp.partition,
+                    "leader_id": -1 if p.leader is None else p.leader,
+                    "leader_epoch": p.leader_epoch,
+                    "replica_nodes": p.replicas,
+                    "isr_nodes": sorted(p.isr),
+                    "offline_replicas": [r for r in p.replicas if r not in node.brokers or node.brokers[r].fenced],
+                }
+            )
+        every = not body.all("topics") if request.version == 0 else not body.has("topics")
+        names = sorted(there) if every else [t.text("name") for t in body.all("topics")]
+        may_create = body.number("allow_auto_topic_creation", 1) and self.runtime.settings.auto_create_topics_enable
+        for name in names:
+            if name not in there and may_create:
+                self._create(name, now)
+        brokers = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
+        missing = LEADER_NOT_AVAILABLE if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION.value
+        reply(
+            {
+                "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port} for b in brokers],
+                "cluster_id": "insync",
+                "controller_id": brokers[0].broker if brokers else -1,
+                "topics": [
+                    {"error_code": 0 if n in there else missing, "name": n, "partitions": there.get(n, [])}
+                    for n in names
+                ],
+            }
+        )
+
+    def _create(self, name: str, now: Millis) -> None:
+        partitions = self.runtime.settings.num_partitions
+        self.runtime.ask(_numbered(CreateTopic(request=0, topic=name, partitions=partitions)), _nothing, now)
+
+    def _create_topics(self, body: Fields, now: Millis, reply: Reply) -> None:
+        """CreateTopics; `min.insync.replicas` and `unclean.leader.election.enable` may be given per topic."""
+        topics = body.all("topics")
+        found: dict[int, Answer] = {}
+
+        def answered(number: int, name: str, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AdminAnswer)
+            found[number] = {"name": name, "error_code": answer.error.value}
+            if len(found) == len(topics):
+                reply({"topics": [found[n] for n in range(len(topics))]})
+
+        for number, topic in enumerate(topics):
+            name, configs = topic.text("name"), {c.text("name"): c.text("value") for c in topic.all("configs")}
+            minimum, unclean = configs.get("min.insync.replicas"), configs.get("unclean.leader.election.enable")
+            partitions = topic.number("num_partitions")
+            make = CreateTopic(
+                request=0,
+                topic=name,
+                partitions=self.runtime.settings.num_partitions if partitions == -1 else partitions,
+                replication_factor=topic.number("replication_factor"),
+                min_insync_replicas=int(minimum) if minimum and minimum.isdigit() else None,
+                unclean_leader_election=unclean == "true" if unclean else None,
+            )
+            self.runtime.ask(_numbered(make), partial(answered, number, name), now)
+        if not topics:
+            reply({"topics": []})
+
+    # Records
+
+    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+        """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        acks, timeout = body.number("acks"), body.number("timeout")
+        wanted: dict[TopicPartition, bytes] = {}
+        for topic in body.all("topic_data"):
+            for p in topic.all("partition_data"):
+                wanted[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
+        found: dict[TopicPartition, Answer] = {}
+        if acks == 0:
+            reply(None)
+
+        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AnswerProduce)
+            found[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
+            if acks != 0 and len(found) == len(wanted):
+                reply({"responses": _by_topic(found, "partition_responses")})
+
+        for tp, records in wanted.items():
+            told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
+            self.runtime.ask(_numbered(told), partial(answered, tp), now)
+        if not wanted and acks != 0:
+            reply({"responses": []})
+
+    def _fetch(self, body: Fields, now: Millis, reply: Reply) -> None:
+        """Fetch of a consumer: what there is at once, or, if there is nothing, the first that comes."""
+        wait, limit = body.number("max_wait"), body.number("max_bytes", self.runtime.settings.fetch_max_bytes)
+        wanted: dict[TopicPartition, Consume] = {}
+        for topic in body.all("topics"):
+            for p in topic.all("partitions"):
+                tp = TopicPartition(topic.text("topic"), p.number("partition"))
+                size = min(p.number("partition_max_bytes"), limit)
+                wanted[tp] = Consume(request=0, partition=tp, offset=p.number("fetch_offset"), max_bytes=size)
+        found: dict[TopicPartition, Answer] = {}
+        news: list[bool] = []
+
+        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AnswerConsume)
+            found[tp] = _fetched(tp, answer, records)
+            news.append(bool(records) or answer.error is not Error.NONE)
+
+        for tp, told in wanted.items():
+            self.runtime.ask(_numbered(told), partial(answered, tp), now)
+        if any(news) or not wait or not wanted:
+            reply({"responses": _by_topic(found, "partitions", "topic")})
+            return
+        over: list[bool] = []
+
+        def later(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+            if over:
+                return
+            answered(tp, answer, records)
+            if news[-1] or len(news) == 2 * len(wanted):
+                over.append(True)
+                reply({"responses": _by_topic(found, "partitions", "topic")})
+
+        for tp, told in wanted.items():
+            parked = attrs.evolve(told, max_wait_ms=wait)
+            self.runtime.ask(_numbered(parked), partial(later, tp), now)
+
+    # Offsets
+
+    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer]) -> list[Answer]:
+        """An answer of each partition's leader, or an error."""
+        topics: list[Answer] = []
+        for topic in body.all("topics"):
+            name = topic.text("name") or topic.text("topic")
+            answers: list[Answer] = []
+            for p in topic.all("partitions"):
+                number = p.number("partition_index", p.number("partition"))
+                replica = self.runtime.node.held.get(TopicPartition(name, number))
+                said = self._error_of(replica, p) if replica is None else answer(replica, p)
+                if replica is not None and not isinstance(replica.role, Leading):
+                    said = self._error_of(replica, p)
+                answers.append({"partition_index": number, "partition": number, **said})
+            topics.append({"name": name, "topic": name, "partitions": answers})
+        return topics
+
+    def _error_of(self, replica: Replica | None, asked: Fields) -> Answer:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if replica is None else Error.NOT_LEADER_OR_FOLLOWER
+        return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
+
+    def _offset(self, replica: Replica, asked: Fields) -> Answer:
+        """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
+        assert isinstance(replica.role, Leading)
+        at = asked.number("timestamp")
+        found: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
+        if at == _EARLIEST:
+            return {**found, "offset": replica.log.start}
+        if replica.high_watermark < replica.role.epoch_start:
+            return {**found, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
+        if at == _LATEST:
+            return {**found, "offset": replica.high_watermark}
+        for batch in batches(self.runtime.logs.logs[replica.partition].contents()):
+            if batch.max_timestamp >= at and batch.next_offset <= replica.high_watermark:
+                return {**found, "offset": batch.base_offset, "timestamp": batch.max_timestamp}
+        return {**found, "offset": -1}
+
+    def _epoch_end(self, replica: Replica, asked: Fields) -> Answer:
+        """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
+        current = asked.number("current_leader_epoch")
+        if current not in (-1, replica.leader_epoch):
+            old = current < replica.leader_epoch
+            error = Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
+            return {"error_code": error.value, "leader_epoch": -1, "end_offset": -1}
+        end = replica.log.epochs.end_of(asked.number("leader_epoch"), replica.log.end)
+        return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
+
+    # Producers
+
+    def _producer_id(self, body: Fields) -> Answer:
+        """A new producer identity, unique because a broker epoch is (KIP-98); no transactions."""
+        if body.has("transactional_id") or self.runtime.node.broker_epoch < 0:
+            return {"error_code": _COORDINATOR_NOT_AVAILABLE, "producer_id": -1, "producer_epoch": -1}
+        self.producer_ids += 1
+        identity = self.runtime.node.broker_epoch * _IDS_PER_LIFE + self.producer_ids
+        return {"error_code": 0, "producer_id": identity, "producer_epoch": 0}
+
+
+_COORDINATOR_NOT_AVAILABLE: Final = 15
+
+
+def _numbered(request: Asked) -> Callable[[int], Asked]:
+    """The request, to be given a number."""
+    return lambda number: attrs.evolve(request, request=number)
+
+
+def _nothing(answer: ClientAnswer, records: bytes) -> None:
+    """Nobody waits."""
+
+
+def _by_topic(found: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
+    topics: dict[str, list[Answer]] = {}
+    for tp, said in sorted(found.items(), key=lambda item: item[0]):
+        topics.setdefault(tp.topic, []).append(said)
+    return [{name: topic, inner: partitions} for topic, partitions in topics.items()]
+
+
+def _fetched(tp: TopicPartition, answer: AnswerConsume, records: bytes) -> Answer:
+    return {
+        "partition_index": tp.partition,
+        "error_code": answer.error.value,
+        "high_watermark": answer.high_watermark,
+        "last_stable_offset": answer.high_watermark,
+        "log_start_offset": 0,
+        "aborted_transactions": None,
+        "records": records,
+    }

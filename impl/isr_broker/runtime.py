@@ -1,0 +1,274 @@
+"""A broker as it runs: its core, its logs and, on one broker, the controller; still without sockets or a clock.
+
+The server hands in what arrives, with the time, and takes what is to be sent (`Outside`). Disk operations are done at
+once and reported at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+
+from isr_broker import controller as controllers
+from isr_broker import node as nodes
+from isr_broker.controller_state import Controller, recovered
+from isr_broker.disk import Disk
+from isr_broker.effects import (
+    CONTROLLER,
+    AnswerConsume,
+    AnswerFetch,
+    AnswerProduce,
+    AppendLog,
+    AppendMetadata,
+    AssignEpoch,
+    CheckpointWatermarks,
+    Effect,
+    Halt,
+    OpenLog,
+    Send,
+    StopProcess,
+    Took,
+    TruncateLog,
+)
+from isr_broker.inputs import Consume, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
+from isr_broker.log_directory import LogDirectory
+from isr_broker.messages import (
+    AdminAnswer,
+    BrokerId,
+    CreateTopic,
+    Message,
+    Millis,
+    RegisterBroker,
+)
+from isr_broker.metadata_log import MetadataLog
+from isr_broker.settings import Settings
+
+Address: TypeAlias = tuple[str, int]
+Asked: TypeAlias = Produce | Consume | CreateTopic
+ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
+Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
+"""Takes an answer, and the records that come with it."""
+
+_TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "controller_elects", "controller_moves")
+"""Actions of which people are told, by how they begin."""
+
+
+class Outside(Protocol):
+    """What a broker needs of the world."""
+
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+        """Send a message to another broker, or lose it."""
+        ...
+
+    def stopped(self, why: str) -> None:
+        """The broker has ended."""
+        ...
+
+    def log(self, line: str) -> None:
+        """Something a person may want to know."""
+        ...
+
+
+@attrs.define
+class Runtime:
+    """One broker. `controller_at` is the address of the broker that has the controller, `mine` this one's."""
+
+    me: BrokerId
+    settings: Settings
+    disk: Disk
+    mine: Address
+    controller_at: Address
+    outside: Outside
+    node: nodes.Node = attrs.field(init=False)
+    logs: LogDirectory = attrs.field(init=False)
+    controller: Controller | None = None
+    metadata_log: MetadataLog | None = None
+    waiting: dict[int, Then] = attrs.field(factory=dict[int, Then])
+    requests: int = 0
+    running: bool = False
+    addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
+    _inbox: deque[tuple[BrokerId, Message]] = attrs.field(factory=deque[tuple[BrokerId, Message]])
+    _busy: bool = False
+
+    def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
+        """Recover the logs, and register; `incarnation` is unique to this process."""
+        self.running = True
+        if with_controller:
+            self.metadata_log, records = MetadataLog.open(self.disk)
+            self.controller = recovered(self.settings, records, now)
+        self.logs = LogDirectory(self.disk, self.settings)
+        clean_epoch, opened = self.logs.load()
+        self.node = nodes.Node(me=self.me, settings=self.settings)
+        for found in opened:
+            self._step(found, now)
+        host, port = self.mine
+        self.tell(Start(incarnation, clean_epoch, host, port), now)
+        self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened)} logs")
+
+    # Inputs
+
+    def tell(self, told: NodeInput, now: Millis) -> None:
+        """The broker's core takes an input, and whatever is caused within this process happens."""
+        self._step(told, now)
+        self._drain(now)
+
+    def received(self, source: BrokerId, to: BrokerId, message: Message, now: Millis) -> None:
+        """A message arrived from another broker."""
+        if isinstance(message, RegisterBroker):
+            self.addresses[source] = (message.host, message.port)
+        self._deliver(source, to, message, now)
+        self._drain(now)
+
+    def tick(self, now: Millis) -> None:
+        """Whatever is due by now happens."""
+        while self.running and self.controller is not None and controllers.deadline(self.controller) <= now:
+            self._tell_controller(Tick(), now)
+        for _ in range(10_000):
+            due = nodes.deadline(self.node)
+            if not self.running or due is None or due > now:
+                break
+            self._step(Tick(), now)
+        self._drain(now)
+
+    def deadline(self) -> Millis | None:
+        """When `tick` is next wanted."""
+        times = [nodes.deadline(self.node)]
+        if self.controller is not None:
+            times.append(controllers.deadline(self.controller))
+        wanted = [t for t in times if t is not None]
+        return min(wanted) if wanted and self.running else None
+
+    def shut_down(self, now: Millis) -> None:
+        """Stop in order: be relieved first."""
+        self.tell(ShutDown(), now)
+
+    # For clients
+
+    def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
+        """Hand in a client's request under a new number; `then` gets its answer."""
+        self.requests += 1
+        request = make(self.requests)
+        self.waiting[self.requests] = then
+        if isinstance(request, CreateTopic):
+            self._send(CONTROLLER, self.me, request)
+            self._drain(now)
+        else:
+            self.tell(request, now)
+
+    def _answered(self, answer: ClientAnswer, records: bytes) -> None:
+        then = self.waiting.pop(answer.request, None)
+        if then is not None:
+            then(answer, records)
+
+    # Effects
+
+    def _step(self, told: NodeInput, now: Millis) -> None:
+        queue: deque[NodeInput] = deque([told])
+        while queue and self.running:
+            step = nodes.handle(self.node, queue.popleft(), now)
+            self.node = step.core
+            for effect in step.effects:
+                done = self._perform(effect)
+                if done is not None:
+                    queue.append(done)
+
+    def _perform(self, effect: Effect) -> NodeInput | None:
+        match effect:
+            case AppendLog() | TruncateLog() | AssignEpoch():
+                return self.logs.perform(effect)
+            case OpenLog(tp):
+                return self.logs.open(tp)
+            case Send(to, message):
+                self._send(to, self.me, message)
+            case AnswerFetch(to=to, response=response, records=wanted):
+                records = self.logs.read(response.partition, wanted) if wanted else b""
+                self._send(to, self.me, attrs.evolve(response, records=records))
+            case AnswerProduce():
+                self._answered(effect, b"")
+            case AnswerConsume(partition=tp, records=wanted):
+                self._answered(effect, self.logs.read(tp, wanted) if wanted else b"")
+            case Took(action=action, partition=tp, replica=replica):
+                self._note(action, f"{tp} on broker {replica}")
+            case CheckpointWatermarks():
+                self.logs.checkpoint(effect)
+            case StopProcess(epoch, watermarks):
+                self.logs.close(epoch, watermarks)
+                self._ends("stopped in order")
+            case Halt(why):
+                self._ends(f"halted: {why}")
+            case AppendMetadata():
+                raise AssertionError("a broker writes no metadata")
+        return None
+
+    def _ends(self, why: str) -> None:
+        self.running = False
+        self.outside.stopped(why)
+
+    def _note(self, action: str, about: str) -> None:
+        if action.startswith(_TOLD):
+            self.outside.log(f"{action}: {about}")
+
+    def _tell_controller(self, told: Received | Written | Tick, now: Millis) -> None:
+        assert self.controller is not None
+        assert self.metadata_log is not None
+        step = controllers.handle(self.controller, told, now)
+        self.controller = step.core
+        for effect in step.effects:
+            match effect:
+                case AppendMetadata(offset=offset, records=records):
+                    try:
+                        self.metadata_log.append(records)
+                    except OSError as error:
+                        self._ends(f"halted: the metadata log cannot be written, {error}")
+                        return
+                    self._tell_controller(Written(offset), now)
+                case Send(to, message):
+                    self._send(to, CONTROLLER, message)
+                case Took(action=action, partition=tp, replica=replica):
+                    self._note(action, f"{tp} on broker {replica}")
+                case _:
+                    raise AssertionError(f"the controller has no use for {effect}")
+
+    # Messages
+
+    def _send(self, to: BrokerId, source: BrokerId, message: Message) -> None:
+        here = self.controller is not None if to == CONTROLLER else to == self.me
+        if here:
+            if to == CONTROLLER and isinstance(message, RegisterBroker):
+                self.addresses[source] = (message.host, message.port)
+            self._inbox.append((source if to == CONTROLLER else CONTROLLER, message))
+            return
+        address = self.controller_at if to == CONTROLLER else self._address_of(to)
+        if address is not None:
+            self.outside.send(to, address, source, message)
+
+    def _address_of(self, broker: BrokerId) -> Address | None:
+        known = self.node.brokers.get(broker)
+        return (known.host, known.port) if known is not None else self.addresses.get(broker)
+
+    def _drain(self, now: Millis) -> None:
+        """Messages that this process sent to itself."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._inbox and self.running:
+                source, message = self._inbox.popleft()
+                to = self.me if source == CONTROLLER else CONTROLLER
+                self._deliver(source, to, message, now)
+        finally:
+            self._busy = False
+
+    def _deliver(self, source: BrokerId, to: BrokerId, message: Message, now: Millis) -> None:
+        if not self.running:
+            return
+        if to == CONTROLLER:
+            if self.controller is not None:
+                self._tell_controller(Received(source, message), now)
+        elif isinstance(message, AdminAnswer):
+            self._answered(message, b"")
+        else:
+            self._step(Received(source, message), now)

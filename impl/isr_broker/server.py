@@ -1,0 +1,224 @@
+"""The server: sockets, the clock and signals, the one module of the broker that knows them.
+
+One thread, one loop. A connection's requests are answered in their order, however long one of them is parked; a
+connection that sends what is no request, or too much of it, is closed, and no other is disturbed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker import peers, wire
+from isr_broker.decoder import BadFrame
+from isr_broker.disk import Disk
+from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.requests import Requests
+from isr_broker.runtime import Address, Runtime
+from isr_broker.settings import Settings
+
+Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
+
+IN_FLIGHT: Final = 100
+"""Requests of one connection that may wait for their answers; more are not read."""
+
+_QUEUED: Final = 2_000
+
+
+def clock() -> Millis:
+    """Milliseconds, from some moment on, never backwards."""
+    return time.monotonic_ns() // 1_000_000
+
+
+@attrs.define
+class Link:
+    """The way to another broker: what is queued is sent when there is a connection, and lost when it breaks."""
+
+    address: Address
+    queue: asyncio.Queue[bytes] = attrs.field(factory=lambda: asyncio.Queue[bytes](_QUEUED))
+    task: asyncio.Task[None] | None = None
+
+    def put(self, frame: bytes) -> None:
+        """Queue a frame, or lose it."""
+        with contextlib.suppress(asyncio.QueueFull):
+            self.queue.put_nowait(frame)
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(*self.address)
+            except OSError:
+                await asyncio.sleep(0.05)
+                while not self.queue.empty():
+                    self.queue.get_nowait()
+                return
+            try:
+                while True:
+                    writer.write(await self.queue.get())
+                    await writer.drain()
+            except (ConnectionError, OSError):
+                pass
+            finally:
+                writer.close()
+
+
+@attrs.define
+class Server:
+    """One broker on a port. `run` until it is stopped."""
+
+    me: BrokerId
+    settings: Settings
+    disk: Disk
+    address: Address
+    controller_at: Address
+    with_controller: bool = False
+    quiet: bool = True
+    runtime: Runtime = attrs.field(init=False)
+    requests: Requests = attrs.field(init=False)
+    links: dict[Address, Link] = attrs.field(factory=dict[Address, Link])
+    connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
+    _timer: asyncio.TimerHandle | None = None
+    _ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _listener: asyncio.Server | None = None
+    why: str = ""
+
+    # Outside
+
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+        """Send a message to another broker, or lose it."""
+        link = self.links.get(address)
+        if link is None:
+            link = self.links[address] = Link(address)
+        link.put(peers.encode(source, to, message))
+
+    def stopped(self, why: str) -> None:
+        """The broker has ended."""
+        self.why = why
+        self.log(why)
+        self._ended.set()
+
+    def log(self, line: str) -> None:
+        """A line for people, on stderr."""
+        if not self.quiet:
+            print(f"{time.strftime('%H:%M:%S')} broker {self.me}: {line}", file=sys.stderr, flush=True)
+
+    # Life
+
+    async def start(self) -> None:
+        """Listen, recover, and register with the controller."""
+        self.runtime = Runtime(self.me, self.settings, self.disk, self.address, self.controller_at, self)
+        self.requests = Requests(self.runtime)
+        self._listener = await asyncio.start_server(self._accept, *self.address)
+        self.runtime.start(time.time_ns(), clock(), self.with_controller)
+        self._set_timer()
+
+    async def ended(self) -> str:
+        """Wait until the broker has ended; why it has."""
+        await self._ended.wait()
+        await self.close()
+        return self.why
+
+    def shut_down(self) -> None:
+        """Begin to stop in order."""
+        self.runtime.shut_down(clock())
+        self._set_timer()
+
+    async def close(self) -> None:
+        """Stop at once, as a killed process would: nothing is flushed and no mark is left."""
+        self.runtime.running = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        tasks = [*self.connections, *(link.task for link in self.links.values() if link.task is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        at = self.runtime.deadline()
+        if at is not None:
+            delay = max(0, at - clock()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._rings)
+
+    def _rings(self) -> None:
+        self.runtime.tick(clock())
+        self._set_timer()
+
+    # Connections
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.connections.add(task)
+        replies: Replies = asyncio.Queue(IN_FLIGHT)
+        answering = asyncio.get_running_loop().create_task(_answer_in_order(replies, writer))
+        try:
+            while self.runtime.running:
+                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                if not 0 <= size <= self.settings.socket_request_max_bytes:
+                    self.log(f"a frame of {size} bytes: connection closed")
+                    return
+                if not await self._take(await reader.readexactly(size), replies):
+                    return
+                self._set_timer()
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            # The client has gone, or the broker ends: nobody is left to be told.
+            pass
+        finally:
+            self.connections.discard(task)
+            answering.cancel()
+            writer.close()
+
+    async def _take(self, frame: bytes, replies: Replies) -> bool:
+        """One frame; False if the connection is to be closed."""
+        if peers.is_peer(frame):
+            try:
+                source, to, message = peers.decode(frame)
+            except peers.BadMessage:
+                return False
+            self.runtime.received(source, to, message, clock())
+            return True
+        try:
+            request = wire.parse(frame)
+        except BadFrame as error:
+            self.log(f"{error}: connection closed")
+            return False
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        await replies.put(future)
+        if isinstance(request, wire.Unsupported):
+            said = wire.unsupported(request)
+            if said is not None:
+                future.set_result(said)
+            return said is not None
+        self.requests.serve(request, clock(), _replying(request, future))
+        return True
+
+
+def _replying(request: wire.Request, future: asyncio.Future[bytes]) -> Callable[[wire.Answer | None], None]:
+    def reply(fields: wire.Answer | None) -> None:
+        if future.done():
+            return
+        said = b"" if fields is None else wire.answer(request.key, request.version, request.correlation, fields)
+        future.set_result(said)
+
+    return reply
+
+
+async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            future = await replies.get()
+            if future is not None:
+                writer.write(await future)
+                await writer.drain()

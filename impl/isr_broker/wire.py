@@ -1,0 +1,223 @@
+"""Kafka's wire protocol: frames to requests and answers to frames, for every version that is served.
+
+With `decoder` the one place that knows the codec (`kio`, generated from Kafka's own schemas). Inside the broker a
+request is read by field names (`Fields`) and an answer is a mapping of field names, so one handler serves all versions:
+what a version does not have is dropped, what it has and the handler did not say gets the schema's default or an empty
+value.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from io import BytesIO
+from typing import Final, TypeAlias, cast
+
+import attrs
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.protocol import Entity
+
+from isr_broker.decoder import BadFrame, Cursor, Field, Plain, entity, shape, tagged_fields
+
+Answer: TypeAlias = Mapping[str, object]
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
+INIT_PRODUCER_ID: Final = 22
+OFFSET_FOR_LEADER_EPOCH: Final = 23
+
+SERVED: Final[dict[int, tuple[int, int]]] = {
+    PRODUCE: (3, 12),
+    FETCH: (4, 12),
+    LIST_OFFSETS: (1, 7),
+    METADATA: (0, 9),
+    API_VERSIONS: (0, 4),
+    CREATE_TOPICS: (2, 7),
+    INIT_PRODUCER_ID: (0, 4),
+    OFFSET_FOR_LEADER_EPOCH: (2, 4),
+}
+"""The versions that are served, by API key."""
+
+ADVERTISED: Final = {**SERVED, PRODUCE: (0, 12)}
+"""What ApiVersions says. With Produce from 3 on, older librdkafka would turn compression off (KAFKA-18659)."""
+
+UNSUPPORTED_VERSION: Final = 35
+
+
+@attrs.frozen
+class Fields:
+    """An entity of a request, read by field names; a field that this version does not have is the default."""
+
+    values: dict[str, Plain]
+
+    def number(self, name: str, default: int = -1) -> int:
+        """An integer; a time span in milliseconds; a truth value as 0 or 1."""
+        value = self.values.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def text(self, name: str) -> str:
+        """A string, empty for null."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+    def data(self, name: str) -> bytes | None:
+        """Bytes, None for null."""
+        value = self.values.get(name)
+        return value if isinstance(value, bytes) else None
+
+    def all(self, name: str) -> list[Fields]:
+        """An array of entities, empty for null."""
+        value = self.values.get(name)
+        return [Fields(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        return self.values.get(name) is not None
+
+
+@attrs.frozen
+class Request:
+    """A request: what it asks, in which version, and by what number its answer is to be known."""
+
+    key: int
+    version: int
+    correlation: int
+    client: str
+    body: Fields
+
+
+@attrs.frozen
+class Unsupported:
+    """A request of an API or version that is not served; ApiVersions gets an answer, others a closed connection."""
+
+    key: int
+    version: int
+    correlation: int
+
+
+_HEAD: Final = struct.Struct(">hhi")
+
+
+def parse(frame: bytes) -> Request | Unsupported:
+    """A frame without its length; BadFrame if it cannot be read."""
+    if len(frame) < _HEAD.size:
+        raise BadFrame(f"{len(frame)} bytes are less than a request header")
+    key, version, correlation = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
+    low, high = SERVED.get(key, (0, -1))
+    if not low <= version <= high:
+        return Unsupported(key, version, correlation)
+    schema, cursor = load_request_schema(key, version), Cursor(frame, _HEAD.size)
+    # The client's name is written the old way in every version of the header, so that any broker can read it.
+    size = cursor.length(flexible=False, legacy="int16")
+    client = cursor.take(max(size, 0)).decode(errors="replace")
+    if schema.__header_schema__.__flexible__:
+        tagged_fields(cursor)
+    body = entity(cursor, schema)
+    if cursor.at != len(frame):
+        raise BadFrame(f"API {key}, version {version}: {len(frame) - cursor.at} bytes are left over")
+    return Request(key, version, correlation, client, Fields(body))
+
+
+def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
+    """The frame of an answer, with its length."""
+    schema = load_response_schema(key, version)
+    out = BytesIO()
+    out.write(bytes(4))
+    _write(out, _built(schema.__header_schema__, {"correlation_id": correlation}))
+    _write(out, _built(schema, fields))
+    size = out.tell() - 4
+    out.seek(0)
+    out.write(struct.pack(">i", size))
+    return out.getvalue()
+
+
+def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -> bytes:
+    """The frame of a request, with its length: for tools and tests."""
+    schema = load_request_schema(key, version)
+    head = {
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": correlation,
+        "client_id": client,
+    }
+    out = BytesIO()
+    _write(out, _built(schema.__header_schema__, head))
+    _write(out, _built(schema, fields))
+    frame = out.getvalue()
+    return struct.pack(">i", len(frame)) + frame
+
+
+def unsupported(request: Unsupported) -> bytes | None:
+    """ApiVersions in an unknown version is answered in version 0 (KIP-511); nothing else is."""
+    if request.key != API_VERSIONS:
+        return None
+    return answer(API_VERSIONS, 0, request.correlation, {"error_code": UNSUPPORTED_VERSION, "api_keys": api_keys()})
+
+
+def api_keys() -> list[Answer]:
+    """What ApiVersions says."""
+    return [
+        {"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in sorted(ADVERTISED.items())
+    ]
+
+
+# Building entities
+
+
+def _write(out: BytesIO, entity: Entity) -> None:
+    writer = cast("Callable[[BytesIO, Entity], None]", entity_writer(type(entity)))
+    writer(out, entity)
+
+
+def _built(cls: type[Entity], values: Answer) -> Entity:
+    arguments: dict[str, object] = {}
+    for field in shape(cls):
+        if field.name in values:
+            arguments[field.name] = _filled(field, values[field.name])
+        elif not field.optional:
+            arguments[field.name] = _empty(field)
+    return cast("Callable[..., Entity]", cls)(**arguments)
+
+
+def _empty(field: Field) -> object:
+    if field.array:
+        return ()
+    return _built(field.holds, {}) if field.holds else _EMPTY.get(field.kind or "")
+
+
+def _filled(field: Field, value: object) -> object:
+    holds = field.holds
+    if value is None:
+        return None
+    if field.array:
+        items = cast("Sequence[object]", value)
+        return tuple(items) if holds is None else tuple(_built(holds, cast("Answer", item)) for item in items)
+    return _converted(field.kind, value) if holds is None else _built(holds, cast("Answer", value))
+
+
+def _converted(kind: str | None, value: object) -> object:
+    match kind:
+        case "error_code":
+            return ErrorCode(cast("int", value))
+        case "timedelta_i32" | "timedelta_i64":
+            return timedelta(milliseconds=cast("int", value))
+        case _:
+            return value
+
+
+_EMPTY: Final[dict[str, object]] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "uint32", "float64"), 0),
+    "string": "",
+    "bool": False,
+    "error_code": ErrorCode.none,
+    "timedelta_i32": timedelta(0),
+    "timedelta_i64": timedelta(0),
+}

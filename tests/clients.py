@@ -1,0 +1,137 @@
+"""Ordinary Kafka clients, each as two functions: send values to a partition, read values from it."""
+
+# The clients have no complete types of their own, so here, and only here, the checkers look less closely.
+# pyright: basic
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from typing import Literal
+
+import aiokafka  # type: ignore[import-untyped]
+import confluent_kafka
+import confluent_kafka.admin
+import kafka  # type: ignore[import-untyped]
+import kafka.structs  # type: ignore[import-untyped]
+
+Setting = str | int | bool
+Codec = Literal["gzip", "snappy", "lz4", "zstd"] | None
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int, minimum: int) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    config = {"min.insync.replicas": str(minimum)}
+    wanted = confluent_kafka.admin.NewTopic(topic, partitions, 3, config=config)  # type: ignore[attr-defined]
+    for future in admin.create_topics([wanted]).values():
+        future.result(10)
+
+
+# confluent-kafka, which is librdkafka
+
+
+class Confluent:
+    """A producer; `acked` are the values that were acknowledged, in that order, `offsets` where they are."""
+
+    def __init__(self, bootstrap: str, settings: dict[str, Setting] | None = None) -> None:
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **(settings or {})})
+        self.acked: list[bytes] = []
+        self.offsets: list[int] = []
+        self.errors: list[str] = []
+
+    def _told(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        value, offset = message.value(), message.offset()
+        if error is not None:
+            self.errors.append(error.name())
+        elif isinstance(value, bytes):
+            self.acked.append(value)
+            self.offsets.append(-1 if offset is None else offset)
+
+    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
+        self.producer.produce(topic, value, partition=partition, on_delivery=self._told)
+        self.producer.poll(0)
+
+    def send_all(self, topic: str, values: list[bytes]) -> list[int]:
+        for value in values:
+            self.send(topic, value)
+        assert self.producer.flush(30) == 0
+        assert not self.errors
+        return self.offsets
+
+
+def confluent_read(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[bytes]:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(10)
+        assert message is not None, f"{len(found)} of {count} came"
+        assert message.error() is None, message.error()
+        value = message.value()
+        assert isinstance(value, bytes)
+        found.append(value)
+    # Not closed: librdkafka would first look for a group coordinator, which the broker does not have.
+    return found
+
+
+# kafka-python
+
+
+def kafka_python_send(bootstrap: str, topic: str, values: list[bytes], codec: Codec = None) -> list[int]:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap.split(","), acks="all", linger_ms=2, compression_type=codec
+    )
+    futures = [producer.send(topic, value, partition=0) for value in values]
+    offsets = [future.get(20).offset for future in futures]
+    producer.close()
+    return offsets
+
+
+def kafka_python_read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap.split(","), auto_offset_reset="earliest")
+    consumer.assign([kafka.structs.TopicPartition(topic, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        news = consumer.poll(10_000)
+        assert news, f"{len(found)} of {count} came"
+        for records in news.values():
+            found += [record.value for record in records]
+    consumer.close()
+    return found
+
+
+# aiokafka
+
+
+def aiokafka_send(bootstrap: str, topic: str, values: list[bytes], codec: Codec = None) -> list[int]:
+    async def go() -> list[int]:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, compression_type=codec
+        )
+        await producer.start()
+        futures = [await producer.send(topic, value, partition=0) for value in values]
+        offsets = [(await future).offset for future in futures]
+        await producer.stop()
+        return offsets
+
+    return asyncio.run(go())
+
+
+def aiokafka_read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    async def go() -> list[bytes]:
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+        await consumer.start()
+        consumer.assign([aiokafka.TopicPartition(topic, 0)])
+        found = [(await asyncio.wait_for(consumer.getone(), 10)).value or b"" for _ in range(count)]
+        await consumer.stop()
+        return found
+
+    return asyncio.run(go())
+
+
+# kcat
+
+
+def kcat(bootstrap: str, *arguments: str, text: str = "") -> str:
+    command = ["kcat", "-b", bootstrap, *arguments]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=30).stdout

@@ -1,0 +1,131 @@
+"""Brokers on real sockets for real clients, all in one thread of the test's process, on disks in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import TypeVar
+
+from isr_broker.disk import Disk
+from isr_broker.disk_memory import Everything, MemoryDisk
+from isr_broker.messages import BrokerId, PartitionMetadata, TopicPartition
+from isr_broker.server import Server
+from isr_broker.settings import Settings
+
+T = TypeVar("T")
+
+QUICK = Settings.from_properties(
+    {
+        "replica.lag.time.max.ms": "1500",
+        "replica.fetch.wait.max.ms": "100",
+        "replica.fetch.backoff.ms": "50",
+        "replica.socket.timeout.ms": "700",
+        "controller.socket.timeout.ms": "700",
+        "broker.session.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "150",
+        "leader.imbalance.check.interval.seconds": "100000",
+        "default.replication.factor": "3",
+        "min.insync.replicas": "2",
+    }
+)
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Cluster:
+    """So many brokers, the first of which has the controller."""
+
+    def __init__(self, brokers: int = 3, settings: Settings = QUICK) -> None:
+        self.settings = settings
+        self.ports = dict(zip(range(1, brokers + 1), free_ports(brokers), strict=True))
+        self.disks: dict[BrokerId, Disk] = {b: MemoryDisk() for b in self.ports}
+        self.servers: dict[BrokerId, Server] = {}
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Cluster:
+        self.thread.start()
+        for broker in self.ports:
+            self.start(broker)
+        self.wait(lambda: len(self.unfenced()) == len(self.ports), "all brokers have a session")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for broker in list(self.servers):
+            self.kill(broker)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(5)
+
+    def do(self, coroutine: Coroutine[object, object, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    def start(self, broker: BrokerId) -> None:
+        server = Server(
+            broker,
+            self.settings,
+            self.disks[broker],
+            ("127.0.0.1", self.ports[broker]),
+            ("127.0.0.1", self.ports[1]),
+            with_controller=broker == 1,
+        )
+        self.servers[broker] = server
+        self.do(server.start())
+
+    def kill(self, broker: BrokerId) -> None:
+        self.do(self.servers.pop(broker).close())
+        disk = self.disks[broker]
+        if isinstance(disk, MemoryDisk):
+            disk.crash(Everything())
+
+    def shut_down(self, broker: BrokerId) -> str:
+        server = self.servers.pop(broker)
+        self.loop.call_soon_threadsafe(server.shut_down)
+        return self.do(server.ended())
+
+    # What the cluster knows
+
+    def unfenced(self) -> list[BrokerId]:
+        controller = self.servers[1].runtime.controller
+        assert controller is not None
+        node = self.servers[1].runtime.node
+        return [b for b, m in controller.brokers.items() if not m.fenced and b in node.brokers]
+
+    def partition(self, topic: str, number: int = 0) -> PartitionMetadata | None:
+        controller = self.servers[1].runtime.controller
+        assert controller is not None
+        return controller.partitions.get(TopicPartition(topic, number))
+
+    def leader(self, topic: str, number: int = 0) -> BrokerId:
+        partition = self.partition(topic, number)
+        assert partition is not None
+        assert partition.leader is not None
+        return partition.leader
+
+    def wait(self, until: Callable[[], bool], what: str, seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < end, f"not in {seconds} s: {what}"
+            time.sleep(0.02)
+
+    def in_sync(self, topic: str, brokers: int = 3) -> None:
+        def synced() -> bool:
+            partition = self.partition(topic)
+            return partition is not None and partition.leader is not None and len(partition.isr) == brokers
+
+        self.wait(synced, f"{brokers} replicas of {topic} are in sync")

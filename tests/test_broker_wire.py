@@ -1,0 +1,256 @@
+"""The wire: every served version is answered, and nothing that is sent does harm."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from kio.index import load_request_schema
+from kio.serial import entity_reader
+from tests.clusters import QUICK, Cluster
+
+from isr_broker import wire
+from isr_broker.decoder import BadFrame, Plain
+from isr_broker.disk_memory import MemoryDisk
+from isr_broker.messages import BrokerId, Message
+from isr_broker.peers import PEER_API, BadMessage, decode
+from isr_broker.record_batch import new_batch
+from isr_broker.requests import Requests
+from isr_broker.runtime import Address, Runtime
+from isr_broker.settings import Settings
+
+VERSIONS = [(key, version) for key, (low, high) in wire.SERVED.items() for version in range(low, high + 1)]
+PARTITION = {"partition": 0, "partition_index": 0, "index": 0, "fetch_offset": 0, "partition_max_bytes": 100}
+FIELDS: wire.Answer = {
+    "acks": -1,
+    "timeout": 100,
+    "max_wait": 100,
+    "replica_id": -1,
+    "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": new_batch(b"x")}]}],
+    "topics": [{"name": "t", "topic": "t", "num_partitions": 1, "replication_factor": 1, "partitions": [PARTITION]}],
+}
+
+
+class Nowhere:
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+        raise AssertionError("there is one broker")
+
+    def stopped(self, why: str) -> None:
+        raise AssertionError(why)
+
+    def log(self, line: str) -> None:
+        pass
+
+
+@pytest.fixture
+def alone() -> Requests:
+    """A broker with a topic, and no sockets."""
+    settings = Settings(auto_create_topics_enable=False)
+    runtime = Runtime(1, settings, MemoryDisk(), ("here", 1), ("here", 1), Nowhere())
+    runtime.start(1, 0, with_controller=True)
+    for now in range(0, 10_000, 100):
+        runtime.tick(now)
+    requests = Requests(runtime)
+    frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
+    assert said(requests, frame) is not None
+    assert len(runtime.node.held) == 1
+    return requests
+
+
+def said(requests: Requests, frame: bytes, now: int = 10_000) -> bytes | None:
+    """The answer to a frame, if there is one by now."""
+    request = wire.parse(frame[4:])
+    if isinstance(request, wire.Unsupported):
+        return wire.unsupported(request)
+    answers: list[bytes] = []
+
+    def reply(fields: wire.Answer | None) -> None:
+        if fields is not None:
+            answers.append(wire.answer(request.key, request.version, request.correlation, fields))
+
+    requests.serve(request, now, reply)
+    requests.runtime.tick(now + 200)
+    return answers[0] if answers else None
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_every_served_version_is_read_and_answered(alone: Requests, key: int, version: int) -> None:
+    frame = wire.ask(key, version, 77, "test", FIELDS)
+    answer = said(alone, frame)
+    assert answer is not None
+    assert struct.unpack(">ii", answer[:8]) == (len(answer) - 4, 77)
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_a_request_is_read_as_the_codec_reads_it(key: int, version: int) -> None:
+    frame = wire.ask(key, version, 77, "test", FIELDS)[4:]
+    schema = load_request_schema(key, version)
+    _, size = entity_reader(schema.__header_schema__)(frame, 0)
+    theirs, _ = entity_reader(schema)(frame, size)
+    ours = wire.parse(frame)
+    assert isinstance(ours, wire.Request)
+    compare(ours.body.values, theirs)
+
+
+def compare(ours: Plain, theirs: object) -> None:
+    match ours:
+        case dict():
+            for name, value in ours.items():
+                compare(value, getattr(theirs, name))
+        case list():
+            assert isinstance(theirs, tuple)
+            for one, other in zip(ours, cast("tuple[object, ...]", theirs), strict=True):
+                compare(one, other)
+        case _ if isinstance(theirs, timedelta):
+            assert timedelta(milliseconds=cast("int", ours)) == theirs
+        case _:
+            assert ours == theirs
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    frame = wire.ask(wire.API_VERSIONS, 3, 1, "test", {"client_software_name": "x", "client_software_version": "y"})
+    assert frame[-1:] == b"\0"
+    tagged = frame[4:-1] + b"\x01\x63\x02ab"
+    request = wire.parse(tagged)
+    assert isinstance(request, wire.Request)
+    assert request.body.text("client_software_name") == "x"
+
+
+@pytest.mark.parametrize("claimed", [2**31 - 1, 10_000_000, 50])
+def test_no_length_is_believed_that_the_frame_does_not_have(claimed: int) -> None:
+    frame = struct.pack(">hhihi", wire.METADATA, 0, 1, -1, claimed) + b"\0\1t"
+    with pytest.raises(BadFrame, match="a length of"):
+        wire.parse(frame)
+
+
+def test_apis_are_advertised_as_they_are_served() -> None:
+    assert set(wire.ADVERTISED) == set(wire.SERVED)
+    assert wire.ADVERTISED[wire.PRODUCE][0] == 0, "or older librdkafka turns compression off (KAFKA-18659)"
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(alone: Requests) -> None:
+    answer = said(alone, struct.pack(">ihhih", 12, wire.API_VERSIONS, 99, 5, -1) + b"\0\0")
+    assert answer is not None
+    assert struct.unpack(">iih", answer[:10])[1:] == (5, wire.UNSUPPORTED_VERSION)
+
+
+def test_other_unknown_requests_have_no_answer(alone: Requests) -> None:
+    assert said(alone, struct.pack(">ihhi", 8, 999, 0, 5)) is None
+    assert said(alone, struct.pack(">ihhi", 8, wire.FETCH, 99, 5)) is None
+
+
+# Fuzzing
+
+
+def mangled(chance: random.Random, frame: bytes) -> bytes:
+    """A frame with a few bytes changed, cut, doubled or put in."""
+    data = bytearray(frame)
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        at = chance.randrange(len(data)) if data else 0
+        match chance.randrange(5):
+            case 0:
+                data[at : at + 1] = bytes([chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))])
+            case 1:
+                del data[at:]
+            case 2:
+                data[at:at] = chance.randbytes(chance.randrange(9))
+            case 3:
+                del data[at : at + chance.randrange(9)]
+            case _:
+                data[at:at] = data[at : at + 20]
+    return bytes(data)
+
+
+def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
+    """How many mangled frames were requests all the same, and how many were refused."""
+    chance = random.Random(seed)
+    frames = [wire.ask(key, version, 1, "test", FIELDS)[4:] for key, version in VERSIONS]
+    taken = refused = 0
+    for number in range(count):
+        frame = chance.randbytes(chance.randrange(60)) if number % 20 == 0 else mangled(chance, chance.choice(frames))
+        try:
+            said(requests, b"\0\0\0\0" + frame, 10_000 + number)
+            taken += 1
+        except BadFrame:
+            refused += 1
+    return taken, refused
+
+
+def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Requests) -> None:
+    taken, refused = fuzz(alone, 100_000, 1)
+    assert taken > 5_000
+    assert refused > 5_000
+    assert said(alone, wire.ask(wire.METADATA, 9, 1, "test", FIELDS), 10**6) is not None, "it still serves"
+
+
+def test_mangled_messages_of_brokers_are_messages_or_bad() -> None:
+    chance = random.Random(3)
+    for _ in range(2_000):
+        frame = struct.pack(">hhiii", PEER_API, 0, 1, 2, 30) + chance.randbytes(40)
+        with pytest.raises(BadMessage):
+            decode(frame)
+
+
+# On a socket
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(1, QUICK) as running:
+        yield running
+
+
+def connected(cluster: Cluster) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", cluster.ports[1]), timeout=5)
+
+
+def serves(connection: socket.socket) -> bool:
+    connection.sendall(wire.ask(wire.API_VERSIONS, 0, 9, "test", {}))
+    head = connection.recv(8, socket.MSG_WAITALL)
+    body = connection.recv(int.from_bytes(head[:4], "big") - 4, socket.MSG_WAITALL) if len(head) == 8 else b""
+    return len(body) > 10
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        struct.pack(">i", -1),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", 3) + b"abc",
+        struct.pack(">ihhi", 8, 999, 0, 5),
+        struct.pack(">ihhiii", 16, PEER_API, 0, 1, 1, 4),
+        wire.ask(wire.FETCH, 12, 1, "x", {})[:-1] + b"\xff",
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["negative", "huge", "short", "unknown API", "no message", "mangled", "HTTP"],
+)
+def test_a_bad_frame_closes_its_connection_and_harms_no_other(cluster: Cluster, bad: bytes) -> None:
+    with connected(cluster) as good, connected(cluster) as other:
+        assert serves(good)
+        other.sendall(bad)
+        assert other.recv(1) == b"", "closed"
+        assert serves(good)
+
+
+def test_a_frame_that_is_not_finished_keeps_nobody_waiting(cluster: Cluster) -> None:
+    with connected(cluster) as slow, connected(cluster) as good:
+        slow.sendall(struct.pack(">i", 1000) + b"only the beginning")
+        assert serves(good)
+
+
+def test_answers_come_in_the_order_of_the_requests_even_if_one_is_parked(cluster: Cluster) -> None:
+    parked = {"topics": [{"topic": "none", "partitions": [PARTITION]}], "max_wait": 300, "replica_id": -1}
+    with connected(cluster) as connection:
+        for correlation, (key, fields) in enumerate([(wire.FETCH, parked), (wire.API_VERSIONS, {})]):
+            connection.sendall(wire.ask(key, 4 if key == wire.FETCH else 0, correlation, "test", fields))
+        seen: list[int] = []
+        for _ in range(2):
+            size, correlation = struct.unpack(">ii", connection.recv(8, socket.MSG_WAITALL))
+            connection.recv(size - 4, socket.MSG_WAITALL)
+            seen.append(correlation)
+        assert seen == [0, 1]
