@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "minimise": ("insync_cli.minimise", "the same violation with fewer and calmer steps"),
     "sample": ("insync_cli.sample", "diverse passing traces to read"),
     "export": ("insync_cli.export", "the design for other people's checkers: TLA+, Murphi"),
+    "certify": ("insync_cli.certify", "a stored proof, checked again by two solvers without our code"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
 }
 """Verb -> its module (`parser(argv)`, `run(options)`) and one line of help."""

@@ -27,6 +27,7 @@ WAYS: tuple[Setting, ...] = (
     {"arith.solver": 2, "case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
     {"case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
 )
+PLAIN: Setting = {"auto_config": False, "mbqi": False}
 RUNGS = (0.7, 4.0)
 """Seconds for one question, in a first and a second round; the limit is for the third."""
 
@@ -74,7 +75,7 @@ class Strategy:
                 for way in WAYS:
                     answer = _ask(assertions, rung, way)
                     if answer.status == "unsat":
-                        proof = Proof(query.goal, tuple(assertions), way, answer.seconds)
+                        proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds)
                         answer = _ask(assertions, 10 * seconds, way, core=True) if core else answer
                         return attrs.evolve(answer, proofs=(proof,))
                 if "quantifiers" in answer.reason:
@@ -177,7 +178,7 @@ def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool =
     solver = z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
-    for name, value in ({"auto_config": False, "mbqi": False, **way}).items():
+    for name, value in {**PLAIN, **way}.items():
         solver.set(name, value)
     for name, assertion in assertions:
         if core:

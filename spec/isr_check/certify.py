@@ -1,0 +1,322 @@
+"""A stored proof, checked again without any of the code that produced it.
+
+A proof by induction is one file: queries in SMT-LIB, each of which no state may satisfy, and a manifest that says what
+they prove together. Checked here, from the file alone:
+
+- Nothing is missing: every conjunct at the start and after every action, and every promise, for every choice of
+  parameters, is there exactly once, as queries or as what the step does not change.
+- Each query is what its hash says and consists of declarations and assertions, each of them accounted for: a conjunct
+  before the step is worded as the manifest words it, the same in all queries; so are the guards of a step. A conjunct
+  after the step comes earlier in the list, and is worded like a goal that is proved for the same step.
+- Solvers say again that no state satisfies it.
+
+What cannot be seen from here is that a conjunct, a guard or a goal says in SMT-LIB what the model says, that what
+the manifest calls unchanged or impossible is so, and that the definitions are of symbols that something can be.
+Nor does it say that any state satisfies the conjuncts: that is what the initial obligations are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import attrs
+
+SCHEMA = "insync/proof/1"
+MANIFEST = "manifest.json"
+TYPED, FIRST = "typed", "type-ok"
+"""What the hypothesis is called that all values are in range, and what its preservation is called."""
+START, KEPT, IMPLIED = "initial", "preserved", "implies"
+VIEW = "|in view|"
+"""A predicate of which nothing is said but that it holds of some terms: solvers look where terms occur."""
+
+Json = Mapping[str, object]
+Key = tuple[str, str, str | None]
+
+
+class BadProof(ValueError):
+    """The file cannot be read as a proof: one sentence."""
+
+
+@attrs.frozen
+class Query:
+    """What no state may satisfy; `way` is how the first solver was asked, and may help it again."""
+
+    name: str
+    text: str
+    way: tuple[tuple[str, bool | int | float | str], ...]
+
+
+@attrs.frozen
+class Part:
+    """One query as the manifest lists it, and its assertions as (kind, name, text) as far as they could be read."""
+
+    file: str
+    assertions: tuple[tuple[str, str, str], ...]
+
+
+@attrs.frozen
+class Stored:
+    """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it."""
+
+    manifest: Json
+    queries: tuple[Query, ...]
+    definitions: int
+    problems: tuple[str, ...]
+
+
+def read(path: Path) -> Stored:
+    """The proof in a file; BadProof if it is none. What it lacks is among its problems."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name).decode() for name in archive.namelist()}
+            repeated = [name for name, n in Counter(archive.namelist()).items() if n > 1]
+    except OSError as problem:
+        raise BadProof(f"cannot read {path}: {(problem.strerror or str(problem)).lower()}") from None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, RuntimeError, EOFError):
+        raise BadProof(f"{path} is not a proof: it is no zip file that can be read") from None
+    try:
+        manifest = cast("object", json.loads(files.pop(MANIFEST)))
+    except (KeyError, ValueError):
+        raise BadProof(f"{path} is not a proof: it has no {MANIFEST} that can be read") from None
+    if not isinstance(manifest, dict) or cast("Json", manifest).get("schema") != SCHEMA:
+        raise BadProof(f"{path} is not a proof: its {MANIFEST} does not say {SCHEMA}")
+    try:
+        return _Reading(cast("Json", manifest), files, repeated).stored()
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        raise BadProof(f"{path} is not a proof: its {MANIFEST} is not as it should be ({problem})") from None
+
+
+class _Reading:
+    """Looks a manifest through; `problems` grows."""
+
+    def __init__(self, manifest: Json, files: Mapping[str, str], repeated: Sequence[str]) -> None:
+        self.manifest, self.files = manifest, files
+        self.problems = [f"{name} is in the file twice" for name in repeated]
+        self.order = [_text(c, "name") for c in _list(manifest, "conjuncts")]
+        self.wanted = {_text(p, "name"): _text(p, "kind") for p in _list(manifest, "wanted")}
+        self.bounds = set(_texts(manifest, "bounds"))
+        holds = cast("Mapping[str, Sequence[str]]", manifest["holds"])
+        self.holds = {name: frozenset(texts) for name, texts in holds.items()}
+        self.known = frozenset[str]().union(*self.holds.values())
+        self.steps = _read_steps(manifest)
+        self.parts: dict[tuple[Key, str], list[Part]] = {}
+        self.definitions = set[str]()
+        self.queries: list[Query] = []
+        self.sorts: dict[str, str] = {}
+
+    def stored(self) -> Stored:
+        for name, n in Counter([*self.order, TYPED]).items():
+            if n > 1:
+                self.problems.append(f"two conjuncts are called {name}")
+        if self.order[:1] != [FIRST]:
+            self.problems.append(f"the first conjunct is not {FIRST}")
+        self._complete()
+        used = Counter(part.file for parts in self.parts.values() for part in parts)
+        self.problems += [f"{name} is used {n} times" for name, n in used.items() if n > 1]
+        self.problems += [f"{name} belongs to no obligation" for name in self.files if name not in used]
+        for (key, choice), parts in self.parts.items():
+            for part in parts:
+                for reason in self._wrong(key, choice, part):
+                    self.problems.append(f"{part.file}: {reason}")
+        return Stored(self.manifest, tuple(self.queries), len(self.definitions), tuple(self.problems))
+
+    # what there has to be
+
+    def _expected(self) -> Iterator[Key]:
+        actions = [a for a in self.steps if a != START]
+        for name in self.order:
+            yield START, name, None
+            yield from ((KEPT, name, a) for a in actions)
+        for name, kind in self.wanted.items():
+            if kind == "always":
+                yield IMPLIED, name, None
+            elif kind == "step":
+                yield from ((IMPLIED, name, a) for a in actions)
+            else:
+                self.problems.append(f"{name} is no promise that induction can prove")
+
+    def _complete(self) -> None:
+        """Every obligation exactly once, for every choice of parameters."""
+        listed = _list(self.manifest, "obligations")
+        count = Counter(_key(o) for o in listed)
+        expected = set(self._expected())
+        self.problems += [f"{_said(key)} is missing" for key in sorted(expected - set(count), key=str)]
+        self.problems += [f"{_said(key)} is no obligation of this proof" for key in count if key not in expected]
+        self.problems += [f"{_said(key)} is there {n} times" for key, n in count.items() if n > 1]
+        for o in listed:
+            key = _key(o)
+            unchanged = _texts(cast("Json", o["unchanged"]), "choices") if "unchanged" in o else []
+            asked = [_text(q, "choice") for q in _list(o, "queries")]
+            found = Counter([*unchanged, *asked])
+            for choice in self._choices(key):
+                if found.pop(choice, 0) != 1:
+                    self.problems.append(f"{_said(key)} is not there once for the parameters ({choice})")
+            self.problems += [f"{_said(key)} has no parameters ({choice})" for choice in found]
+            for q in _list(o, "queries"):
+                parts = [self._part(p) for p in _list(q, "parts")]
+                self.parts[key, _text(q, "choice")] = parts
+                if not parts:
+                    self.problems.append(f"{_said(key)} has no query for ({_text(q, 'choice')})")
+
+    def _choices(self, key: Key) -> list[str]:
+        if key[0] == IMPLIED and key[2] is None:
+            return [""]
+        return list(self.steps.get(key[2] or START, {}))
+
+    def _part(self, said: Json) -> Part:
+        """One query: its text, and that this is what the manifest says."""
+        file, texts = _text(said, "file"), self.files.get(_text(said, "file"))
+        if texts is None:
+            self.problems.append(f"{file} is missing")
+            return Part(file, ())
+        if hashlib.sha256(texts.encode()).hexdigest() != said["sha256"]:
+            self.problems.append(f"{file} was changed: its hash is not that of the manifest")
+        options = cast("Mapping[str, bool | int | float | str]", said["z3"])
+        self.queries.append(Query(file, texts, tuple(options.items())))
+        try:
+            bodies = self._asserted(texts)
+        except ValueError as reason:
+            self.problems.append(f"{file}: {reason}")
+            return Part(file, ())
+        kinds = [tuple(a.partition(" ")[::2]) for a in _texts(said, "assertions")]
+        if len(kinds) != len(bodies):
+            self.problems.append(f"{file} has {len(bodies)} assertions, not {len(kinds)} as the manifest says")
+            return Part(file, ())
+        return Part(file, tuple((kind, name, body) for (kind, name), body in zip(kinds, bodies, strict=True)))
+
+    def _asserted(self, text: str) -> list[str]:
+        """The assertions of a query, which has nothing else but declarations."""
+        commands = list(_commands(text))
+        if commands[:1] != ["(set-logic ALL)"] or commands[-1:] != ["(check-sat)"]:
+            raise ValueError("it does not begin with a logic and end with a question")
+        found: list[str] = []
+        for command in commands[1:-1]:
+            declared = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
+            if declared:
+                if self.sorts.setdefault(declared[1], declared[2]) != declared[2]:
+                    raise ValueError(f"{declared[1]} is of another sort than elsewhere")
+            elif command.startswith("(assert ") and command.endswith(")"):
+                found.append(command[len("(assert ") : -1].strip())
+            else:
+                raise ValueError(f"it says {command.split()[0].strip('()')}, which no query should")
+        return found
+
+    # what each assertion may be
+
+    def _wrong(self, key: Key, choice: str, part: Part) -> Iterator[str]:
+        goals = [text for kind, _, text in part.assertions if kind == "goal"]
+        if len(goals) != 1:
+            yield f"it denies {len(goals)} goals, not one"
+        for kind, name, text in part.assertions:
+            reason = self._no_reason(key, choice, kind, name, text)
+            if reason is not None:
+                yield reason
+            if text == "false" or (VIEW in text and kind != "mark"):
+                yield f"its {kind} {name} is false or about what is in view"
+
+    def _no_reason(self, key: Key, choice: str, kind: str, name: str, text: str) -> str | None:
+        """Why this assertion may not be made, if so."""
+        match kind:
+            case "goal":
+                fine = text.startswith("(not ") and text not in ("(not true)", "(not false)")
+                return None if fine else "its goal says nothing, or is not denied"
+            case "bound":
+                return None if text in self.bounds else "a bound is not among those of the manifest"
+            case "definition":
+                self.definitions.add(text)
+                return None
+            case "mark":
+                fine = text.startswith(f"({VIEW} ") and text.count(VIEW) == 1
+                return None if fine else "what is put in view is more than a term"
+            case "holds":
+                if key[0] == START or (name != TYPED and name not in self.order):
+                    return f"it uses {name}, of which nothing is known before"
+                return None if text in self.holds.get(name, ()) else f"{name} is not worded as in the manifest"
+            case "guard":
+                there = self.steps.get(key[2] or START, {}).get(choice, frozenset())
+                return None if (name, text) in there else f"the step does not require {name} in these words"
+            case "after":
+                return self._later(key, choice, name, text)
+            case _:
+                return f"nothing is known of an assertion of the kind {kind}"
+
+    def _later(self, key: Key, choice: str, name: str, text: str) -> str | None:
+        """A conjunct after the step counts if it is proved without this one."""
+        if key[2] is None or name not in self.order:
+            return f"it uses {name} after a step, but there is no step or no such conjunct"
+        if key[0] == KEPT and self.order.index(name) >= self.order.index(key[1]):
+            return f"it uses {name} after the step, which does not come earlier: the argument would be circular"
+        proved = self.parts.get(((KEPT, name, key[2]), choice), [])
+        goals = {f"(not {text})" for text in self.known} | {
+            body for p in proved for kind, _, body in p.assertions if kind == "goal"
+        }
+        return None if f"(not {text})" in goals else f"{name} after the step is not worded like what is proved of it"
+
+
+def _read_steps(manifest: Json) -> dict[str, dict[str, frozenset[tuple[str, str]]]]:
+    """By action: the choices of parameters that are possible, and what each requires, by name and text."""
+    found: dict[str, dict[str, frozenset[tuple[str, str]]]] = {}
+    for action, choices in cast("Mapping[str, Sequence[Json]]", manifest["steps"]).items():
+        found[action] = {
+            _text(c, "choice"): frozenset((a, b) for a, b in cast("Sequence[tuple[str, str]]", c["guards"]))
+            for c in choices
+            if not c.get("impossible")
+        }
+    return found
+
+
+def _commands(text: str) -> Iterator[str]:
+    """The commands of a query as they stand, without the comments between them."""
+    depth, began = 0, 0
+    for token in re.finditer(r";[^\n]*|\|[^|]*\||\"[^\"]*\"|[()]|[^\s();|\"]+", text):
+        if token[0].startswith(";"):
+            if depth:
+                raise ValueError("there is a comment within a command")
+        elif token[0] == "(":
+            began = token.start() if depth == 0 else began
+            depth += 1
+        elif token[0] == ")":
+            depth -= 1
+            if depth == 0:
+                yield text[began : token.end()]
+        if depth < 0 or (depth == 0 and token[0] not in ")" and not token[0].startswith(";")):
+            raise ValueError("it is not a list of commands")
+    if depth:
+        raise ValueError("a command has no end")
+
+
+def _key(obligation: Json) -> Key:
+    action = obligation["action"]
+    return _text(obligation, "kind"), _text(obligation, "conjunct"), None if action is None else str(action)
+
+
+def _said(key: Key) -> str:
+    return f"{key[1]} / {key[2] or key[0]}"
+
+
+def _text(value: Json, name: str) -> str:
+    found = value[name]
+    if not isinstance(found, str):
+        raise TypeError(f"{name} is no text")
+    return found
+
+
+def _texts(value: Json, name: str) -> list[str]:
+    found = value[name]
+    if not isinstance(found, list) or not all(isinstance(x, str) for x in cast("list[object]", found)):
+        raise TypeError(f"{name} is no list of texts")
+    return cast("list[str]", found)
+
+
+def _list(value: Json, name: str) -> list[Json]:
+    found = value[name]
+    if not isinstance(found, list) or not all(isinstance(x, dict) for x in cast("list[object]", found)):
+        raise TypeError(f"{name} is no list of entries")
+    return cast("list[Json]", found)
