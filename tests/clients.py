@@ -70,7 +70,7 @@ def confluent_read(bootstrap: str, topic: str, count: int, partition: int = 0) -
         value = message.value()
         assert isinstance(value, bytes)
         found.append(value)
-    # Not closed: librdkafka would first look for a group coordinator, which the broker does not have.
+    consumer.close()
     return found
 
 
@@ -135,3 +135,81 @@ def aiokafka_read(bootstrap: str, topic: str, count: int) -> list[bytes]:
 def kcat(bootstrap: str, *arguments: str, text: str = "") -> str:
     command = ["kcat", "-b", bootstrap, *arguments]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+# Groups: read so many values, commit, and leave
+
+
+def _group_consumer(bootstrap: str, group: str) -> confluent_kafka.Consumer:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    return confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
+
+
+def confluent_group(bootstrap: str, group: str, topic: str, count: int) -> list[bytes]:
+    consumer = _group_consumer(bootstrap, group)
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(15)
+        assert message is not None, f"{len(found)} of {count} came"
+        assert message.error() is None, message.error()
+        value = message.value()
+        assert isinstance(value, bytes)
+        found.append(value)
+        consumer.commit(message=message, asynchronous=False)
+    consumer.close()
+    return found
+
+
+def confluent_shared(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
+    """How many partitions each of two members has, once they have all of them between them."""
+    members = [_group_consumer(bootstrap, group) for _ in range(2)]
+    for member in members:
+        member.subscribe([topic])
+    parts: list[int] = []
+    for _ in range(200):
+        for member in members:
+            member.poll(0.05)
+        parts = [len(member.assignment()) for member in members]
+        if sum(parts) == partitions and 0 not in parts:
+            break
+    for member in members:
+        member.close()
+    return parts
+
+
+def kafka_python_group(bootstrap: str, group: str, topic: str, count: int) -> list[bytes]:
+    consumer = kafka.KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap.split(","),
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    found: list[bytes] = []
+    while len(found) < count:
+        news = consumer.poll(15_000, max_records=min(50, count - len(found)))
+        assert news, f"{len(found)} of {count} came"
+        for records in news.values():
+            found += [record.value for record in records]
+        consumer.commit()
+    consumer.close()
+    return found
+
+
+def aiokafka_group(bootstrap: str, group: str, topic: str, count: int) -> list[bytes]:
+    async def go() -> list[bytes]:
+        consumer = aiokafka.AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        await consumer.start()
+        found = [(await asyncio.wait_for(consumer.getone(), 15)).value or b"" for _ in range(count)]
+        await consumer.commit()
+        await consumer.stop()
+        return found
+
+    return asyncio.run(go())

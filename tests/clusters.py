@@ -30,6 +30,7 @@ QUICK = Settings.from_properties(
         "leader.imbalance.check.interval.seconds": "100000",
         "default.replication.factor": "3",
         "min.insync.replicas": "2",
+        "group.initial.rebalance.delay.ms": "100",
     }
 )
 

@@ -17,6 +17,7 @@ from tests.clusters import QUICK, Cluster
 from isr_broker import wire
 from isr_broker.decoder import BadFrame, Plain
 from isr_broker.disk_memory import MemoryDisk
+from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message
 from isr_broker.peers import PEER_API, BadMessage, decode
 from isr_broker.record_batch import new_batch
@@ -31,6 +32,8 @@ FIELDS: wire.Answer = {
     "timeout": 100,
     "max_wait": 100,
     "replica_id": -1,
+    "group_id": "g",
+    "groups": [{"group_id": "g"}],
     "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": new_batch(b"x")}]}],
     "topics": [{"name": "t", "topic": "t", "num_partitions": 1, "replication_factor": 1, "partitions": [PARTITION]}],
 }
@@ -55,7 +58,7 @@ def alone() -> Requests:
     runtime.start(1, 0, with_controller=True)
     for now in range(0, 10_000, 100):
         runtime.tick(now)
-    requests = Requests(runtime)
+    requests = Requests(runtime, GroupRequests.of(runtime))
     frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
     assert said(requests, frame) is not None
     assert len(runtime.node.held) == 1

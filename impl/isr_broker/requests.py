@@ -14,6 +14,7 @@ import attrs
 
 from isr_broker import wire
 from isr_broker.effects import AnswerConsume, AnswerProduce
+from isr_broker.group_requests import GroupRequests
 from isr_broker.inputs import Consume, Produce
 from isr_broker.messages import AdminAnswer, CreateTopic, Error, Millis, TopicPartition
 from isr_broker.record_batch import batches
@@ -35,12 +36,15 @@ class Requests:
     """The handlers of one broker."""
 
     runtime: Runtime
+    groups: GroupRequests
     producer_ids: int = 0
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or later."""
         body = request.body
         match request.key:
+            case key if self.groups.serves(key):
+                self.groups.serve(request, now, reply)
             case wire.API_VERSIONS:
                 reply({"api_keys": wire.api_keys()})
             case wire.METADATA:

@@ -18,6 +18,7 @@ import attrs
 from isr_broker import peers, wire
 from isr_broker.decoder import BadFrame
 from isr_broker.disk import Disk
+from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message, Millis
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
@@ -115,9 +116,9 @@ class Server:
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
         self.runtime = Runtime(self.me, self.settings, self.disk, self.address, self.controller_at, self)
-        self.requests = Requests(self.runtime)
-        self._listener = await asyncio.start_server(self._accept, *self.address)
         self.runtime.start(time.time_ns(), clock(), self.with_controller)
+        self.requests = Requests(self.runtime, GroupRequests.of(self.runtime))
+        self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
 
     async def ended(self) -> str:
@@ -146,13 +147,17 @@ class Server:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        at = self.runtime.deadline()
-        if at is not None:
-            delay = max(0, at - clock()) / 1000
+        groups = self.requests.groups.groups
+        times = [self.runtime.deadline(), groups.deadline() if groups is not None else None]
+        wanted = [at for at in times if at is not None]
+        if wanted and self.runtime.running:
+            delay = max(0, min(wanted) - clock()) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay, self._rings)
 
     def _rings(self) -> None:
         self.runtime.tick(clock())
+        if self.requests.groups.groups is not None:
+            self.requests.groups.groups.tick(clock())
         self._set_timer()
 
     # Connections

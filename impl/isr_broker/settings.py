@@ -61,6 +61,9 @@ class Settings:
     log_flush_offset_checkpoint_interval_ms: int = 60_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
 
+    # Consumer groups
+    group_initial_rebalance_delay_ms: int = 3_000
+
     # Ours: the version of the protocol, and whether the watermark waits for those about to join (Kafka's does:
     # Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr)
     insync_design: Design = KIP_966

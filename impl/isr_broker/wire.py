@@ -28,7 +28,13 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
 FIND_COORDINATOR: Final = 10
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 INIT_PRODUCER_ID: Final = 22
@@ -39,6 +45,13 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
     FETCH: (4, 12),
     LIST_OFFSETS: (1, 7),
     METADATA: (0, 9),
+    OFFSET_COMMIT: (2, 8),
+    OFFSET_FETCH: (1, 8),
+    FIND_COORDINATOR: (0, 4),
+    JOIN_GROUP: (0, 5),
+    HEARTBEAT: (0, 4),
+    LEAVE_GROUP: (0, 4),
+    SYNC_GROUP: (0, 5),
     API_VERSIONS: (0, 4),
     CREATE_TOPICS: (2, 7),
     INIT_PRODUCER_ID: (0, 4),
@@ -216,6 +229,7 @@ def _converted(kind: str | None, value: object) -> object:
 _EMPTY: Final[dict[str, object]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "uint32", "float64"), 0),
     "string": "",
+    "bytes": b"",
     "bool": False,
     "error_code": ErrorCode.none,
     "timedelta_i32": timedelta(0),
