@@ -57,7 +57,7 @@ def test_help_imports_neither_model_nor_engine_nor_tables() -> None:
 @pytest.mark.parametrize("design", registry.designs())
 def test_the_constants_of_every_design_are_options(capsys: pytest.CaptureFixture[str], design: str) -> None:
     constants = registry.design_named(design).constants()
-    for verb in ("check", "sample", "export", "mutate"):
+    for verb in ("check", "prove", "sample", "export", "mutate"):
         assert main([verb, design, "--help"]) == 0
         said = capsys.readouterr().out
         assert all(f"\n  {c.option} " in said for c in constants)

@@ -87,6 +87,8 @@ def _meta(trace: Trace) -> dict[str, str]:
     for key, actions in (("without", trace.without), ("unfair", trace.unfair), ("strong", trace.strong)):
         if actions:
             meta[key] = list(actions)
+    if trace.anywhere:
+        meta["anywhere"] = True
     written = {key: _compact(value) for key, value in meta.items()}
     if trace.minimised is not None:
         m = trace.minimised
@@ -251,6 +253,7 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
         without=_words(meta, "without"),
         unfair=_words(meta, "unfair"),
         strong=_words(meta, "strong"),
+        anywhere=meta.get("anywhere") is True,
         **text,
     )
 

@@ -27,7 +27,7 @@ from isr_trace.replay import (
     run_of,
     trace_of,
 )
-from isr_trace.trace import Minimised, Trace
+from isr_trace.trace import Minimised, Trace, TraceError
 
 EFFORT = 20_000
 RENAMINGS = 720
@@ -40,6 +40,8 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
 
     TraceError when the trace does not run here or does not decide its property.
     """
+    if trace.anywhere:
+        raise TraceError("a counterexample to induction is one step from any state; there is nothing to leave out")
     replay = Replay(evaluator)
     run = run_of(trace, replay)
     check_goal(run, evaluator, trace.property_name)

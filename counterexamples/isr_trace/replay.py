@@ -134,8 +134,8 @@ def run_of(trace: Trace, replay: Replay) -> Run:
         raise TraceError(FOREIGN)
     moves = tuple(Move(s.action, tuple(s.parameters.values())) for s in trace.steps)
     initial = tuple(trace.initial.values())
-    states = [replay.start(initial)]
     names = [v.name for v in instance.variables]
+    states = [_given(trace, replay.evaluator) if trace.anywhere else replay.start(initial)]
     for i, (move, step) in enumerate(zip(moves, trace.steps, strict=True), 1):
         successor = replay.successors(states[-1]).get(move)
         if successor is None:
@@ -146,6 +146,18 @@ def run_of(trace: Trace, replay: Replay) -> Run:
             if recorded.get(name) != value:
                 raise TraceError(f"after step {i} the trace has another '{name}' than {instance.design.name}")
     return Run(initial, moves, tuple(states))
+
+
+def _given(trace: Trace, evaluator: Evaluator) -> Values:
+    """The state in which a trace from anywhere starts."""
+    recorded, design = trace.states[0], evaluator.instance.design.name
+    missing = [v.name for v in evaluator.instance.variables if v.name not in recorded]
+    if missing:
+        raise TraceError(f"its first state does not say what '{missing[0]}' is in {design}")
+    state = tuple(recorded[v.name] for v in evaluator.instance.variables)
+    if not evaluator.in_range(state):
+        raise TraceError(f"its first state has values that {design} does not have at these bounds")
+    return state
 
 
 def check_goal(run: Run, evaluator: Evaluator, name: str) -> None:
@@ -184,7 +196,30 @@ def record(
     return attrs.evolve(made, minimised=minimised, without=tuple(without))
 
 
-def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: str = "") -> Trace:
+def record_step(
+    evaluator: Evaluator,
+    state: Values,
+    move: Move | None,
+    *,
+    property_name: str,
+    verdict: str,
+    without: Sequence[str] = (),
+) -> Trace:
+    """The trace of a state from anywhere and, but for None, one step from it; TraceError if that is impossible."""
+    states = [state]
+    if move is not None:
+        successor = Replay(evaluator).successors(state).get(move)
+        if successor is None:
+            raise TraceError(f"{move.action}{move.parameters} is not possible in the state that it should start from")
+        states.append(successor)
+    run = Run((), (move,) if move is not None else (), tuple(states))
+    made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict, anywhere=True)
+    return attrs.evolve(made, without=tuple(without))
+
+
+def trace_of(
+    run: Run, instance: Instance, *, property_name: str = "", verdict: str = "", anywhere: bool = False
+) -> Trace:
     """The run as a trace."""
     design = instance.design
     promised = next((p for p in design.properties if p.name == property_name), None)
@@ -195,7 +230,7 @@ def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: 
         if a.name in used
     }
     variables = {v.name: resolved(v.type, instance) for v in instance.variables}
-    types = {n: resolved(t, instance) for n, t in instance.initial.parameters}
+    types = {} if anywhere else {n: resolved(t, instance) for n, t in instance.initial.parameters}
     return Trace(
         design.name,
         design.model_hash(),
@@ -210,6 +245,7 @@ def trace_of(run: Run, instance: Instance, *, property_name: str = "", verdict: 
         types,
         _steps(run, notes, actors_of(variables.values())),
         tuple(dict(zip(variables, state, strict=True)) for state in run.states),
+        anywhere=anywhere,
     )
 
 

@@ -71,6 +71,8 @@ def heading(trace: Trace) -> Iterator[Text]:
     for what, actions in (("without", trace.without), ("not fair:", trace.unfair), ("strongly fair:", trace.strong)):
         if actions:
             yield Text(f"  {what} {', '.join(actions)}", style=QUIET)
+    if trace.anywhere:
+        yield Text("  from a state that satisfies the invariant, and that perhaps nothing leads to", style=QUIET)
     if trace.minimised is not None:
         yield Text(f"  {minimality(trace.minimised)}", style=QUIET)
 
@@ -98,7 +100,7 @@ def beat(trace: Trace, index: int, *, scenes: bool = True, full: bool = False) -
         if sentence:
             yield Text("    " + sentence)
     else:
-        yield title.append("  start" if not index else "")
+        yield title.append("  somewhere" if trace.anywhere and not index else "  start" if not index else "")
     if index:
         yield from _changed(changes(trace, index))
     if full or (not index and drawn is None):

@@ -71,7 +71,8 @@ class Trace:
 
     `without`: the actions of the design that were left out; `unfair`, `strong`: those that were fair otherwise than
     by design. With `loop` the behaviour never ends: the last state is that of index `loop` again, and what
-    came after that comes again; if `loop` is the last state, nothing happens any more.
+    came after that comes again; if `loop` is the last state, nothing happens any more. A trace from `anywhere` starts
+    in a state that need not be initial: a counterexample to induction, of which nobody says that it can be reached.
     """
 
     design: str
@@ -92,6 +93,7 @@ class Trace:
     without: tuple[str, ...] = ()
     unfair: tuple[str, ...] = ()
     strong: tuple[str, ...] = ()
+    anywhere: bool = False
 
     @property
     def foreign(self) -> bool:

@@ -15,6 +15,7 @@ class Exit(IntEnum):
     DEADLOCK = 11
     SAFETY = 12
     LIVENESS = 13
+    NOT_INDUCTIVE = 14
     INCONCLUSIVE = 20
     UNCOVERED = 21
     UNEXPECTED = 22
@@ -30,6 +31,7 @@ MEANING = {
     Exit.DEADLOCK: "deadlock",
     Exit.SAFETY: "a safety property is violated",
     Exit.LIVENESS: "a liveness property is violated",
+    Exit.NOT_INDUCTIVE: "a proof fails: a counterexample to induction",
     Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
@@ -56,6 +58,12 @@ class Inconclusive(Exception):
     """Too little was explored for any answer: exit 20."""
 
     exit = Exit.INCONCLUSIVE
+
+
+class Vacuous(Exception):
+    """The answer would be true of nothing: exit 21."""
+
+    exit = Exit.UNCOVERED
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError, did_you_mean
+from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError, Vacuous, did_you_mean
 
 VERBS: dict[str, tuple[str, str]] = {
     "designs": (
@@ -19,6 +19,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": (
         "insync_cli.check",
         "explore a design; a verdict per property, counterexamples saved and shown",
+    ),
+    "prove": (
+        "insync_cli.prove",
+        "prove by induction, with bounds left open: conjunct x action, and what follows",
     ),
     "show": ("insync_cli.show", "a trace in the terminal: its steps, what changed, the last scene"),
     "explain": (
@@ -87,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return int(code)
-    except (UsageError, InputError, Inconclusive) as problem:
+    except (UsageError, InputError, Inconclusive, Vacuous) as problem:
         print(f"insync: {problem}", file=sys.stderr)
         return int(problem.exit)
     except SystemExit as done:  # argparse has printed its help

@@ -14,7 +14,7 @@ from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from isr_check.engine import Engine, Exploration
-    from isr_lang import Design, Instance, Value
+    from isr_lang import Conjunct, Design, Instance, Node, Property, Value
 
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer"}
 
@@ -107,6 +107,38 @@ def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
         return Instance(design, constants)
     except SettingError as problem:
         raise UsageError(str(problem)) from None
+
+
+def invariant_of(design: Design) -> list[Conjunct]:
+    """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
+    import attrs
+
+    from isr_proof import INVARIANT
+
+    known = {v.name for v in design.variables}
+    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in INVARIANT]
+    return [c for c in restated if _variables(c.promise.condition) <= known]
+
+
+def _variables(node: Node) -> set[str]:
+    from isr_lang import walk
+
+    found: set[str] = set()
+    for n in walk(node):
+        if n.op == "variable":
+            found.add(n.attr[0])
+        elif n.op == "call":
+            found |= _variables(n.attr[0].body)
+    return found
+
+
+def promising(design: Design, conjuncts: Iterable[Property]) -> Design:
+    """The design that promises these, too: then they are explored, and explained, like any other property."""
+    import attrs
+
+    known = {p.name for p in design.properties}
+    more = (p for p in conjuncts if p.name not in known)
+    return attrs.evolve(design, properties=(*design.properties, *more))
 
 
 def property_names(design: Design) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,7 +17,7 @@ from isr_check.engine import Verdict
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_lang import Design, Instance
+    from isr_lang import Design, Instance, Value
 
 
 @attrs.frozen
@@ -45,17 +45,7 @@ def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_che
 
 def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     out.print(f"{run['design']}: {design.summary}", style="bold")
-    constants = design.constants()
-    rows: list[tuple[str, ...]] = []
-    for title, chosen in (
-        ("bounds", [c for c in constants if not c.names and not c.budget]),
-        ("faults", [c for c in constants if c.budget]),
-        ("settings", [c for c in constants if c.names]),
-    ):
-        values = ", ".join(f"{c.option[2:]} {shown(run['bounds'][c.name])}" for c in chosen)
-        rows += [(title, values)] if chosen else []
-    without = str(run["bounds"].get("without", ""))
-    rows += [("without", ", ".join(without.split()))] if without else []
+    rows = world(design, run["bounds"])
     for name, what in (("unfair", "not fair"), ("strong", "strongly fair")):
         words = str(run["bounds"].get(name, ""))
         rows += [(what, ", ".join(words.split()))] if words else []
@@ -75,6 +65,22 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     out.print("\n" + statistics(run))
     if not about.complete:
         out.print("coverage is not judged: not every state was seen")
+
+
+def world(design: Design, bounds: Mapping[str, Value | None]) -> list[tuple[str, ...]]:
+    """Rows of a table: every constant by kind, and the actions that are left out; None is any value."""
+    constants = design.constants()
+    rows: list[tuple[str, ...]] = []
+    for title, chosen in (
+        ("bounds", [c for c in constants if not c.names and not c.budget]),
+        ("faults", [c for c in constants if c.budget]),
+        ("settings", [c for c in constants if c.names]),
+    ):
+        given = ((c.option[2:], bounds[c.name]) for c in chosen)
+        values = ", ".join(f"{option} {'any' if value is None else shown(value)}" for option, value in given)
+        rows += [(title, values)] if chosen else []
+    without = str(bounds.get("without", ""))
+    return rows + ([("without", ", ".join(without.split()))] if without else [])
 
 
 def remark(line: PropertyLine, run: Run, about: Notes) -> str:

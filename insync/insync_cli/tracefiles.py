@@ -100,6 +100,9 @@ def replayable(path: Path) -> tuple[Trace, Evaluator]:
         try:
             design = registry.design_of(trace.design, trace.without, trace.unfair, trace.strong)
             require_version(trace, design.model_hash())
+            if trace.property_name not in ("", *registry.property_names(design)):
+                lemmas = [c.promise for c in registry.invariant_of(design) if c.name == trace.property_name]
+                design = registry.promising(design, lemmas)
             return trace, Evaluator(registry.instance_of(design, trace.constants))
         except UsageError as problem:
             raise TraceError(str(problem)) from None
@@ -109,7 +112,7 @@ def print_short(out: Console, path: Path) -> None:
     """The steps with what they changed, the last scene, and why the property fails there."""
     trace = load(path)
     out.print()
-    beats = range(1, len(trace.states)) if len(trace.states) > 1 else [0]
+    beats = range(1, len(trace.states)) if len(trace.states) > 1 and not trace.anywhere else range(len(trace.states))
     for line in (*heading(trace), *(line for i in beats for line in ("", *beat(trace, i, scenes=False)))):
         out.print(line, soft_wrap=True)
     drawn = scene(trace, len(trace.states) - 1)

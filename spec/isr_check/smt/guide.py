@@ -39,6 +39,9 @@ class Guide:
         low = {c.name: c.low for c in design.constants()}
         given = {k: max(low[k], min(high[k], small)) if v is None else v for k, v in constants.items()}
         self.induction = Induction(design, given, conjuncts)
+        self._made = design, constants, conjuncts
+        self._smaller: dict[int, Guide] = {}
+        self.small = small
         self.wanted = {p.name: p for p in design.properties}
         self.wanted |= {p.name: p for p in conjuncts}
         self._obligations: dict[tuple[str, str, str | None], Obligation] = {}
@@ -76,6 +79,17 @@ class Guide:
                 return Hint(tuple(using), asked[0], answer)
             using[false[0]] = None
         return None
+
+    def least(self, obligation: Obligation, query: Query, seconds: float) -> tuple[Guide, Hint | None]:
+        """The hint; but a counterexample with bounds as small as can be, which is soonest found and easiest to read."""
+        end = time.monotonic() + seconds
+        for small in range(self.small):
+            if small not in self._smaller:
+                self._smaller[small] = Guide(*self._made, small)
+            hint = self._smaller[small].hint(obligation, query, end - time.monotonic())
+            if hint is not None and hint.query is not None:
+                return self._smaller[small], hint
+        return self, self.hint(obligation, query, end - time.monotonic())
 
 
 def _chosen(query: Query) -> tuple[object, ...]:

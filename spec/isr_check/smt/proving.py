@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
@@ -20,6 +21,10 @@ from isr_lang import Value as Setting
 
 GRACE = 10.0
 """Seconds beyond its limit after which a worker that says nothing is ended."""
+QUICK = 0.7
+"""Seconds for the way that is tried first, before anything else; it gets its full time later."""
+ATTEMPTS = 60
+"""How many questions of so many seconds that way may ask about one query."""
 
 
 @attrs.frozen
@@ -68,19 +73,25 @@ def decide(
 ) -> Result:
     """One obligation, in this process; the limit is for each of its queries.
 
-    What `first` cannot prove is looked at where everything is small, and then asked as a whole.
+    What `first` cannot prove quickly is looked at where everything is small; then `first` has its time, and what it
+    cannot prove is asked as a whole.
     """
     began = time.monotonic()
     used: dict[str, None] = {}
     for query in obligation.queries:
         using: tuple[str, ...] | None = None
-        if first is not None and (answer := first(obligation, query, seconds, core)).status == "unsat":
+        answer = Answer("unknown", 0.0)
+        if first is not None:
+            answer = first(obligation, query, min(QUICK, seconds) if guide else seconds, core)
+        if answer.status != "unsat" and guide is not None:
+            at, hint = guide.least(obligation, query, seconds)
+            if hint is not None and hint.query is not None and hint.answer is not None:
+                return _read(at.induction, obligation, hint.query, hint.answer, began)
+            using = hint.using if hint is not None else None
+            answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
+        if answer.status == "unsat":
             used |= dict.fromkeys(answer.core)
             continue
-        if guide is not None and (hint := guide.hint(obligation, query, seconds)) is not None:
-            if hint.query is not None and hint.answer is not None:
-                return _read(guide.induction, obligation, hint.query, hint.answer, began)
-            using = hint.using
         answer = _ask(induction, query, using, seconds, core)
         if answer.status == "unsat":
             used |= dict.fromkeys(answer.core)
@@ -151,8 +162,9 @@ def prove(
     core: bool = False,
     guide: Guide | None = None,
     first: Attempt | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[Decided]:
-    """All of them; Unsound if no state satisfies the conjuncts, for then they imply anything."""
+    """All of them, or those decided before `stop`; Unsound if no state satisfies the conjuncts: they imply anything."""
     if ask(induction.together(), seconds).status == "unsat":
         raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
     decided: dict[int, Result] = {}
@@ -164,10 +176,11 @@ def prove(
             decided[i] = Proved(0.0)
             progress(o, decided[i])
     pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide, first), workers)
-    for i, result in pool.run(hard, lambda i: seconds * 3 * len(obligations[i].queries) + GRACE):
+    asked = 3 if first is None else ATTEMPTS
+    for i, result in pool.run(hard, lambda i: seconds * asked * len(obligations[i].queries) + GRACE, stop):
         decided[i] = result
         progress(obligations[i], result)
-    return [(o, decided[i]) for i, o in enumerate(obligations)]
+    return [(o, decided.get(i, Unknown("it was not asked", 0.0))) for i, o in enumerate(obligations)]
 
 
 class _Pool:
@@ -179,10 +192,15 @@ class _Pool:
         self._running: dict[Connection, tuple[ForkProcess, int, float]] = {}
         self._idle: list[tuple[ForkProcess, Connection]] = []
 
-    def run(self, tasks: Sequence[int], patience: Callable[[int], float]) -> Iterator[tuple[int, Result]]:
+    def run(
+        self,
+        tasks: Sequence[int],
+        patience: Callable[[int], float],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[int, Result]]:
         waiting = list(reversed(tasks))
         try:
-            while waiting or self._running:
+            while (waiting or self._running) and not stop():
                 while waiting and len(self._running) < self.workers:
                     process, connection = self._idle.pop() if self._idle else self._start()
                     task = waiting.pop()
@@ -220,6 +238,7 @@ class _Pool:
 
     def _serve(self, ours: Connection, theirs: Connection) -> None:
         ours.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides what an interrupt means
         while True:
             try:
                 task = theirs.recv()

@@ -1,0 +1,61 @@
+"""What is proved by induction unless somebody asks otherwise: which promises, from what, for which bounds."""
+
+from __future__ import annotations
+
+from isr_invariant import INVARIANT
+from isr_lang import Count
+from isr_properties import (
+    acked_survives,
+    committed_on_new_leader,
+    committed_only_grows,
+    leader_in_isr,
+    leaders_complete,
+    maximal_isr_covers,
+    no_divergence,
+    one_leader_per_epoch,
+    strong_isr,
+)
+from isr_state import (
+    CONSUMERS,
+    CRASHES,
+    EPOCHS,
+    ISR_CHANGES,
+    LOG,
+    LOSSY_CRASHES,
+    RECORDS,
+    REPLICAS,
+    SESSIONS_LOST,
+    SHUTDOWNS,
+    UNNOTICED,
+)
+
+__all__ = ["GIVEN", "INVARIANT", "OPEN", "PROMISES"]
+
+PROMISES: tuple[str, ...] = tuple(
+    p.name
+    for p in (
+        committed_on_new_leader,
+        acked_survives,
+        no_divergence,
+        leader_in_isr,
+        leaders_complete,
+        one_leader_per_epoch,
+        strong_isr,
+        maximal_isr_covers,
+        committed_only_grows,
+    )
+)
+
+
+def _names(*bounds: Count) -> tuple[str, ...]:
+    return tuple(b.node.attr.name for b in bounds)
+
+
+OPEN: tuple[str, ...] = _names(LOG, RECORDS, EPOCHS, ISR_CHANGES, CRASHES, SESSIONS_LOST)
+"""Bounds for every value of which the proof is meant to hold."""
+
+GIVEN: dict[str, int] = {
+    **dict.fromkeys(_names(REPLICAS), 3),
+    **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED, CONSUMERS), 0),
+}
+"""The others that do not have a design's default: what the invariant does not speak of does not happen."""
