@@ -34,7 +34,8 @@ class Confluent:
     """A producer; `acked` are the values that were acknowledged, in that order, `offsets` where they are."""
 
     def __init__(self, bootstrap: str, settings: dict[str, Setting] | None = None) -> None:
-        self.producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **(settings or {})})
+        impatient = {"linger.ms": 2, "reconnect.backoff.max.ms": 100, "retry.backoff.max.ms": 100}
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, **impatient, **(settings or {})})
         self.acked: list[bytes] = []
         self.offsets: list[int] = []
         self.errors: list[str] = []

@@ -125,7 +125,7 @@ def test_every_acknowledged_write_survives_fail_overs_once_and_in_order() -> Non
                 producer.producer.poll(0.001)
                 sent += 1
 
-        for victim, _ in zip(cycle((leader, 5 - leader)), range(3), strict=False):
+        for victim, _ in zip(cycle((leader, 5 - leader)), range(2), strict=False):
             some(150)
             cluster.kill(victim)
             some(150)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 
@@ -42,6 +43,22 @@ class RealFile:
     def close(self) -> None:
         """Close the descriptor."""
         os.close(self._fd)
+
+
+class InUse(Exception):
+    """Another process has the data directory."""
+
+
+def open_data_directory(path: str) -> RealDisk:
+    """A data directory for this process alone, as long as it lives (LogManager's .lock)."""
+    disk = RealDisk(Path(path))
+    lock = os.open(disk.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise InUse(f"{path} is in use by another broker") from error
+    return disk
 
 
 class RealDisk:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import attrs
 from isr_broker import peers, wire
 from isr_broker.decoder import BadFrame
 from isr_broker.disk import Disk
+from isr_broker.disk_files import open_data_directory
 from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message, Millis
 from isr_broker.requests import Requests
@@ -227,3 +229,21 @@ async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> No
             if future is not None:
                 writer.write(await future)
                 await writer.drain()
+
+
+def run(me: BrokerId, settings: Settings, data: str, address: Address, controller_at: Address) -> str:
+    """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order."""
+
+    async def go() -> str:
+        disk = open_data_directory(data)
+        server = Server(
+            me, settings, disk, address, controller_at, with_controller=address == controller_at, quiet=False
+        )
+        await server.start()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.shut_down)
+        print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)
+        return await server.ended()
+
+    return asyncio.run(go())

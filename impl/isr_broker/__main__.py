@@ -1,0 +1,38 @@
+"""One broker as a process: `python -m isr_broker --id 1 --port 9092 --data DIR --controller HOST:PORT name=value ...`.
+
+The broker whose own address is the controller's has the controller. SIGTERM or SIGINT stops it in order; when it ends,
+the exit code is 0 after an orderly stop and 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from isr_broker.server import run
+from isr_broker.settings import BadSetting, Settings
+
+
+def main(arguments: list[str]) -> int:
+    """Parse the arguments and run until the broker ends."""
+    parser = argparse.ArgumentParser(prog="isr_broker", description="One broker of insync.")
+    parser.add_argument("--id", type=int, required=True, help="the broker's number")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on and to advertise")
+    parser.add_argument("--port", type=int, required=True, help="the port to listen on")
+    parser.add_argument("--data", required=True, help="the data directory")
+    parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
+    parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
+    options = parser.parse_args(arguments)
+    host, _, port = str(options.controller).rpartition(":")
+    try:
+        settings = Settings.from_properties(dict(pair.split("=", 1) for pair in options.settings if "=" in pair))
+    except BadSetting as error:
+        parser.error(str(error))
+    if not host or not port.isdigit() or any("=" not in pair for pair in options.settings):
+        parser.error("the controller is HOST:PORT, and settings are name=value")
+    why = run(int(options.id), settings, str(options.data), (str(options.host), int(options.port)), (host, int(port)))
+    return 0 if why == "stopped in order" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

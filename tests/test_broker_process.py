@@ -1,0 +1,110 @@
+"""Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.clients import Confluent, confluent_read, create_topic
+from tests.clusters import QUICK, free_ports
+
+from isr_broker.disk_files import InUse, RealDisk, open_data_directory
+from isr_broker.log import Log
+from isr_broker.settings import Settings
+
+
+class Processes:
+    """Three brokers, the first of which has the controller."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.ports = {broker: port for broker, port in enumerate(free_ports(3), 1)}
+        self.running: dict[int, subprocess.Popen[str]] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    def start(self, broker: int) -> None:
+        defaults = Settings().properties()
+        changed = [f"{n}={v}" for n, v in QUICK.properties().items() if v != defaults[n]]
+        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
+        command += ["--data", str(self.root / str(broker)), "--controller", f"127.0.0.1:{self.ports[1]}", *changed]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.running[broker] = process
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(f"broker {broker} listens")
+
+    def stop(self, broker: int, number: signal.Signals) -> int:
+        process = self.running.pop(broker)
+        process.send_signal(number)
+        code = process.wait(20)
+        assert process.stdout is not None
+        process.stdout.close()
+        return code
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    brokers = Processes(tmp_path)
+    for broker in brokers.ports:
+        brokers.start(broker)
+    yield brokers
+    for broker in list(brokers.running):
+        brokers.stop(broker, signal.SIGKILL)
+
+
+def eventually(what: Callable[[], None]) -> None:
+    """A cluster that has just started may not have all of its brokers yet."""
+    end = time.monotonic() + 15
+    while True:
+        try:
+            what()
+            return
+        except Exception:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def test_killed_brokers_lose_no_acknowledged_write(processes: Processes) -> None:
+    eventually(lambda: create_topic(processes.bootstrap, "t", 1, 2))
+    producer = Confluent(processes.bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
+    sent = 0
+    for victim in (2, 3, 1):
+        for _ in range(120):
+            producer.send("t", b"%06d" % sent)
+            producer.producer.poll(0.001)
+            sent += 1
+        processes.stop(victim, signal.SIGKILL)
+        for _ in range(30):
+            producer.send("t", b"%06d" % sent)
+            sent += 1
+        processes.start(victim)
+    assert producer.producer.flush(30) == 0
+    assert producer.acked == [b"%06d" % n for n in range(sent)]
+    assert confluent_read(processes.bootstrap, "t", sent) == producer.acked
+    assert processes.stop(3, signal.SIGTERM) == 0
+    assert processes.stop(2, signal.SIGTERM) == 0
+    assert (processes.root / "3" / ".kafka_cleanshutdown").exists()
+    log = Log.open(RealDisk(processes.root / "2"), "t-0", Settings())
+    assert log.view.end == sent
+
+
+def test_a_data_directory_has_one_user(tmp_path: Path) -> None:
+    open_data_directory(str(tmp_path))
+    with pytest.raises(InUse, match="is in use"):
+        open_data_directory(str(tmp_path))
+
+
+@pytest.mark.parametrize("bad", [["min.isr=2"], ["min.insync.replicas"], ["unclean.leader.election.enable=perhaps"]])
+def test_bad_settings_are_wrong_usage(bad: list[str]) -> None:
+    command = [sys.executable, "-m", "isr_broker", "--id", "1", "--port", "1", "--data", "d", "--controller", "h:1"]
+    ended = subprocess.run([*command, *bad], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 2
+    assert "error:" in ended.stderr
