@@ -10,13 +10,15 @@ from tests.brokers import SETTINGS, TP, answer, fetch, follower_of, leader_of, l
 
 from isr_broker import replica as replicas
 from isr_broker.designs import ZOOKEEPER
-from isr_broker.effects import AnswerFetch, AppendLog, Send
+from isr_broker.effects import AnswerConsume, AnswerFetch, AppendLog, Send
 from isr_broker.epochs import Epochs
-from isr_broker.inputs import LearnMetadata, Tick
+from isr_broker.inputs import Consume, LearnMetadata, Tick
 from isr_broker.log_view import LogView
 from isr_broker.messages import EpochEnd, Error, FetchRequest, FetchResponse
 from isr_broker.record_batch import new_batch, stamped
 from isr_broker.state import Replica, Step, following
+
+FOLLOWER_READS = attrs.evolve(SETTINGS, insync_follower_reads=True)
 
 
 def asked(step: Step) -> FetchRequest:
@@ -161,6 +163,21 @@ def test_an_epoch_noted_again_keeps_its_first_start() -> None:
     epochs = Epochs().assign(1, 0).assign(4, 7)
     assert epochs.assign(4, 9) == epochs
     assert epochs.assign(5, 7).entries == Epochs().assign(1, 0).assign(5, 7).entries
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "up_to"), [(0, Error.NONE, 1), (1, Error.NONE, None), (3, Error.OFFSET_OUT_OF_RANGE, None)]
+)
+def test_a_follower_serves_consumers_below_its_watermark_if_it_may(
+    offset: int, error: Error, up_to: int | None
+) -> None:
+    core = attrs.evolve(follower_of(1, log(0, 0), watermark=1), settings=FOLLOWER_READS)
+    step = tell(core, Consume(request=1, partition=TP, offset=offset))
+    (said,) = (e for e in step.effects if isinstance(e, AnswerConsume))
+    assert (said.error, said.records.up_to if said.records else None) == (error, up_to)
+    assert (step.action == "consumer_reads") is (up_to is not None)
+    refused = tell(follower_of(1, log(0)), Consume(request=1, partition=TP, offset=0))
+    assert [e.error for e in refused.effects if isinstance(e, AnswerConsume)] == [Error.NOT_LEADER_OR_FOLLOWER]
 
 
 def test_a_replica_that_follows_does_not_append_for_producers() -> None:

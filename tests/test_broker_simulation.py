@@ -87,6 +87,11 @@ def test_earlier_kraft_keeps_every_promise_while_disks_do(design: Design) -> Non
     kept(range(15), config(design, kinds=KEEPING))
 
 
+def test_followers_serve_only_what_is_committed() -> None:
+    settings = attrs.evolve(QUICK, insync_follower_reads=True)
+    kept(range(10), Config(settings=settings))
+
+
 def test_several_partitions_do_not_disturb_each_other() -> None:
     kept(range(4), attrs.evolve(config(KIP_966), partitions=3))
 

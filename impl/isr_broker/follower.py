@@ -8,8 +8,8 @@ from __future__ import annotations
 import attrs
 
 from isr_broker.designs import Truncation
-from isr_broker.effects import AppendLog, ReplicaEffect, Send, TruncateLog
-from isr_broker.inputs import Appended, LearnMetadata, Truncated
+from isr_broker.effects import AnswerConsume, AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.inputs import Appended, Consume, LearnMetadata, Truncated
 from isr_broker.messages import Error, FetchRequest, FetchResponse, Millis, Offset
 from isr_broker.record_batch import BadBatch, batches
 from isr_broker.state import (
@@ -22,6 +22,7 @@ from isr_broker.state import (
     flushes,
     following,
 )
+from isr_broker.watermark import records_for
 
 
 def _sends(replica: Replica, now: Millis) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
@@ -149,6 +150,19 @@ def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step
     )
     replica, effects = _sends(replica, now)
     return Step(replica, effects, "becomes_follower")
+
+
+def consumer_reads(replica: Replica, consume: Consume) -> Step:
+    """A consumer reads from a follower, below the watermark that this follower knows (KIP-392).
+
+    Past it, it gets nothing and asks again: the watermark of a follower lags, and a consumer that came from the leader
+    must not be sent back. Past the log end it is out of range, and goes back to the leader by itself.
+    """
+    if not replica.log.start <= consume.offset <= replica.log.end:
+        error = Error.OFFSET_OUT_OF_RANGE
+        return Step(replica, (AnswerConsume(request=consume.request, partition=replica.partition, error=error),))
+    reads = consume.offset < replica.high_watermark
+    return Step(replica, (records_for(replica, consume),), "consumer_reads" if reads else None)
 
 
 def next_deadline(replica: Replica) -> Millis | None:

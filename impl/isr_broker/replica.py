@@ -91,6 +91,9 @@ def _asked(replica: Replica, told: Produce | Consume | FetchRequest, now: Millis
                 return leader_time.consumer_reads(replica, told, now)
             case FetchRequest():
                 return leader.leader_answers_fetch(replica, told, now)
+    follows = isinstance(replica.role, Following) and replica.leader is not None
+    if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
+        return follower.consumer_reads(replica, told)
     return Step(replica, (_not_leader(replica, told),))
 
 

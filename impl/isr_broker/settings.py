@@ -64,9 +64,10 @@ class Settings:
     # Consumer groups
     group_initial_rebalance_delay_ms: int = 3_000
 
-    # Ours: the version of the protocol, and whether the watermark waits for those about to join (Kafka's does:
-    # Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr)
+    # Ours: the version of the protocol; whether a follower serves consumers (KIP-392); and whether the watermark waits
+    # for those about to join (Kafka's does: Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr)
     insync_design: Design = KIP_966
+    insync_follower_reads: bool = False
     insync_waits_for_joiners: bool = True
 
     def __attrs_post_init__(self) -> None:

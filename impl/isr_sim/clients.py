@@ -131,7 +131,9 @@ class Consumer:
         request = self._request = next(self.requests)
         world.clients[request] = self
         told = Consume(request=request, partition=self.tp, offset=self.position, max_wait_ms=300, max_bytes=200)
-        world.send(self.identity, _believed_leader(world, self.tp), told)
+        from_anybody = world.settings.insync_follower_reads
+        to = world.random.choice(sorted(world.hosts)) if from_anybody else _believed_leader(world, self.tp)
+        world.send(self.identity, to, told)
         world.after(PATIENCE_MS, lambda: self._gives_up(world, request))
 
     def _gives_up(self, world: World, request: Millis) -> None:
