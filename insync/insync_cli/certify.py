@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 10
 """How many problems, or queries without an answer, are named."""
 
+VACUITY = 3.0
+"""Seconds to look for a contradiction among what is taken as given."""
+
 EXAMPLE = """\
 insync certify proof-kip-966-3.zip
 insync certify proof-kip-966-3.zip --solver cvc5 --seconds 60"""
@@ -39,7 +42,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 def run(given: Namespace) -> int:
     from isr_check.certify import BadProof, read
-    from isr_check.opinions import SOLVERS, missing
+    from isr_check.opinions import SOLVERS, contradictory, missing
 
     target, chosen = cast("str | None", given.json), cast("str", given.solver)
     terminal.check_json_target(target)
@@ -61,21 +64,23 @@ def run(given: Namespace) -> int:
         "free": stored.manifest["free"],
         "queries": len(stored.queries),
         "definitions": stored.definitions,
-        "problems": list(stored.problems),
     }
+    problems = list(stored.problems)
+    if not problems and contradictory(stored.together, VACUITY):
+        problems.append("what the queries take as given contradicts itself, so they would prove anything")
     loud = target != "-"
     if loud:
-        _claims(out, stored)
+        _claims(out, stored, problems)
     answers: dict[str, object] = {}
-    code = Exit.INPUT if stored.problems else Exit.HOLDS
-    for solver in solvers if not stored.problems else []:
+    code = Exit.INPUT if problems else Exit.HOLDS
+    for solver in solvers if not problems else []:
         answers[solver], said = _asked(out, stored, solver, given, loud)
         code = max(code, said)
-    terminal.write_json(target, report | {"solvers": answers, "exit": int(code)})
+    terminal.write_json(target, report | {"problems": problems, "solvers": answers, "exit": int(code)})
     return code
 
 
-def _claims(out: Console, stored: Stored) -> None:
+def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
     """What the proof is of, and what is wrong with it as a list of queries."""
     m = stored.manifest
     constants = cast("Mapping[str, object]", m["constants"])
@@ -87,12 +92,14 @@ def _claims(out: Console, stored: Stored) -> None:
     terminal.print_wrapped(out, f"it claims: {', '.join(wanted) or 'nothing but its conjuncts'}", 2)
     sizes = [len(cast("list[object]", m[name])) for name in ("conjuncts", "obligations")]
     terminal.print_wrapped(out, f"conjuncts: {sizes[0]}, obligations: {sizes[1]}, queries: {len(stored.queries)}", 2)
-    if stored.problems:
-        terminal.print_lines(out, "INCOMPLETE or changed", stored.problems[:SHOWN])
-        if len(stored.problems) > SHOWN:
-            out.print(f"  and {len(stored.problems) - SHOWN} more", soft_wrap=True)
-    else:
-        said = "every obligation is there once, each assertion is accounted for, the hashes agree"
+    if problems:
+        terminal.print_lines(out, "INCOMPLETE or changed", problems[:SHOWN])
+        if len(problems) > SHOWN:
+            out.print(f"  and {len(problems) - SHOWN} more", soft_wrap=True)
+        return
+    terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
+    if stored.definitions:
+        said = f"taken as given: definitions of {stored.definitions} symbols, and that queries say what the model says"
         terminal.print_wrapped(out, said, 2)
 
 

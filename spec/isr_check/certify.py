@@ -12,7 +12,7 @@ they prove together. Checked here, from the file alone:
 
 What cannot be seen from here is that a conjunct, a guard or a goal says in SMT-LIB what the model says, that what
 the manifest calls unchanged or impossible is so, and that the definitions are of symbols that something can be.
-Nor does it say that any state satisfies the conjuncts: that is what the initial obligations are for.
+Nor is it proved that any state satisfies the conjuncts, only that z3 does not refute all that is taken as given.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ START, KEPT, IMPLIED = "initial", "preserved", "implies"
 VIEW = "|in view|"
 """A predicate of which nothing is said but that it holds of some terms: solvers look where terms occur."""
 
+LOGIC, QUESTION = "(set-logic ALL)", "(check-sat)"
+GIVEN = ("bound", "definition", "holds")
+
 Json = Mapping[str, object]
 Key = tuple[str, str, str | None]
 
@@ -53,6 +56,10 @@ class Query:
     way: tuple[tuple[str, bool | int | float | str], ...]
 
 
+INSTANCES = (("auto_config", False), ("mbqi", False))
+"""The way of z3 that only looks at terms that occur."""
+
+
 @attrs.frozen
 class Part:
     """One query as the manifest lists it, and its assertions as (kind, name, text) as far as they could be read."""
@@ -63,10 +70,14 @@ class Part:
 
 @attrs.frozen
 class Stored:
-    """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it."""
+    """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it.
+
+    `together` is all that the queries take as given before a step. Were it refuted, they would prove anything.
+    """
 
     manifest: Json
     queries: tuple[Query, ...]
+    together: Query
     definitions: int
     problems: tuple[str, ...]
 
@@ -125,7 +136,21 @@ class _Reading:
             for part in parts:
                 for reason in self._wrong(key, choice, part):
                     self.problems.append(f"{part.file}: {reason}")
-        return Stored(self.manifest, tuple(self.queries), len(self.definitions), tuple(self.problems))
+        definitions = len(self.definitions)
+        return Stored(self.manifest, tuple(self.queries), self._together(), definitions, tuple(self.problems))
+
+    def _together(self) -> Query:
+        """Every conjunct, bound and definition that some query uses."""
+        given = {
+            text: None
+            for parts in self.parts.values()
+            for p in parts
+            for kind, _, text in p.assertions
+            if kind in GIVEN
+        }
+        lines = [LOGIC, *(f"(declare-fun {name} {sort})" for name, sort in self.sorts.items())]
+        lines += [f"(assert {text})" for text in given]
+        return Query("what is taken as given", "\n".join([*lines, QUESTION, ""]), INSTANCES)
 
     # what there has to be
 
@@ -194,7 +219,7 @@ class _Reading:
     def _asserted(self, text: str) -> list[str]:
         """The assertions of a query, which has nothing else but declarations."""
         commands = list(_commands(text))
-        if commands[:1] != ["(set-logic ALL)"] or commands[-1:] != ["(check-sat)"]:
+        if commands[:1] != [LOGIC] or commands[-1:] != [QUESTION]:
             raise ValueError("it does not begin with a logic and end with a question")
         found: list[str] = []
         for command in commands[1:-1]:

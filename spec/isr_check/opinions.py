@@ -131,6 +131,11 @@ def ask_z3(query: Query, seconds: float) -> tuple[str, str]:
     return "unknown", reason
 
 
+def contradictory(query: Query, seconds: float) -> bool:
+    """Whether z3 refutes it quickly."""
+    return next(opinions([query], "z3", seconds, 1)).said == "unsat"
+
+
 def ask_cvc5(query: Query, seconds: float) -> tuple[str, str]:
     """One way after the other."""
     reason = ""

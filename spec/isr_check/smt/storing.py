@@ -1,6 +1,6 @@
 """A proof as one file: every query that was refuted, as SMT-LIB text, and a manifest of what they prove together.
 
-    keeping = Keeping(Strategy(induction, hints), folder)
+    keeping = Keeping(induction, Strategy(induction, hints).decide, folder)
     decided = prove(induction, obligations, seconds, workers, first=keeping)
     store(file, keeping, decided, wanted)
 
@@ -22,9 +22,9 @@ import attrs
 from isr_check.engine import TYPE_OK
 from isr_check.smt.induction import GOAL, Induction, Named, Obligation, Query
 from isr_check.smt.logic import Term, Truth, all_of, conjuncts, identity, term
-from isr_check.smt.proving import Decided, Proved
+from isr_check.smt.proving import Attempt, Decided, Proved
 from isr_check.smt.solving import Answer, Proof, ask
-from isr_check.smt.strategy import MARK, Strategy
+from isr_check.smt.strategy import MARK
 from isr_check.smt.terms import Choice
 from isr_check.smt.written import formula, query_text, smaller
 from isr_lang import Property
@@ -51,16 +51,15 @@ class NotStored(ValueError):
 
 
 class Keeping:
-    """A strategy that writes what it refutes into a folder, from whichever process it works in."""
+    """A way to prove that writes what it refutes into a folder, from whichever process it works in."""
 
-    def __init__(self, strategy: Strategy, folder: Path) -> None:
-        self.strategy, self.folder = strategy, folder
-        self.induction: Induction = strategy.induction
+    def __init__(self, induction: Induction, attempt: Attempt, folder: Path) -> None:
+        self.induction, self.attempt, self.folder = induction, attempt, folder
         self._known = {(name, identity(x)) for name, x in self.induction.hypotheses}
 
     def __call__(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
-        answer = self.strategy.decide(obligation, query, seconds, core)
-        if answer.status == "unsat":
+        answer = self.attempt(obligation, query, seconds, core)
+        if answer.status == "unsat" and answer.proofs:
             self.keep(obligation, query, answer.proofs)
         return answer
 
