@@ -26,6 +26,7 @@ OWN, HAVE, EMPTY, TOLD = (
     "new-epochs-are-empty",
     "requests-tell-the-truth",
 )
+AGREE = "continuing-requests-agree"
 EPOCHS, OF_OWN, THERE, CUT = (
     "epochs-are-the-controllers",
     "requests-of-own-epoch",
@@ -65,20 +66,27 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(logs.requests_of_own_epoch, {"becomes_leader": (TOLD, EMPTY, NAMED), "*": (NAMED, OWN, HAVE)}),
     Conjunct(logs.logs_part_at_the_cut, {"leader_appends": (NAMED,), "leader_answers_diverging": (ORDERED, TOLD)}),
     Conjunct(
+        logs.continuing_requests_agree,
+        {"leader_appends": (f"{ONE_LOG}'", f"{ORDERED}'", f"{TOLD}'"), "*": (ONE_LOG, ORDERED, TOLD)},
+    ),
+    Conjunct(
         logs.acknowledged_is_there,
         {
-            "leader_appends": (NAMED, OF_OWN, OWN, TOLD),
-            "leader_answers_diverging": (CUT + "'", CUT, MATCH),
-            "*": (ONE_LOG, MATCH, ORDERED, TOLD),
+            "leader_appends": (EPOCHS, NAMED, OF_OWN, OWN, TOLD),
+            "leader_answers_fetch": (EPOCHS, TOLD),
+            "leader_answers_diverging": (f"{CUT}'", EPOCHS, MATCH),
+            "*": (f"{AGREE}'", f"{MATCH}'", f"{TOLD}'"),
         },
     ),
     Conjunct(
         sets.zombies_commit_nothing_new,
         {
             "leader_appends": (NAMED, OF_OWN, OWN, THERE),
-            "leader_answers_diverging": (CUT + "'", THERE),
+            "leader_answers_diverging": (f"{CUT}'", THERE),
             "leader_proposes_expansion": (THERE, OWN, BEFORE),
-            "*": (THERE + "'", THERE, NAMED),
+            "leader_answers_fetch": (),
+            "becomes_leader": (NAMED,),
+            "*": (f"{THERE}'",),
         },
     ),
     Conjunct(

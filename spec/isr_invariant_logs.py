@@ -290,6 +290,25 @@ def requests_of_own_epoch(s: State) -> Bool:
     )
 
 
+@always
+def continuing_requests_agree(s: State) -> Bool:
+    """A request that continues the leader's log, by the epochs, ends in the record that the leader has there."""
+    return forall(
+        (
+            (s.fetch[f] == Fetch.REQUESTED)
+            & (s.fetch_epoch[f] == s.leader_epoch[f])
+            & (q != f)
+            & takes(s, q, f)
+            & continues(s, q, f)
+            & (s.fetch_offset[f] > 0)
+        ).implies(
+            (s.fetch_offset[f] <= log_end(s, q)) & (s.log[q][s.fetch_offset[f] - 1] == s.log[f][s.fetch_offset[f] - 1])
+        )
+        for q in Replica.all()
+        for f in Replica.all()
+    )
+
+
 # What a leader knows of its followers.
 
 

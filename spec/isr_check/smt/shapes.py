@@ -354,12 +354,19 @@ class Shapes:
     # ranges
 
     def typed(self, type: Type, value: Value) -> Iterator[Truth]:
-        """What is true of every value of the type, because it is in range."""
+        """What is true of every value of the type, because it is in range.
+
+        A bound that is left open bounds no number, only how long a sequence is.
+        """
         match type:
             case BoolType():
                 pass
             case NumberType():
-                yield self.inside(type, cast("Whole", value))
+                low, high = self.bounds(type)
+                number = cast("Whole", value)
+                yield at_most(low, number)
+                if isinstance(high, int):
+                    yield at_most(number, high)
             case SortType() | ChoiceType():
                 yield one_name(cast("int | Pick", value))
             case MaybeType():

@@ -28,8 +28,8 @@ WAYS: tuple[Setting, ...] = (
     {"case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
 )
 PLAIN: Setting = {"auto_config": False, "mbqi": False}
-RUNGS = (0.7, 4.0)
-"""Seconds for one question, in a first and a second round; the limit is for the third."""
+FIRST, SECOND = 1.5, 4.0
+"""Seconds for one question in a first and a second round; the limit is for the third."""
 
 MARK = "in view"
 
@@ -68,11 +68,11 @@ class Strategy:
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
         hopeless: set[int] = set()
         answer = Answer("unknown", 0.0, reason="no attempt")
-        for rung in (*(r for r in RUNGS if r < seconds), seconds):
-            for number, assertions in enumerate(self._attempts(obligation, query)):
-                if number in hopeless:
+        for rung in (*(r for r in (FIRST, SECOND) if r < seconds), seconds):
+            for number, (narrow, assertions) in enumerate(self._attempts(obligation, query)):
+                if number in hopeless or (rung == FIRST and not narrow):
                     continue
-                for way in WAYS:
+                for way in WAYS[:1] if rung == FIRST else WAYS:
                     answer = _ask(assertions, rung, way)
                     if answer.status == "unsat":
                         proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds)
@@ -82,8 +82,8 @@ class Strategy:
                     hopeless.add(number)  # it has seen all instances that there are, and more time makes no more
         return answer
 
-    def _attempts(self, obligation: Obligation, query: Query) -> Iterator[list[Named]]:
-        """The hypotheses to try, fewest first, with the negated goal; never the same ones twice."""
+    def _attempts(self, obligation: Obligation, query: Query) -> Iterator[tuple[bool, list[Named]]]:
+        """The hypotheses to try, with the negated goal, and whether they are few; fewest first, and never the same twice."""
         guards = query.hypotheses[len(self.lemmas) :]
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
@@ -104,7 +104,7 @@ class Strategy:
                 tried.add(key)
                 hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *after)
                 asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses))
-                yield [*asked, *((MARK, x) for x in _marks(query))]
+                yield strict and names is not every, [*asked, *((MARK, x) for x in _marks(query))]
 
     def _hinted(self, obligation: Obligation) -> Iterator[tuple[str, ...]]:
         hints = self.hints.get(obligation.conjunct, {})
