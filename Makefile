@@ -42,6 +42,7 @@ check: $(STAMP)  ## ruff, mypy and pyright, all of them even when one complains
 	exit $$bad
 
 bench: $(STAMP)  ## every measurement in bench/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' </dev/null
 	@shopt -s nullglob; scripts=(bench/*.py); \
 	[ $${#scripts[@]} -gt 0 ] || echo 'make bench: nothing in bench/ to measure yet'; \
 	for script in "$${scripts[@]}"; do echo "\$$ python $$script"; $(BIN)/python "$$script" $(ARGS); done
@@ -81,13 +82,13 @@ $(STAMP): pyproject.toml
 	@printf '%s\n' '$(CURDIR)' > $@
 
 # rumur is a model checker that shares no code with ours, and gcc (with the C library's headers) compiles
-# what it generates. Tests that need them skip visibly without, and fail under CI.
+# what it generates. kcat is a client of Kafka's. Tests that need them skip visibly without, and fail under CI.
 debian-packages:
-	@command -v rumur >/dev/null && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
+	@command -v rumur >/dev/null && command -v kcat >/dev/null && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
 	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
-		echo 'Installing the Debian packages rumur and gcc ...'; \
+		echo 'Installing the Debian packages rumur, gcc and kcat ...'; \
 		export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq </dev/null || true; \
-		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev </dev/null >/dev/null && exit 0; \
+		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev kcat </dev/null >/dev/null && exit 0; \
 	fi; \
-	echo 'Note: rumur or gcc is missing (Debian: apt-get install rumur gcc); the tests that need them will skip' >&2
+	echo 'Note: rumur, gcc or kcat is missing (Debian: apt-get install rumur gcc kcat); tests that need them skip' >&2

@@ -1,7 +1,8 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-Everything is measured in one run and goes to docs/performance.md, between its markers. Each measurement is a
-process of its own: its processor time and its peak memory are what the system says of it at its end.
+Everything is measured in one run and goes to docs/performance.md, between its markers, and as a picture beside it.
+Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
+at its end.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+PLOT = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
 INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
@@ -40,6 +42,10 @@ NATIVE = {
     "native, 2 workers": "--workers 2",
     "native, 2 workers, symmetry": "--workers 2 --symmetry on",
 }
+
+
+Bar = tuple[str, str, float]
+"""The model, the engine, distinct states per second."""
 
 
 @attrs.frozen
@@ -154,19 +160,23 @@ def to_verdict(folder: Path, cache: Path) -> list[str]:
     return lines
 
 
-def measured(folder: Path) -> list[str]:
-    """All of it, as Markdown."""
+def measured(folder: Path) -> tuple[list[str], list[Bar]]:
+    """All of it, as Markdown, and the bars of the picture."""
     cache, jar, load = folder / "cache", os.environ.get("TLA2TOOLS_JAR", ""), os.getloadavg()[0]
     check(TINY, "", folder, cache)
     base = check(TINY, "", folder, cache)[0].peak
-    rows = list[str]()
+    rows, bars = list[str](), list[Bar]()
     for model in (*MODELS, LARGER):
         for options in NATIVE.values():
             check(model, options, folder, cache)  # the machine code is in the cache from now on
         found = [ours(model, name, options, folder, cache, base) for name, options in NATIVE.items()]
         other = tlc(model, str(Path(jar).resolve()), folder) if jar and model in MODELS else None
-        rows += [row.line(other) for row in (*found, *([other] if other else []))]
-    rows.append(ours(SMALL, "reference", "--engine reference", folder, cache).line(None))
+        everybody = (*found, *([other] if other else []))
+        rows += [row.line(other) for row in everybody]
+        bars += [(row.model, row.engine, row.rate) for row in everybody]
+    oracle = ours(SMALL, "reference", "--engine reference", folder, cache)
+    rows.append(oracle.line(None))
+    bars.append((oracle.model, oracle.engine, oracle.rate))
     when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
     loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
     head = [
@@ -182,13 +192,44 @@ def measured(folder: Path) -> list[str]:
         "bytes/state",
     ]
     table = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
-    return [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
+    text = [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
+    return text, bars
+
+
+def plot(bars: Sequence[Bar], target: Path) -> str:
+    """Writes the picture, or says which package is missing for it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return f"no {target.name}: matplotlib is missing (pip install 'insync[bench]')"
+    models = list(dict.fromkeys(model for model, _, _ in bars))
+    figure: Any = Figure(figsize=(9, 1.0 + 0.32 * len(bars)), layout="constrained")
+    panels = figure.subplots(len(models), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, model in zip(panels, models, strict=True):
+        mine = [(engine, rate) for m, engine, rate in bars if m == model]
+        drawn = axes.barh([e for e, _ in mine], [r for _, r in mine], color=["#2a6f97"] * len(mine))
+        for bar, (engine, _) in zip(drawn, mine, strict=True):
+            if not engine.startswith("native"):
+                bar.set_color("#b08968")
+        axes.bar_label(drawn, labels=[f" {r:,.0f}" for _, r in mine], fontsize=8)
+        axes.set_title(model, fontsize=9, loc="left", family="monospace")
+        axes.set_xscale("log")
+        axes.invert_yaxis()
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0.15)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel(
+        "states per second of the clock (of orbits, the states they stand for); logarithmic", fontsize=8
+    )
+    figure.savefig(target, metadata={"Date": None})
+    return f"wrote {target.name}"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        text = "\n".join(measured(Path(folder)))
-    print(text)
+        lines, bars = measured(Path(folder))
+    text = "\n".join(lines)
+    print(text, plot(bars, PLOT), sep="\n")
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
