@@ -104,9 +104,17 @@ def batch_at(offset: int, epoch: int = 0, count: int = 1, sequence: int = -1) ->
     return stamped(new_batch(b"r" * count, count=count, producer=producer), offset, epoch)
 
 
-def answer(offset: int, records: bytes = b"", watermark: int = 0, epoch: int = 0, leader: int = 1) -> FetchResponse:
+def answer(
+    offset: int, records: bytes = b"", watermark: int = 0, epoch: int = 0, leader: int = 1, last_epoch: int = -1
+) -> FetchResponse:
     return FetchResponse(
-        partition=TP, leader=leader, leader_epoch=epoch, offset=offset, records=records, high_watermark=watermark
+        partition=TP,
+        leader=leader,
+        leader_epoch=epoch,
+        offset=offset,
+        last_epoch=last_epoch,
+        records=records,
+        high_watermark=watermark,
     )
 
 

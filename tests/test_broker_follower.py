@@ -46,12 +46,14 @@ def test_its_log_grows_only_when_the_write_is_reported_and_then_it_asks_on() -> 
 
 def test_it_takes_over_even_a_lower_watermark_and_never_one_past_its_log() -> None:
     core = follower_of(1, log(0, 0), watermark=2)
-    assert tell(core, answer(2, watermark=1)).core.high_watermark == 1
-    assert tell(core, answer(2, watermark=9)).core.high_watermark == 2
+    assert tell(core, answer(2, watermark=1, last_epoch=0)).core.high_watermark == 1
+    assert tell(core, answer(2, watermark=9, last_epoch=0)).core.high_watermark == 2
 
 
 @pytest.mark.parametrize(
-    "stale", [answer(1), answer(0, epoch=1), answer(0, leader=3)], ids=["offset", "epoch", "leader"]
+    "stale",
+    [answer(1), answer(0, epoch=1), answer(0, leader=3), answer(0, last_epoch=0)],
+    ids=["offset", "epoch", "leader", "last epoch"],
 )
 def test_an_answer_to_another_question_is_dropped(stale: FetchResponse) -> None:
     core = follower_of(1)
@@ -73,10 +75,19 @@ def test_a_lost_fetch_is_sent_again() -> None:
 
 def test_it_cuts_at_the_lesser_end_of_the_epoch_and_takes_no_watermark_with_it() -> None:
     core = follower_of(1, log(0, 0, 1, 1), epoch=3, watermark=4)
-    diverging = attrs.evolve(answer(4, epoch=3, watermark=9), diverging=EpochEnd(0, 3))
+    diverging = attrs.evolve(answer(4, epoch=3, watermark=9, last_epoch=1), diverging=EpochEnd(0, 3))
     step = tell(core, diverging)
     assert step.action == "follower_truncates"
     assert (step.core.log.end, step.core.high_watermark) == (2, 2), "its own epoch 0 ends before the leader's"
+
+
+def test_a_divergence_that_comes_twice_cuts_once() -> None:
+    core = follower_of(1, log(0, 2), epoch=3)
+    diverging = attrs.evolve(answer(2, epoch=3, last_epoch=2), diverging=EpochEnd(0, 1))
+    core = tell(core, diverging).core
+    core = tell(core, answer(1, stamped(new_batch(b"x"), 1, 3), epoch=3, last_epoch=0)).core
+    assert core.log.end == 2, "where it was when it was told that it diverged, but with the leader's record"
+    assert tell(core, diverging) == Step(core)
 
 
 @pytest.mark.parametrize("damage", [21, 40, 61], ids=str)
@@ -155,7 +166,7 @@ def test_an_epoch_that_was_opened_without_an_append_is_forgotten_by_the_next_rec
     question = following(core).fetch
     assert question is not None
     assert question.last_epoch == 3, "the epoch of its last record, not the one it opened"
-    core = tell(core, answer(1, stamped(new_batch(b"x"), 1, 3), epoch=6)).core
+    core = tell(core, answer(1, stamped(new_batch(b"x"), 1, 3), epoch=6, last_epoch=3)).core
     assert core.log.epochs == log(3, 3).epochs
 
 

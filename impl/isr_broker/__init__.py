@@ -19,8 +19,8 @@ One input is one action of the protocol: a message delivered, a timer fired, a c
 functions that take such a step are called what the action is called.
 
 Read in this order: `settings` and `designs` (what can be chosen), `messages`, `inputs`, `effects` (what is said),
-`epochs` and `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`, `node`.
-Then the disk: `disk` (the interface), `record_batch`, `segment`, `log`, `checkpoints`, `log_directory`. Then what runs:
+`epochs` and `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`,
+`node`. Then the disk: `disk` (the interface), `record_batch`, `segment`, `log`, `checkpoints`, `log_directory`. Then:
 `runtime` (a broker without sockets), `decoder` and `wire` (Kafka's protocol), `requests` and `groups` (its APIs),
 `peers` (what brokers say to each other), `server` (sockets and the clock).
 

@@ -57,11 +57,9 @@ def follower_sends_fetch(replica: Replica, now: Millis) -> Step:
 def waits(replica: Replica, answer: FetchResponse) -> bool:
     """The answer is to the very fetch for which this follower waits; any other is dropped."""
     fetch = following(replica).fetch
-    return fetch is not None and (answer.leader, answer.leader_epoch, answer.offset) == (
-        replica.leader,
-        fetch.leader_epoch,
-        fetch.offset,
-    )
+    if fetch is None or answer.leader != replica.leader or answer.leader_epoch != fetch.leader_epoch:
+        return False
+    return (answer.offset, answer.last_epoch) == (fetch.offset, fetch.last_epoch)
 
 
 def follower_gets_answer(replica: Replica, answer: FetchResponse, now: Millis) -> Step:

@@ -99,14 +99,16 @@ class FetchRequest:
 class FetchResponse:
     """A leader's answer: batches from the offset asked for and its watermark, or where the logs part, or an error.
 
-    `leader`, `leader_epoch` and `offset` repeat the request. Model: the answers of leader_answers_fetch and
-    leader_answers_diverging.
+    `leader`, `leader_epoch`, `offset` and `last_epoch` repeat the request: without the last, a late divergence from
+    before a truncation would pass for the answer to the fetch after it. Model: the answers of leader_answers_fetch
+    and leader_answers_diverging.
     """
 
     partition: TopicPartition
     leader: BrokerId
     leader_epoch: LeaderEpoch
     offset: Offset
+    last_epoch: LeaderEpoch
     error: Error = Error.NONE
     diverging: EpochEnd | None = None
     records: bytes = b""

@@ -95,6 +95,7 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
         leader=replica.me,
         leader_epoch=fetch.leader_epoch,
         offset=fetch.offset,
+        last_epoch=fetch.last_epoch,
         diverging=diverging,
         high_watermark=replica.high_watermark if diverging is None else 0,
     )
@@ -110,6 +111,7 @@ def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> Answer
         leader=replica.me,
         leader_epoch=fetch.leader_epoch,
         offset=fetch.offset,
+        last_epoch=fetch.last_epoch,
         error=error,
     )
     return AnswerFetch(to=fetch.replica, response=response)
