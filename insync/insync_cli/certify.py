@@ -64,6 +64,7 @@ def run(given: Namespace) -> int:
         "free": stored.manifest["free"],
         "queries": len(stored.queries),
         "definitions": stored.definitions,
+        "goals_that_hold_in_every_state": stored.alone,
     }
     problems = list(stored.problems)
     if not problems and contradictory(stored.together, VACUITY):
@@ -98,9 +99,10 @@ def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
             out.print(f"  and {len(problems) - SHOWN} more", soft_wrap=True)
         return
     terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
-    if stored.definitions:
-        said = f"taken as given: definitions of {stored.definitions} symbols, and that queries say what the model says"
-        terminal.print_wrapped(out, said, 2)
+    taken = f"{terminal.count(stored.definitions, 'definition')}, and that queries say what the model says"
+    terminal.print_wrapped(out, f"taken as given: {taken}", 2)
+    if stored.alone:
+        terminal.print_wrapped(out, f"goals that hold whatever the state: {stored.alone}", 2)
 
 
 def _asked(out: Console, stored: Stored, solver: str, given: Namespace, loud: bool) -> tuple[object, Exit]:

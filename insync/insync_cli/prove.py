@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from insync_cli import crosscheck, options, proofs, prove_text, registry, terminal
-from insync_cli.exits import UsageError, Vacuous
+from insync_cli.exits import Exit, UsageError, Vacuous
+from insync_cli.keeping import Keeper
 from insync_cli.main import version
 from insync_cli.progress import Brake
 from insync_cli.proofs import ObligationLine, Question, Report
@@ -59,6 +61,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     group.add_argument(
         "--cross-check", action="store_true", help="explore, too, at the bounds given or the design's own"
     )
+    p.add_argument("--proof", metavar="FILE", help="store the proof, a zip file that insync certify checks again")
     p.add_argument("--out", metavar="DIR", help="where prove.json and the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_json()
@@ -71,14 +74,17 @@ def run(given: Namespace) -> int:
     asked = proofs.question(given, design)
     if given.cross_check and asked.partial:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
+    if given.proof and asked.partial:
+        raise UsageError("--proof stores the whole proof; leave out --only and --action")
     target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1
     terminal.check_json_target(target)
     folder = terminal.make_folder(Path(cast("str | None", given.out) or asked.folder()))
     out = terminal.console(plain=cast("bool", given.plain))
     said = prove_text.Said(out, given, quiet=cast("bool", given.quiet) or target == "-")
-    with Brake() as brake:
+    with Brake() as brake, Keeper(cast("str | None", given.proof)) as keeper:
         proof = Proof(asked, given, workers, said, brake)
-        decided = proof.decided()
+        decided = proof.decided(keeper)
+        stored, about_it = keeper.store(decided, asked.wanted)
         lines = [proofs.obligation_line(o, r) for o, r in decided]
         proof.examine(decided, lines, folder)
         answer = proof.report(lines, folder)
@@ -86,7 +92,9 @@ def run(given: Namespace) -> int:
     terminal.write_json(target, answer)
     if target != "-":
         said.report(answer, asked, folder)
-    return proofs.exit_code(answer, asked.named)
+    if about_it:
+        print(f"insync: {about_it}", file=sys.stderr)
+    return proofs.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
 
 
 class Proof:
@@ -102,7 +110,7 @@ class Proof:
         if not self.obligations:
             raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
 
-    def decided(self) -> list[Decided]:
+    def decided(self, keeper: Keeper) -> list[Decided]:
         """Every obligation with its result, each told as it comes."""
         from isr_check.smt import prove
         from isr_check.smt.guide import Guide
@@ -124,7 +132,7 @@ class Proof:
                 progress,
                 cast("bool", self.given.core),
                 Guide(asked.design, asked.constants, asked.promises) if free else None,
-                attempt(self.induction, asked),
+                keeper.attempt(self.induction, attempt(self.induction, asked, told=bool(keeper.file))),
                 self.brake,
             )
         except Unsound as problem:
@@ -194,9 +202,12 @@ def induction_of(asked: Question) -> Induction:
         raise UsageError(f"{asked.design.name} cannot be proved with these bounds open: {problem}") from None
 
 
-def attempt(induction: Induction, asked: Question) -> Attempt:
-    """How the solver is asked first: with quantifiers by the hints of the conjuncts, without them all at once."""
-    if not induction.translation.bounds:
+def attempt(induction: Induction, asked: Question, told: bool = False) -> Attempt:
+    """How the solver is asked first: with quantifiers by the hints of the conjuncts, without them all at once.
+
+    `told`: what it refutes has to be known, which it is only of one question at a time.
+    """
+    if not induction.translation.bounds and not told:
         from isr_check.smt.finite import Finite
 
         return Finite(induction).decide

@@ -73,12 +73,14 @@ class Stored:
     """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it.
 
     `together` is all that the queries take as given before a step. Were it refuted, they would prove anything.
+    `alone` are the queries whose goal is said to hold whatever the state: few, or somebody replaced goals.
     """
 
     manifest: Json
     queries: tuple[Query, ...]
     together: Query
     definitions: int
+    alone: int
     problems: tuple[str, ...]
 
 
@@ -136,8 +138,9 @@ class _Reading:
             for part in parts:
                 for reason in self._wrong(key, choice, part):
                     self.problems.append(f"{part.file}: {reason}")
-        definitions = len(self.definitions)
-        return Stored(self.manifest, tuple(self.queries), self._together(), definitions, tuple(self.problems))
+        alone = sum(len(p.assertions) == 1 for parts in self.parts.values() for p in parts)
+        counts = len(self.definitions), alone
+        return Stored(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
 
     def _together(self) -> Query:
         """Every conjunct, bound and definition that some query uses."""
@@ -250,7 +253,7 @@ class _Reading:
         """Why this assertion may not be made, if so."""
         match kind:
             case "goal":
-                fine = text.startswith("(not ") and text not in ("(not true)", "(not false)")
+                fine = text.startswith("(not ") and text != "(not true)"
                 return None if fine else "its goal says nothing, or is not denied"
             case "bound":
                 return None if text in self.bounds else "a bound is not among those of the manifest"

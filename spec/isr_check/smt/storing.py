@@ -98,7 +98,7 @@ class Keeping:
             elif name in KINDS:
                 yield KINDS[name], "", x
             elif name.endswith("'"):
-                yield "after", name[:-1], x
+                yield "after", name.rstrip("'"), x
             else:
                 yield "holds" if (name, identity(x)) in self._known else "guard", _line(name), x
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 from isr_check.smt.induction import GOAL, Named
-from isr_check.smt.logic import Term, children, z3
+from isr_check.smt.logic import Term, children, identity, z3
 from isr_check.smt.solving import MEGABYTES, Proof
 from isr_check.smt.strategy import MARK
 
@@ -87,14 +87,27 @@ def formula(t: Term) -> str:
 
 def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
     """A whole query: (what it is, its name, the term) per assertion; of the goal, that it fails."""
-    everything = z3.SimpleSolver()
-    for _, _, t in assertions:
-        everything.add(t)
-    declared = [line for line in str(everything.to_smt2()).splitlines() if line.startswith("(declare-")]
+    declared = dict.fromkeys(d for _, _, t in assertions for d in _declarations(t))
     lines = [HEADER, *declared]
     for kind, name, t in assertions:
         lines += [f"; {kind} {name}".rstrip(), f"(assert {_asserted(kind, t)})"]
     return "\n".join([*lines, FOOTER])
+
+
+def _declarations(t: Term) -> Iterator[str]:
+    """Of every symbol that occurs, how it is declared."""
+    waiting, seen = [t], set[int]()
+    while waiting:
+        x = waiting.pop()
+        if identity(x) in seen:
+            continue
+        seen.add(identity(x))
+        if z3.is_quantifier(x):
+            waiting.append(cast("Term", z3.QuantifierRef.body(x)))
+            continue
+        if z3.is_app(x) and z3.ExprRef.decl(x).kind() == z3.Z3_OP_UNINTERPRETED:
+            yield str(z3.ExprRef.decl(x).sexpr())
+        waiting += children(x)
 
 
 def _asserted(kind: str, t: Term) -> str:
