@@ -32,11 +32,16 @@ _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
 @attrs.define
 class LogDirectory:
-    """The logs of one broker (LogManager)."""
+    """The logs of one broker (LogManager).
+
+    `points` are the recovery points as they are on disk. None of them may ever be past what is durable, or a torn batch
+    below it would be taken for whole: so they are written again, before anything else, when a log has become shorter.
+    """
 
     disk: Disk
     settings: Settings
     logs: dict[TopicPartition, Log] = attrs.field(factory=dict[TopicPartition, Log])
+    points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
 
     def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
@@ -44,7 +49,7 @@ class LogDirectory:
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs).
         """
         mark = take_clean_shutdown(self.disk)
-        points = read_offsets(self.disk, RECOVERY_POINTS)
+        points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
         starts = read_offsets(self.disk, LOG_STARTS)
         watermarks = read_offsets(self.disk, WATERMARKS)
         opened: list[LogOpened] = []
@@ -58,6 +63,7 @@ class LogDirectory:
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
             opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark))
+        self._lower_points()
         return -1 if mark is None else mark, opened
 
     def open(self, tp: TopicPartition) -> LogOpened | DiskFailed:
@@ -77,7 +83,9 @@ class LogDirectory:
                 case AppendLog(records=records, flush=flush):
                     return Appended(partition=tp, log=log.append(records, flush))
                 case TruncateLog(offset=offset):
-                    return Truncated(partition=tp, log=log.truncate(offset))
+                    done = Truncated(partition=tp, log=log.truncate(offset))
+                    self._lower_points()
+                    return done
                 case AssignEpoch(epoch=epoch, start=start):
                     return EpochAssigned(partition=tp, log=log.assign_epoch(epoch, start))
         except OSError as error:
@@ -92,9 +100,15 @@ class LogDirectory:
         write_offsets(self.disk, WATERMARKS, effect.watermarks)
         self._checkpoint_logs()
 
+    def _lower_points(self) -> None:
+        """Write the recovery points if one on disk is past what is durable (LogManager.truncateTo)."""
+        if any(point > self.logs[tp].view.flushed for tp, point in self.points.items() if tp in self.logs):
+            self._checkpoint_logs()
+
     def _checkpoint_logs(self) -> None:
-        points: list[tuple[TopicPartition, Offset]] = [(tp, log.view.flushed) for tp, log in self.logs.items()]
-        write_offsets(self.disk, RECOVERY_POINTS, points)
+        points = {tp: log.view.flushed for tp, log in self.logs.items()}
+        write_offsets(self.disk, RECOVERY_POINTS, points.items())
+        self.points = points
         write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()])
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
