@@ -15,6 +15,7 @@ from isr_broker.disk_memory import Everything, MemoryDisk
 from isr_broker.messages import BrokerId, PartitionMetadata, TopicPartition
 from isr_broker.server import Server
 from isr_broker.settings import Settings
+from isr_broker.state import Leading
 
 T = TypeVar("T")
 
@@ -111,6 +112,22 @@ class Cluster:
         controller = self.servers[1].runtime.controller
         assert controller is not None
         return controller.partitions.get(TopicPartition(topic, number))
+
+    def partitions(self, topic: str) -> list[PartitionMetadata]:
+        controller = self.servers[1].runtime.controller
+        assert controller is not None
+        return [p for tp, p in controller.partitions.items() if tp.topic == topic]
+
+    def leads(self, topic: str) -> int:
+        """How many partitions have a leader that runs, and knows that it leads."""
+        found = 0
+        for p in self.partitions(topic):
+            server = self.servers.get(p.leader) if p.leader is not None else None
+            replica = server.runtime.node.held.get(p.partition) if server is not None else None
+            found += (
+                replica is not None and isinstance(replica.role, Leading) and replica.leader_epoch == p.leader_epoch
+            )
+        return found
 
     def leader(self, topic: str, number: int = 0) -> BrokerId:
         partition = self.partition(topic, number)

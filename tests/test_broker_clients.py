@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 
@@ -70,8 +70,8 @@ def test_aiokafka_produces_and_consumes(cluster: Cluster, codec: clients.Codec) 
     assert kinds == {[None, "gzip", "snappy", "lz4", "zstd"].index(codec)}, "passed through as it was sent"
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (Debian: apt-get install kcat)")
-def test_kcat_produces_consumes_and_lists(cluster: Cluster) -> None:
+def test_kcat_produces_consumes_and_lists(cluster: Cluster, needs_package: Callable[[str], None]) -> None:
+    needs_package("kcat")
     create(cluster, "kcat")
     lines = "".join(f"{n}\n" for n in range(200))
     kcat(cluster.bootstrap, "-P", "-t", "kcat", "-p", "0", "-X", "acks=all", text=lines)
