@@ -12,6 +12,7 @@ import pytest
 from tests.models import two_phase_commit as tpc
 from tests.test_smt import CONJUNCTS, induction
 
+from insync_cli.keeping import Keeper
 from insync_cli.main import main
 from isr_check import opinions
 from isr_check.certify import Query as StoredQuery
@@ -116,6 +117,30 @@ def test_what_is_not_proved_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(NotStored, match="not of some conjuncts"):
         store(tmp_path / "no.zip", keeping, some)
     assert not (tmp_path / "no.zip").exists()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_prove_stores_what_is_proved(tmp_path: Path, whole: bool) -> None:
+    i = induction(*(CONJUNCTS if whole else CONJUNCTS[:1]))
+    file = tmp_path / "new" / "p.zip"
+    with Keeper(str(file)) as keeper:
+        first = keeper.attempt(i, Strategy(i, {}).decide)
+        decided = prove(i, list(i.obligations([tpc.consistent])), 10.0, first=first)
+        stored, said = keeper.store(decided, [tpc.consistent])
+    assert (stored, file.exists()) == (whole, whole)
+    if whole:
+        assert said.endswith(f"to check it again: insync certify {file}")
+        assert not read(file).problems
+    else:
+        assert said.startswith("no proof is stored: ")
+
+
+def test_where_no_proof_is_asked_for_nothing_is_kept() -> None:
+    i = induction(*CONJUNCTS)
+    way = Strategy(i, {}).decide
+    with Keeper(None) as keeper:
+        assert keeper.attempt(i, way) == way
+        assert keeper.store([], []) == (True, "")
 
 
 # A conjunct after the step.

@@ -83,6 +83,8 @@ def run(given: Namespace) -> int:
 
 def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
     """What the proof is of, and what is wrong with it as a list of queries."""
+    from isr_check.certify import START
+
     m = stored.manifest
     constants = cast("Mapping[str, object]", m["constants"])
     free = ", ".join(cast("list[str]", m["free"]))
@@ -91,8 +93,13 @@ def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
     terminal.print_wrapped(out, ", ".join(f"{k}={v}" for k, v in constants.items()), 2)
     terminal.print_wrapped(out, f"for every value of: {free or 'nothing'}", 2)
     terminal.print_wrapped(out, f"it claims: {', '.join(wanted) or 'nothing but its conjuncts'}", 2)
+    actions = [a for a in cast("Mapping[str, object]", m["steps"]) if a != START]
     sizes = [len(cast("list[object]", m[name])) for name in ("conjuncts", "obligations")]
-    terminal.print_wrapped(out, f"conjuncts: {sizes[0]}, obligations: {sizes[1]}, queries: {len(stored.queries)}", 2)
+    terminal.print_wrapped(
+        out,
+        f"conjuncts: {sizes[0]}, actions: {len(actions)}, obligations: {sizes[1]}, queries: {len(stored.queries)}",
+        2,
+    )
     if problems:
         terminal.print_lines(out, "INCOMPLETE or changed", problems[:SHOWN])
         if len(problems) > SHOWN:
