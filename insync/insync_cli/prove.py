@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import crosscheck, options, proofs, prove_text, registry, terminal
+from insync_cli import crosscheck, options, proofs, prove_text, registry, strengthening, terminal
 from insync_cli.exits import Exit, UsageError, Vacuous
 from insync_cli.keeping import Keeper
 from insync_cli.main import version
@@ -61,6 +61,9 @@ def parser(argv: Sequence[str]) -> Namespace:
     group.add_argument(
         "--cross-check", action="store_true", help="explore, too, at the bounds given or the design's own"
     )
+    helps = p.add_argument_group("working on the invariant, in place of a proof")
+    helps.add_argument("--suggest", action="store_true", help="conjuncts that hold, are inductive, and would help")
+    helps.add_argument("--graph", metavar="FILE", help="draw which property implies which: .svg, .pdf, .png or .dot")
     p.add_argument("--proof", metavar="FILE", help="store the proof, a zip file that insync certify checks again")
     p.add_argument("--out", metavar="DIR", help="where prove.json and the traces go (default: below runs/)")
     p.add_argument("--quiet", action="store_true", help="only the result line")
@@ -76,6 +79,8 @@ def run(given: Namespace) -> int:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if given.proof and asked.partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
+    if given.suggest or given.graph:
+        return strengthened(given, asked)
     target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1
     terminal.check_json_target(target)
     folder = terminal.make_folder(Path(cast("str | None", given.out) or asked.folder()))
@@ -95,6 +100,21 @@ def run(given: Namespace) -> int:
     if about_it:
         print(f"insync: {about_it}", file=sys.stderr)
     return proofs.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
+
+
+def strengthened(given: Namespace, asked: Question) -> int:
+    """What helps with an invariant; each by itself."""
+    if given.suggest and given.graph:
+        raise UsageError("--suggest and --graph are two questions; ask one of them")
+    out = terminal.console(plain=cast("bool", given.plain))
+    seconds, quiet = cast("float", given.seconds), cast("bool", given.quiet)
+
+    def say(line: str) -> None:
+        out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    if given.graph:
+        return strengthening.drawn(asked, Path(cast("str", given.graph)), seconds, say)
+    return strengthening.suggested(asked, seconds, say, (lambda _: None) if quiet else say)
 
 
 class Proof:

@@ -154,8 +154,8 @@ class _Search:
         alive: list[str] = []
         for number in range(self.effort.rounds):
             self.say(f"round {number + 1}: {len(cases)} obligations fail ({self._elapsed()})")
-            asked = self._round(houdini, cases)
-            if not asked:
+            asked = self._round(houdini, cases, pairs=number > 0)
+            if not asked and number > 0:
                 break
             houdini.add(asked)
             alive = houdini.inductive(self.end) or []
@@ -166,9 +166,9 @@ class _Search:
         needed, unproved = houdini.support(alive, self.end + self.effort.seconds / 3)
         return self._report(first, alive, needed, unproved)
 
-    def _round(self, houdini: Houdini, cases: Sequence[Case]) -> list[Property]:
+    def _round(self, houdini: Houdini, cases: Sequence[Case], pairs: bool) -> list[Property]:
         """Candidates that say something new."""
-        generated = self._generated(cases)
+        generated = self._generated(cases, pairs)
         self.counts[0] += len(generated)
         self.say(f"{len(generated)} candidates hold in a sample of the states ({self._elapsed()})")
         named = {f"candidate-{len(self.clauses) + i + 1}": c for i, c in enumerate(generated)}
@@ -198,8 +198,8 @@ class _Search:
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self.began:.1f} s"
 
-    def _generated(self, cases: Sequence[Case]) -> list[Clause]:
-        """Candidates that hold in a sample, the most useful ones first."""
+    def _generated(self, cases: Sequence[Case], pairs: bool) -> list[Clause]:
+        """Candidates that hold in a sample, the most useful ones first; with `pairs`, those with two guards too."""
         if not self._sample:
             self._sample = states(self.instance, Limits(max_states=self.effort.explored), self.effort.states)
         names = [v.name for v in self.instance.variables]
@@ -210,7 +210,7 @@ class _Search:
         found: list[Clause] = []
         for context in contexts(design):
             vocabulary = Vocabulary(design, context, definitions(design, roots))
-            found += self._about(context, vocabulary, self._sample, bad)
+            found += self._about(context, vocabulary, bad, pairs)
         clauses = self._unheard(strongest(found))
         for context in dict.fromkeys(c.context for c in clauses):
             self._note(context, [c for c in clauses if c.context is context], told, bad)
@@ -222,10 +222,14 @@ class _Search:
         earlier = {str(c) for c in self.clauses.values()}
         return [c for c in clauses if str(c) not in earlier]
 
-    def _about(self, context: Context, vocabulary: Vocabulary, sample: list[State], bad: list[State]) -> list[Clause]:
-        columns, cases = (Sample(self.design, self.constants, context, vocabulary.terms, s) for s in (sample, bad))
+    def _about(self, context: Context, vocabulary: Vocabulary, bad: list[State], pairs: bool) -> list[Clause]:
+        columns, cases = (
+            Sample(self.design, self.constants, context, vocabulary.terms, s) for s in (self._sample, bad)
+        )
         templates = Templates(columns, cases, context, vocabulary)
-        return templates.units(self.effort.generated) + (templates.pairs(self.effort.generated) if bad else [])
+        return templates.units(self.effort.generated) + (
+            templates.pairs(self.effort.generated) if bad and pairs else []
+        )
 
     def _note(self, context: Context, clauses: Sequence[Clause], told: Sequence[Case], bad: list[State]) -> None:
         """Which obligations' counterexamples each clause rules out."""

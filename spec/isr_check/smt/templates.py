@@ -24,6 +24,8 @@ Floats = NDArray[np.float32]
 
 ROWS = 500
 """Of a sample that are looked at first."""
+GUARDS, RELATIONS = 300, 900
+"""The shortest so many, where there are two guards."""
 
 
 @attrs.frozen(eq=False)
@@ -120,7 +122,7 @@ class Templates:
 
     def pairs(self, most: int) -> list[Clause]:
         """With two guards, where neither alone is enough; only those that rule out a case."""
-        guards, relations = self._apart(self.more), self._apart(self.relations)
+        guards, relations = self._apart(self.more)[:GUARDS], self._apart(self.relations)[:RELATIONS]
         at, fails = _matrix(self.cases, guards), 1 - _matrix(self.cases, relations)
         there, failing = _any(at), _any(fails)
         guards, relations = _where(guards, there), _where(relations, failing)
