@@ -26,7 +26,7 @@ OWN, HAVE, EMPTY, TOLD = (
     "new-epochs-are-empty",
     "requests-tell-the-truth",
 )
-AGREE = "continuing-requests-agree"
+AGREE, AGREED = "continuing-requests-agree", "leaders-agree-with-committed"
 EPOCHS, OF_OWN, THERE, CUT = (
     "epochs-are-the-controllers",
     "requests-of-own-epoch",
@@ -98,10 +98,21 @@ INVARIANT: tuple[Conjunct, ...] = (
         },
     ),
     Conjunct(sets.leaders_of_candidates_are_complete, {"*": (COMPLETE, ZOMBIES, THERE)}),
+    Conjunct(sets.leaders_agree_with_committed, {"*": (f"{ZOMBIES}'", f"{COMPLETE}'")}),
     Conjunct(
         sets.committed_before_own_epoch,
         {"becomes_leader": (COMPLETE, EMPTY, NAMED), "*": (COMPLETE, ZOMBIES, OWN, NAMED)},
     ),
-    Conjunct(sets.watermarks_are_committed, {"*": (COMPLETE, THERE, ZOMBIES)}),
-    Conjunct(sets.acked_is_committed, {"*": (WATERMARKS, COMPLETE, ZOMBIES)}),
+    Conjunct(sets.watermarks_are_committed, {"leader_appends": (AGREED, NAMED), "*": (AGREED,)}),
+    Conjunct(sets.acked_is_committed, {"leader_appends": (WATERMARKS, AGREED, NAMED), "*": (WATERMARKS, AGREED)}),
 )
+
+# What follows from all of them together, and from which.
+FOLLOWS: dict[str, dict[str, tuple[str, ...]]] = {
+    "committed-on-new-leader": {"*": (COMPLETE,)},
+    "leaders-complete": {"*": (COMPLETE,)},
+    "acked-survives": {"*": (COMPLETE, "acked-is-committed")},
+    "no-divergence": {"*": (WATERMARKS,)},
+    "strong-isr": {"*": (COMPLETE, WATERMARKS)},
+    "committed-only-grows": {"*": (AGREED,)},
+}

@@ -211,6 +211,34 @@ def leaders_of_candidates_are_complete(s: State) -> Bool:
     )
 
 
+@define
+def agrees(s: State, z: Replica, members: Set[Replica]) -> Bool:
+    """Some member holds the leader back to what agrees with what is committed."""
+    return exists(
+        members.has(q)
+        & (q != z)
+        & forall(
+            ((o < acknowledges(s, z, q)) & (o < s.committed.length())).implies(s.log[z][o] == s.committed[o])
+            for o in Offset.all()
+        )
+        for q in Replica.all()
+    )
+
+
+@always
+def leaders_agree_with_committed(s: State) -> Bool:
+    """A leader, be it a zombie, holds what is committed, or can commit only what agrees with it."""
+    return forall(
+        (leads(s, z) & ~s.committed.is_prefix_of(s.log[z])).implies(
+            may_commit(s, s.isr[z]).implies(agrees(s, z, maximal_isr(s, z)))
+            & ((s.alter[z] == Alter.ACCEPTED) & may_commit(s, s.pending_isr[z])).implies(agrees(s, z, s.pending_isr[z]))
+            & ((s.alter[z] == Alter.REFUSED) & may_commit(s, s.isr[z])).implies(agrees(s, z, s.isr[z]))
+            & ~leads_now(s, z)
+        )
+        for z in Replica.all()
+    )
+
+
 @always
 def committed_before_own_epoch(s: State) -> Bool:
     """What is committed and not below the elected leader's watermark is from before its epoch."""

@@ -17,8 +17,10 @@ import attrs
 
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
 from isr_check.smt.logic import Term, Truth, conjuncts, identity, plus, term, z3
+from isr_check.smt.sameness import Sameness
 from isr_check.smt.solving import MEGABYTES, Answer, Proof
 from isr_check.smt.values import Items, Value
+from isr_lang.types import SortType
 
 Setting = dict[str, object]
 
@@ -47,8 +49,13 @@ class _Lemma:
 class Strategy:
     """The hypotheses of an induction, sorted for asking; made once and shared by all of its obligations."""
 
-    def __init__(self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        self.induction, self.hints = induction, hints
+    def __init__(
+        self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]], exchange: bool = True
+    ) -> None:
+        """With `exchange`, of goals that are the same but for names only one is asked (isr_check.smt.sameness)."""
+        self.induction, self.hints, self.exchange = induction, hints, exchange
+        types = induction.design.types()
+        self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
         self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
         self._after: dict[tuple[str, int], list[Term]] = {}
@@ -57,13 +64,29 @@ class Strategy:
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether every part of the goal follows; 'unsat' if so."""
         began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
+        same, proved = self._sameness(obligation, query), set[bytes]()
         for goal in conjuncts(query.goal):
+            key = same.key(goal) if same else b""
+            if same and key in proved:
+                continue
             answer = self._goal(obligation, attrs.evolve(query, goal=goal), seconds, core)
             if answer.status != "unsat":
                 return attrs.evolve(answer, seconds=time.monotonic() - began)
+            proved.add(key)
             used |= dict.fromkeys(answer.core)
             proofs += answer.proofs
         return Answer("unsat", time.monotonic() - began, tuple(used), proofs=tuple(proofs))
+
+    def _sameness(self, obligation: Obligation, query: Query) -> Sameness | None:
+        """The exchanges by which the hypotheses stay the same: of elements of a sort that the choice does not name."""
+        design, translation = self.induction.design, self.induction.translation
+        action = design.initial if obligation.action is None else design.action_named(obligation.action)
+        others: list[str] = []
+        for sort in self.sorts:
+            named = {query.choice.values.get(n) for n, t in action.parameters if t == sort}
+            free = [name for k, name in enumerate(translation.shapes.names(sort)) if k not in named]
+            others = max(others, free, key=len)  # within one sort only
+        return Sameness(others, translation.axioms) if self.exchange and len(others) > 1 else None
 
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
         hopeless: set[int] = set()
@@ -83,7 +106,7 @@ class Strategy:
         return answer
 
     def _attempts(self, obligation: Obligation, query: Query) -> Iterator[tuple[bool, list[Named]]]:
-        """The hypotheses to try, with the negated goal, and whether they are few; fewest first, and never the same twice."""
+        """The hypotheses to try, with the negated goal, and whether they are few; none of them twice."""
         guards = query.hypotheses[len(self.lemmas) :]
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
