@@ -3,6 +3,8 @@
 import pytest
 from tests.models import two_phase_commit as tpc
 
+from insync_cli.exits import Exit
+from insync_cli.main import main
 from isr_check.engine import Limits
 from isr_check.native import explore
 from isr_check.native.states import states
@@ -122,3 +124,10 @@ def test_weaker_and_renamed_clauses_are_left_out() -> None:
     renamed = Clause(context, (negated(has_a),), negated(has_b))
     longer = Clause(context, (has_a, commit), has_b)
     assert strongest([longer, short, renamed]) == [short]
+
+
+def test_the_command_line_refuses_what_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "kip-966", "--suggest", "--graph", "g.dot"]) == Exit.USAGE
+    assert "--suggest and --graph are two questions" in capsys.readouterr().err
+    assert main(["prove", "kip-966", "--graph", "g.txt"]) == Exit.USAGE
+    assert "a file that ends in .svg, .pdf, .png, .dot, not 'g.txt'" in capsys.readouterr().err

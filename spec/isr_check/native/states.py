@@ -1,22 +1,57 @@
-"""Some of the reachable states themselves, for whoever looks for what they have in common."""
+"""What the reachable states have in common: some of them themselves, and which properties all of them satisfy."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from isr_check.engine import TYPE_OK, Limits
 from isr_check.native.layout import SLACKS
 from isr_check.native.search import Means, Overflow, Search
+from isr_check.native.space import Full
 from isr_check.reference import State
 from isr_lang import Instance
+
+T = TypeVar("T")
+
+
+class _Seen(Search):
+    """An exploration of which only the states are wanted, and no counterexamples."""
+
+    def complete(self) -> bool:
+        """Explore; whether all states were seen, or enough of them to decide every property."""
+        try:
+            return self._search() or self.decided()
+        except Full:
+            return False
 
 
 def states(instance: Instance, limits: Limits, few: int) -> list[State]:
     """Of the states that an exploration within the limits reaches, at most `few`, spread over all of its levels."""
+
+    def chosen(search: _Seen) -> list[State]:
+        search.complete()
+        return _spread(search, few)
+
+    return _explored(instance, (TYPE_OK,), limits, chosen)
+
+
+def holding(instance: Instance, wanted: tuple[str, ...], limits: Limits) -> tuple[list[str], bool]:
+    """The properties that no state within the limits violates, and whether that is all states."""
+
+    def kept(search: _Seen) -> tuple[list[str], bool]:
+        complete = search.complete()
+        return [name for bit, (name, _) in enumerate(search.names) if bit not in search.found], complete
+
+    return _explored(instance, wanted, limits, kept)
+
+
+def _explored(instance: Instance, wanted: tuple[str, ...], limits: Limits, look: Callable[[_Seen], T]) -> T:
     for slack in SLACKS:
-        search = Search(instance, (TYPE_OK,), slack, Means(workers=1), None)
+        search = _Seen(instance, wanted, slack, Means(), None)
         search.limits = limits
         try:
-            search.run()
-            return _chosen(search, few)
+            return look(search)
         except Overflow:
             continue
         finally:
@@ -24,7 +59,7 @@ def states(instance: Instance, limits: Limits, few: int) -> list[State]:
     raise AssertionError("with the last slack an exploration ends")
 
 
-def _chosen(search: Search, few: int) -> list[State]:
+def _spread(search: Search, few: int) -> list[State]:
     every = max(1, -(-search.distinct // few))
     found: list[State] = []
     position = 0

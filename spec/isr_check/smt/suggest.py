@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from isr_check.engine import Limits, Verdict
-from isr_check.native import explore
-from isr_check.native.states import states
+from isr_check.engine import Limits
+from isr_check.native.states import holding, states
 from isr_check.reference import State
 from isr_check.smt.houdini import Case, Houdini
 from isr_check.smt.samples import Sample
@@ -248,10 +247,9 @@ class _Search:
         for i in range(0, len(properties), BATCH):
             batch = properties[i : i + BATCH]
             instance = Instance(attrs.evolve(self.design, properties=tuple(batch)), self.constants)
-            limits = Limits(max_states=self.effort.explored)
-            found = explore(instance, tuple(p.name for p in batch), limits)
-            held += [p for p in batch if found.finding(p.name).verdict is not Verdict.VIOLATED]
-            self.complete &= found.complete
+            names, complete = holding(instance, tuple(p.name for p in batch), Limits(self.effort.explored))
+            held += [p for p in batch if p.name in names]
+            self.complete &= complete
         return held
 
 
