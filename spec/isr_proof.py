@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from isr_invariant import INVARIANT
-from isr_lang import Count
+from isr_lang import Bool, Conjunct, Count, Design, always, forall
+from isr_membership import controller_accepts_alter_partition
 from isr_properties import (
     acked_survives,
     committed_on_new_leader,
@@ -27,9 +28,10 @@ from isr_state import (
     SESSIONS_LOST,
     SHUTDOWNS,
     UNNOTICED,
+    Replica,
+    State,
+    leads,
 )
-
-__all__ = ["GIVEN", "INVARIANT", "OPEN", "PROMISES"]
 
 PROMISES: tuple[str, ...] = tuple(
     p.name
@@ -58,4 +60,26 @@ GIVEN: dict[str, int] = {
     **dict.fromkeys(_names(REPLICAS), 3),
     **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED, CONSUMERS), 0),
 }
-"""The others that do not have a design's default: what the invariant does not speak of does not happen."""
+"""Others that do not have a design's default: what the invariant does not speak of does not happen."""
+
+
+@always
+def replaced_leaders_are_behind(s: State) -> Bool:
+    """A leader that was replaced has an older version of the metadata, which is all that fences it in ZooKeeper."""
+    return forall(
+        (s.leader_epoch[r] <= s.controller_epoch)
+        & (s.partition_epoch[r] <= s.controller_partition_epoch)
+        & (leads(s, r) & (s.leader_epoch[r] < s.controller_epoch)).implies(
+            s.partition_epoch[r] < s.controller_partition_epoch
+        )
+        for r in Replica.all()
+    )
+
+
+def invariant(design: Design) -> tuple[Conjunct, ...]:
+    """The conjuncts for a design: one more where leaders write the in-sync set themselves (before KIP-497).
+
+    Of the older designs this is not enough: the invariant knows of no question that is asked before the first fetch.
+    """
+    asks = any(a.name == controller_accepts_alter_partition.name for a in design.actions)
+    return INVARIANT if asks else (*INVARIANT, Conjunct(replaced_leaders_are_behind))

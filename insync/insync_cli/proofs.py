@@ -126,6 +126,7 @@ class Question:
 
 def question(given: Namespace, design: Design) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
+    from isr_lang import Conjunct
     from isr_proof import GIVEN, OPEN, PROMISES
 
     conjuncts = registry.invariant_of(design)
@@ -146,7 +147,10 @@ def question(given: Namespace, design: Design) -> Question:
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)
     own = {c.name for c in conjuncts}
-    wanted += [n for n in only if n in provable and n not in wanted and n not in own]
+    more = [n for n in only if n in provable and n not in own]
+    if actions:  # what an action does to a promise is asked like a conjunct: it held before the step
+        conjuncts += [Conjunct(provable[n]) for n in more if provable[n].kind == "always"]
+    wanted += [n for n in more if n not in wanted]
     return Question(
         design,
         instance.constants | dict.fromkeys(left_open),

@@ -113,10 +113,10 @@ def invariant_of(design: Design) -> list[Conjunct]:
     """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
     import attrs
 
-    from isr_proof import INVARIANT
+    from isr_proof import invariant
 
     known = {v.name for v in design.variables}
-    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in INVARIANT]
+    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in invariant(design)]
     return [c for c in restated if _variables(c.promise.condition) <= known]
 
 
