@@ -71,7 +71,7 @@ class Cluster:
         self.thread.join(5)
 
     def do(self, coroutine: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
 
     @property
     def bootstrap(self) -> str:
@@ -135,7 +135,7 @@ class Cluster:
         assert partition.leader is not None
         return partition.leader
 
-    def wait(self, until: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    def wait(self, until: Callable[[], bool], what: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
         while not until():
             assert time.monotonic() < end, f"not in {seconds} s: {what}"

@@ -43,7 +43,7 @@ class Processes:
     def stop(self, broker: int, number: signal.Signals) -> int:
         process = self.running.pop(broker)
         process.send_signal(number)
-        code = process.wait(20)
+        code = process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
         return code
@@ -61,7 +61,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 def eventually(what: Callable[[], None]) -> None:
     """A cluster that has just started may not have all of its brokers yet."""
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while True:
         try:
             what()
@@ -86,7 +86,7 @@ def test_killed_brokers_lose_no_acknowledged_write(processes: Processes) -> None
             producer.send("t", b"%06d" % sent)
             sent += 1
         processes.start(victim)
-    assert producer.producer.flush(30) == 0
+    assert producer.producer.flush(90) == 0
     assert producer.acked == [b"%06d" % n for n in range(sent)]
     assert confluent_read(processes.bootstrap, "t", sent) == producer.acked
     assert processes.stop(3, signal.SIGTERM) == 0
