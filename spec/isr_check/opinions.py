@@ -29,10 +29,10 @@ SOLVERS = {"z3": ("z3", "z3-solver"), "cvc5": ("cvc5", "cvc5")}
 """By name: the module, and the distribution that it comes from."""
 
 WAYS_OF_CVC5: tuple[tuple[float, Options], ...] = (
-    (0.2, ()),
-    (0.3, (("full-saturate-quant", "true"),)),
-    (0.2, (("mbqi", "true"),)),
-    (0.3, (("full-saturate-quant", "true"), ("user-pat", "ignore"))),
+    (0.5, ()),
+    (0.2, (("full-saturate-quant", "true"),)),
+    (0.1, (("mbqi", "true"),)),
+    (0.2, (("full-saturate-quant", "true"), ("user-pat", "ignore"))),
 )
 """Ways to treat quantifiers, each with its share of the time: instances at terms that match, also at all others, and
 where a model needs them."""
