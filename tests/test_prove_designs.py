@@ -1,0 +1,92 @@
+"""On every broken design the proof fails at an obligation that names the culprit, which its fix does not fail at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from insync_cli import registry
+from insync_cli.main import main
+
+TINY = "--log 1 --records 1 --epochs 1 --isr-changes 2 --crashes 0 --sessions-lost 0"
+SMALL = "--log 2 --records 2 --epochs 2 --isr-changes 3 --crashes 0 --sessions-lost 1"
+READS = f"{TINY} --consumers 1 --follower-reads on"
+NO_SUCH_ACTION = "no such action"
+
+FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
+    ("kip-497", "fenced-out-of-isr", "controller_accepts_alter_partition", "kip-841", TINY),
+    ("kip-320", "fenced-out-of-isr", "leader_proposes_expansion", "kip-841", TINY),
+    ("kip-320-first-try", "positions-are-of-this-epoch", "leader_answers_fetch", "kip-320", TINY),
+    ("kip-279", "positions-are-of-this-epoch", "leader_answers_fetch", "kip-320", TINY),
+    # Where a follower asks for the end of an epoch before it fetches, the invariant stops at the question already;
+    # the fix here is to truncate on fetch.
+    ("kip-101", "fetches-make-sense", "becomes_follower", "kip-497", TINY),
+    ("kip-101", "acknowledged-is-there", "follower_truncates", "kip-497", SMALL),
+    ("kafka-7415", "fetches-make-sense", "becomes_follower", "kip-497", TINY),
+    ("zookeeper", "candidates-are-complete", "becomes_follower", "kip-101", TINY),
+    ("kafka-0.8", "candidates-are-complete", "controller_elects_unclean", "zookeeper", TINY),
+    ("jepsen-bounded-isr", "fenced-out-of-isr", "controller_fences_follower", "kraft-3.5", TINY),
+    ("kip-320-joins-at-watermark", "candidates-are-complete", "leader_proposes_expansion", "kip-320", TINY),
+    ("kip-497-committed-isr", "leaders-count-candidates", "leader_proposes_expansion", "kip-497", TINY),
+    ("kip-497-no-partition-epoch", "leaders-count-candidates", "leader_learns_isr", "kip-497", TINY),
+    ("kip-392-no-wait", "reads-stable", "consumer_is_reset", NO_SUCH_ACTION, READS),
+    ("kafka-7164", "acknowledged-is-there", "becomes_follower", "kip-279", SMALL),
+    ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kip-966", TINY),
+    ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
+    ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),
+    ("kafka-15583", "leaders-count-candidates", "controller_accepts_alter_partition", "kip-966", TINY),
+)
+"""Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
+
+PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "kip-392-no-wait"}
+"""At the bounds at which the engines are compared; or else their agreement would be about nothing."""
+
+
+def ask(design: str, conjunct: str, action: str, bounds: str, folder: Path) -> int:
+    words = f"--replicas 2 {bounds} --only {conjunct} --action {action} --look 0 --workers 1 --quiet --out {folder}"
+    return main(["prove", design, *words.split()])
+
+
+@pytest.mark.parametrize(("design", "conjunct", "action", "fix", "bounds"), FAILS_AT)
+def test_the_proof_of_a_broken_design_fails_at_the_culprit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str, conjunct: str, action: str, fix: str, bounds: str
+) -> None:
+    assert ask(design, conjunct, action, bounds, tmp_path) == 14
+    assert f"{conjunct} / {action}" in capsys.readouterr().out
+    (trace,) = tmp_path.glob("*.itf.json")
+    assert main(["explain", str(trace)]) == 0
+    assert f"{conjunct} fails after T1" in capsys.readouterr().out
+    if fix == NO_SUCH_ACTION:
+        based_on = registry.design_named(design).based_on
+        assert based_on is not None
+        assert action not in [a.name for a in based_on.actions]
+    else:
+        assert ask(fix, conjunct, action, bounds, tmp_path) == 0
+
+
+def test_every_design_with_a_known_bug_has_its_row() -> None:
+    broken = {name for name, design in registry.designs().items() if design.expected}
+    assert broken == {design for design, *_ in FAILS_AT}
+
+
+@pytest.mark.parametrize("design", registry.designs())
+def test_what_is_proved_is_exhausted_by_exploration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str
+) -> None:
+    words = f"--replicas 2 {TINY} --look 0 --workers 1 --cross-check --out {tmp_path} --json -"
+    code = main(["prove", design, *words.split()])
+    said = json.loads(capsys.readouterr().out)
+    explored = json.loads((tmp_path / "explored" / "run.json").read_text())
+    found = {line["name"]: line["verdict"] for line in explored["properties"]}
+    assert said["explored"]["complete"]
+    assert said["explored"]["disagreements"] == []
+    for line in said["promises"]:
+        assert line["verdict"] != "PROVED" or found[line["name"]] == "EXHAUSTED"
+        assert found[line["name"]] != "VIOLATED" or line["verdict"] != "PROVED"
+    refuted = [o for o in said["obligations"] if o["verdict"] == "counterexample"]
+    assert code == (0 if design in PROVED else 14)
+    if design in PROVED:
+        assert not refuted
+        assert {line["verdict"] for line in said["promises"]} == {"PROVED"}
+        inductive = {o["conjunct"] for o in said["obligations"]} & set(found)
+        assert {found[name] for name in inductive} == {"EXHAUSTED"}
