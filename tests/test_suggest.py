@@ -68,6 +68,13 @@ def test_nothing_is_offered_where_a_promise_is_false() -> None:
     assert "Still not proved: never-commits" in "\n".join(found.lines())
 
 
+def test_when_the_time_is_up_it_says_so() -> None:
+    found = suggest(tpc.DESIGN, {"rms": 2}, [tpc.consistent], effort=Effort(states=50, seconds=0.01))
+    assert not found.in_time
+    assert not found.restores
+    assert "The time was up before every candidate was decided." in found.lines()
+
+
 def test_what_a_step_can_break_is_dropped() -> None:
     """Houdini: of two candidates that hold in all reachable states, the one that needs a third goes without it."""
 

@@ -73,6 +73,7 @@ class Suggestions:
     unproved: tuple[str, ...]
     seconds: float
     complete: bool
+    in_time: bool
 
     @property
     def offered(self) -> tuple[Suggestion, ...]:
@@ -92,6 +93,8 @@ class Suggestions:
             f"{self.generated} candidates hold in a sample, {self.held} in {explored}, {self.asked} say something new, "
             f"{len(self.kept)} are inductive beside what is known ({self.seconds:.1f} s)",
         ]
+        if not self.in_time:
+            told.append("The time was up before every candidate was decided.")
         if self.failing:
             verdict = "With these everything is proved at these bounds:" if self.restores else "These help:"
             told += [verdict, *(f"  {_line(s)}" for s in self.offered)] if self.offered else ["Nothing helps."]
@@ -144,7 +147,7 @@ class _Search:
         self.excludes: dict[str, tuple[str, ...]] = {}
         self.clauses: dict[str, Clause] = {}
         self.counts = [0, 0, 0]
-        self.complete = True
+        self.complete = self.in_time = True
         self._sample: list[State] = []
 
     def run(self) -> Suggestions:
@@ -157,10 +160,17 @@ class _Search:
             if not asked and number > 0:
                 break
             houdini.add(asked)
-            alive = houdini.inductive(self.end) or []
+            found = houdini.inductive(self.end)
+            if found is None:
+                self.in_time = False  # what earlier rounds kept is inductive all the same
+                break
+            alive = found
             self.say(f"{len(alive)} are inductive beside what is known ({self._elapsed()})")
             cases = houdini.cases(alive)
-            if not cases or time.monotonic() > self.end:
+            if not cases:
+                break
+            if time.monotonic() > self.end:
+                self.in_time = False
                 break
         needed, unproved = houdini.support(alive, self.end + self.effort.seconds / 3)
         return self._report(first, alive, needed, unproved)
@@ -192,7 +202,9 @@ class _Search:
         generated, held, asked = self.counts
         seconds = time.monotonic() - self.began
         failing = tuple(c.name for c in cases)
-        return Suggestions(failing, generated, held, asked, tuple(kept), tuple(unproved), seconds, self.complete)
+        return Suggestions(
+            failing, generated, held, asked, tuple(kept), tuple(unproved), seconds, self.complete, self.in_time
+        )
 
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self.began:.1f} s"
