@@ -26,7 +26,7 @@ OWN, HAVE, EMPTY, TOLD = (
     "new-epochs-are-empty",
     "requests-tell-the-truth",
 )
-AGREE, AGREED = "continuing-requests-agree", "leaders-agree-with-committed"
+MATCHES, AGREED = "continuing-requests-match", "leaders-agree-with-committed"
 EPOCHS, OF_OWN, THERE, CUT = (
     "epochs-are-the-controllers",
     "requests-of-own-epoch",
@@ -57,34 +57,38 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(logs.records_are_named),
     Conjunct(logs.requests_tell_the_truth, {"leader_appends": (NAMED,)}),
     Conjunct(logs.epochs_are_the_controllers, {"leader_appends": (NAMED,)}),
-    Conjunct(logs.own_epoch_is_last, {"leader_answers_fetch": (THERE, TOLD), "*": (EPOCHS, NAMED)}),
-    Conjunct(logs.records_in_order, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, OWN)}),
-    Conjunct(logs.one_epoch_one_log, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, HAVE)}),
-    Conjunct(logs.logs_match, {"leader_answers_fetch": (THERE, TOLD), "*": (NAMED, ORDERED)}),
-    Conjunct(logs.leaders_have_their_epoch, {"leader_answers_fetch": (THERE, TOLD, MATCH), "*": (NAMED, EMPTY)}),
-    Conjunct(logs.new_epochs_are_empty, {"leader_answers_fetch": (OWN, THERE, TOLD), "*": (EPOCHS, NAMED, OWN)}),
+    Conjunct(logs.own_epoch_is_last, {"leader_answers_fetch": (MATCHES, THERE, TOLD), "*": (EPOCHS, NAMED)}),
+    Conjunct(logs.records_in_order, {"leader_answers_fetch": (MATCHES, THERE, TOLD), "*": (NAMED, OWN)}),
+    Conjunct(logs.one_epoch_one_log, {"leader_answers_fetch": (MATCHES, THERE, TOLD), "*": (NAMED, HAVE)}),
+    Conjunct(logs.logs_match, {"leader_answers_fetch": (MATCHES, THERE, TOLD), "*": (NAMED, ORDERED)}),
+    Conjunct(
+        logs.leaders_have_their_epoch, {"leader_answers_fetch": (MATCHES, THERE, TOLD, MATCH), "*": (NAMED, EMPTY)}
+    ),
+    Conjunct(
+        logs.new_epochs_are_empty, {"leader_answers_fetch": (MATCHES, OWN, THERE, TOLD), "*": (EPOCHS, NAMED, OWN)}
+    ),
     Conjunct(logs.requests_of_own_epoch, {"becomes_leader": (TOLD, EMPTY, NAMED), "*": (NAMED, OWN, HAVE)}),
     Conjunct(logs.logs_part_at_the_cut, {"leader_appends": (NAMED,), "leader_answers_diverging": (ORDERED, TOLD)}),
     Conjunct(
-        logs.continuing_requests_agree,
-        {"leader_appends": (f"{ONE_LOG}'", f"{ORDERED}'", f"{TOLD}'"), "*": (ONE_LOG, ORDERED, TOLD)},
+        logs.continuing_requests_match,
+        {"leader_appends": (NAMED, OF_OWN, OWN), "*": (ONE_LOG, ORDERED, f"{TOLD}'")},
     ),
     Conjunct(
         logs.acknowledged_is_there,
         {
-            "leader_appends": (EPOCHS, NAMED, OF_OWN, OWN, TOLD),
-            "leader_answers_fetch": (EPOCHS, TOLD),
-            "leader_answers_diverging": (f"{CUT}'", EPOCHS, MATCH),
-            "*": (f"{AGREE}'", f"{MATCH}'", f"{TOLD}'"),
+            "leader_appends": (NAMED, OF_OWN, TOLD),
+            "leader_answers_fetch": (MATCHES, TOLD),
+            "leader_answers_diverging": (f"{CUT}'", MATCH),
+            "*": (ONE_LOG, MATCH, f"{TOLD}'"),
         },
     ),
     Conjunct(
         sets.zombies_commit_nothing_new,
         {
-            "leader_appends": (NAMED, OF_OWN, OWN, THERE),
+            "leader_appends": (NAMED, OF_OWN),
             "leader_answers_diverging": (f"{CUT}'", THERE),
             "leader_proposes_expansion": (THERE, OWN, BEFORE),
-            "leader_answers_fetch": (),
+            "leader_answers_fetch": (MATCHES,),
             "becomes_leader": (NAMED,),
             "*": (f"{THERE}'",),
         },
@@ -94,17 +98,30 @@ INVARIANT: tuple[Conjunct, ...] = (
         {
             "leader_answers_diverging": (CUT + "'", "leaders-of-candidates-are-complete"),
             "leader_proposes_expansion": (BEFORE, THERE),
+            "leader_answers_fetch": (MATCHES, THERE, ZOMBIES, WATERMARKS),
             "*": (THERE, ZOMBIES, NAMED, WATERMARKS),
         },
     ),
-    Conjunct(sets.leaders_of_candidates_are_complete, {"*": (COMPLETE, ZOMBIES, THERE)}),
+    Conjunct(
+        sets.leaders_of_candidates_are_complete,
+        {"leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE), "*": (COMPLETE, ZOMBIES, THERE)},
+    ),
     Conjunct(sets.leaders_agree_with_committed, {"*": (f"{ZOMBIES}'", f"{COMPLETE}'")}),
     Conjunct(
         sets.committed_before_own_epoch,
-        {"becomes_leader": (COMPLETE, EMPTY, NAMED), "*": (COMPLETE, ZOMBIES, OWN, NAMED)},
+        {
+            "becomes_leader": (COMPLETE, EMPTY, NAMED),
+            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, OWN),
+            "*": (COMPLETE, ZOMBIES, OWN, NAMED),
+        },
     ),
-    Conjunct(sets.watermarks_are_committed, {"leader_appends": (AGREED, NAMED), "*": (AGREED,)}),
-    Conjunct(sets.acked_is_committed, {"leader_appends": (WATERMARKS, AGREED, NAMED), "*": (WATERMARKS, AGREED)}),
+    Conjunct(
+        sets.watermarks_are_committed,
+        {"leader_appends": (AGREED, NAMED), "leader_answers_fetch": (AGREED, MATCHES), "*": (AGREED,)},
+    ),
+    Conjunct(
+        sets.acked_is_committed, {"leader_appends": (WATERMARKS, AGREED, NAMED), "*": (WATERMARKS, AGREED, MATCHES)}
+    ),
 )
 
 # What follows from all of them together, and from which.
@@ -114,5 +131,5 @@ FOLLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "acked-survives": {"*": (COMPLETE, "acked-is-committed")},
     "no-divergence": {"*": (WATERMARKS,)},
     "strong-isr": {"*": (COMPLETE, WATERMARKS)},
-    "committed-only-grows": {"*": (AGREED,)},
+    "committed-only-grows": {"*": (AGREED, MATCHES)},
 }

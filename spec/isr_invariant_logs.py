@@ -290,20 +290,18 @@ def requests_of_own_epoch(s: State) -> Bool:
     )
 
 
+@define
+def matches(s: State, leader: Replica, f: Replica) -> Bool:
+    """Where the follower's request says that its log ends, the leader has a record of the epoch that it names."""
+    end = s.fetch_offset[f]
+    return (end == 0) | ((end <= log_end(s, leader)) & (s.written_in[s.log[leader][end - 1]] == s.fetch_last_epoch[f]))
+
+
 @always
-def continuing_requests_agree(s: State) -> Bool:
-    """A request that continues the leader's log, by the epochs, ends in the record that the leader has there."""
+def continuing_requests_match(s: State) -> Bool:
+    """A request that continues the leader's log, as the leader reckons by epochs, does match it."""
     return forall(
-        (
-            (s.fetch[f] == Fetch.REQUESTED)
-            & (s.fetch_epoch[f] == s.leader_epoch[f])
-            & (q != f)
-            & takes(s, q, f)
-            & continues(s, q, f)
-            & (s.fetch_offset[f] > 0)
-        ).implies(
-            (s.fetch_offset[f] <= log_end(s, q)) & (s.log[q][s.fetch_offset[f] - 1] == s.log[f][s.fetch_offset[f] - 1])
-        )
+        ((s.fetch[f] == Fetch.REQUESTED) & (q != f) & takes(s, q, f) & continues(s, q, f)).implies(matches(s, q, f))
         for q in Replica.all()
         for f in Replica.all()
     )
@@ -322,7 +320,7 @@ def follows(s: State, f: Replica, leader: Replica) -> Bool:
 def acknowledges(s: State, leader: Replica, f: Replica) -> Offset:
     """Up to where the leader takes its log to be on the follower, with the request that is on its way."""
     seen = s.follower_end[leader][f].or_else(0)
-    asks = (s.fetch[f] == Fetch.REQUESTED) & takes(s, leader, f) & continues(s, leader, f)
+    asks = (s.fetch[f] == Fetch.REQUESTED) & takes(s, leader, f) & matches(s, leader, f)
     return when(asks, larger(seen, s.fetch_offset[f]), seen)
 
 
