@@ -15,6 +15,8 @@ Assumed: no lossy crash, no controlled shutdown, no unclean election, no restart
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import isr_invariant_logs as logs
 import isr_invariant_sets as sets
 from isr_lang import Conjunct
@@ -125,7 +127,7 @@ INVARIANT: tuple[Conjunct, ...] = (
 )
 
 # What follows from all of them together, and from which.
-FOLLOWS: dict[str, dict[str, tuple[str, ...]]] = {
+FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {
     "committed-on-new-leader": {"*": (COMPLETE,)},
     "leaders-complete": {"*": (COMPLETE,)},
     "acked-survives": {"*": (COMPLETE, "acked-is-committed")},

@@ -232,5 +232,6 @@ def attempt(induction: Induction, asked: Question, told: bool = False) -> Attemp
 
         return Finite(induction).decide
     from isr_check.smt.strategy import Strategy
+    from isr_invariant import FOLLOWS
 
-    return Strategy(induction, {c.name: c.by for c in asked.conjuncts}).decide
+    return Strategy(induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told).decide

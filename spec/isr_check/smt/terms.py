@@ -260,7 +260,7 @@ class Translation:
         if constant.name not in self._constants:
             value = self.given[constant.name]
             if value is None:
-                self.bounds[constant.name] = free = logic.int_symbol(constant.name)
+                self.bounds[constant.name] = free = logic.int_symbol(constant.option)  # no variable's name begins so
                 self.assumed.append(at_most(constant.low, free))
                 self._constants[constant.name] = free
             elif constant.choice is not None:
