@@ -54,8 +54,9 @@ def acked_survives(s: State) -> Bool:
     """A record acknowledged to its producer is in the log of whoever leads.
 
     Promised for acks=all, with unclean election off, while at most min.insync.replicas - 1 brokers stop uncleanly, if
-    any of them loses unflushed records (before KIP-966: while none does). Kafka's documentation, Replication: "a committed message will not be lost, as
-    long as there is at least one in sync replica alive, at all times". With acks=1 nothing is promised.
+    any of them loses unflushed records (before KIP-966: while none does). Kafka's documentation, Replication: "a
+    committed message will not be lost, as long as there is at least one in sync replica alive, at all times". With
+    acks=1 nothing is promised.
     """
     return forall(
         (leads_now(s, r) & s.acked.has(m)).implies(holds(s, r, m)) for r in Replica.all() for m in Record.all()

@@ -16,7 +16,7 @@ from typing import Any, cast
 import attrs
 
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
-from isr_check.smt.logic import Term, Truth, conjuncts, identity, plus, term, z3
+from isr_check.smt.logic import Term, conjuncts, identity, plus, term, z3
 from isr_check.smt.sameness import Sameness
 from isr_check.smt.solving import MEGABYTES, Answer, Proof
 from isr_check.smt.values import Items, Value
@@ -99,8 +99,8 @@ class Strategy:
                     answer = _ask(assertions, rung, way)
                     if answer.status == "unsat":
                         proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds)
-                        answer = _ask(assertions, 10 * seconds, way, core=True) if core else answer
-                        return attrs.evolve(answer, proofs=(proof,))
+                        needed = _ask(assertions, 10 * seconds, way, core=True).core if core else ()
+                        return attrs.evolve(answer, core=needed, proofs=(proof,))
                 if "quantifiers" in answer.reason:
                     hopeless.add(number)  # it has seen all instances that there are, and more time makes no more
         return answer
@@ -143,7 +143,7 @@ class Strategy:
         key = name, id(query.new)
         if key not in self._after:
             conjunct = next(c for c in self.induction.conjuncts if c.name == name)
-            value = cast("Truth", self.induction.translation.evaluate(conjunct.condition, query.new))
+            value = self.induction.promised(conjunct, query.new)
             self._after[key] = [x for x in conjuncts(term(value)) if not z3.is_true(x)]
         return self._after[key]
 
