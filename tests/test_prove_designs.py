@@ -21,7 +21,7 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
     # Where a follower asks for the end of an epoch before it fetches, the invariant stops at the question already;
     # the fix here is to truncate on fetch.
     ("kip-101", "fetches-make-sense", "becomes_follower", "kip-497", TINY),
-    ("kip-101", "acknowledged-is-there", "follower_truncates", "kip-497", SMALL),
+    ("kip-101", "continuing-requests-match", "follower_truncates", "kip-497", SMALL),
     ("kafka-7415", "fetches-make-sense", "becomes_follower", "kip-497", TINY),
     ("zookeeper", "candidates-are-complete", "becomes_follower", "kip-101", TINY),
     ("kafka-0.8", "candidates-are-complete", "controller_elects_unclean", "zookeeper", TINY),
@@ -30,7 +30,7 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
     ("kip-497-committed-isr", "leaders-count-candidates", "leader_proposes_expansion", "kip-497", TINY),
     ("kip-497-no-partition-epoch", "leaders-count-candidates", "leader_learns_isr", "kip-497", TINY),
     ("kip-392-no-wait", "reads-stable", "consumer_is_reset", NO_SUCH_ACTION, READS),
-    ("kafka-7164", "acknowledged-is-there", "becomes_follower", "kip-279", SMALL),
+    ("kafka-7164", "continuing-requests-match", "becomes_follower", "kip-279", SMALL),
     ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kip-966", TINY),
     ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
     ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),
