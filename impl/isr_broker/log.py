@@ -14,7 +14,7 @@ from __future__ import annotations
 import attrs
 
 from isr_broker.checkpoints import EPOCHS, TEMPORARY, read_epochs, write_epochs
-from isr_broker.disk import Disk
+from isr_broker.disk import ROOT, Disk
 from isr_broker.effects import Slice
 from isr_broker.epochs import Epochs
 from isr_broker.log_view import LogView, Producers, with_batch
@@ -26,20 +26,30 @@ from isr_broker.settings import Settings
 
 @attrs.define
 class Log:
-    """The log of one replica (UnifiedLog, LocalLog); `view` is what the replica's core knows of it."""
+    """The log of one replica (UnifiedLog, LocalLog).
+
+    `view` is what the replica's core knows of it, `named` whether its folder and first segment are there for good.
+    """
 
     disk: Disk
     folder: str
     settings: Settings
     segments: list[Segment]
     view: LogView
+    named: bool
 
     @classmethod
     def create(cls, disk: Disk, folder: str, settings: Settings) -> Log:
-        """A new, empty log, or the one that is there."""
+        """A new, empty log, or the one that is there.
+
+        A new one is durable with its first flush, as in Kafka: until then a crash may take it, and there is nothing in
+        it that was promised. A thousand new logs cost no flush this way.
+        """
+        if disk.exists(folder):
+            return cls.open(disk, folder, settings)
         disk.make_folder(folder)
-        disk.flush_folder("")
-        return cls.open(disk, folder, settings)
+        segment = Segment.open(disk, folder, 0, settings.log_index_interval_bytes)
+        return cls(disk, folder, settings, [segment], LogView(), named=False)
 
     @classmethod
     def open(cls, disk: Disk, folder: str, settings: Settings, recovery_point: Offset = 0, start: Offset = 0) -> Log:
@@ -53,7 +63,7 @@ class Log:
                 disk.remove(f"{folder}/{name}")
         bases = [int(n.removesuffix(SUFFIX)) for n in disk.names(folder) if n.endswith(SUFFIX)]
         first = bases[0] if bases else start
-        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first))
+        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first), named=False)
         for base in bases:
             if base != log.view.end:
                 log._drop(base)
@@ -85,8 +95,16 @@ class Log:
         if read_epochs(self.disk, path) != epochs.entries:
             write_epochs(self.disk, path, epochs.entries)
 
+    def _keep_names(self) -> None:
+        """Make the names of a new log durable (LocalLog.flush, which flushes the folder of a new segment)."""
+        if not self.named:
+            self.disk.flush_folder(self.folder)
+            self.disk.flush_folder(ROOT)
+            self.named = True
+
     def _roll(self) -> None:
         """Begin a new segment, with everything before it durable (UnifiedLog.roll)."""
+        self._keep_names()
         if self.segments:
             self.segments[-1].file.flush()
         segment = Segment.open(self.disk, self.folder, self.view.end, self.settings.log_index_interval_bytes)
@@ -111,6 +129,7 @@ class Log:
 
     def flush(self) -> LogView:
         """Make everything durable; from here on the recovery point is the log end (UnifiedLog.flush)."""
+        self._keep_names()
         self.segments[-1].file.flush()
         self.view = attrs.evolve(self.view, flushed=self.view.end)
         return self.view
