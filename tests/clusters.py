@@ -1,12 +1,16 @@
-"""Brokers on real sockets for real clients, all in one thread of the test's process, on disks in memory."""
+"""Brokers on real sockets for real clients: in one thread of the test's process on disks in memory, or as processes."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
@@ -147,3 +151,34 @@ class Cluster:
             return partition is not None and partition.leader is not None and len(partition.isr) == brokers
 
         self.wait(synced, f"{brokers} replicas of {topic} are in sync")
+
+
+class Processes:
+    """Three brokers, each a process of its own, the first of which has the controller."""
+
+    def __init__(self, root: Path, settings: Settings = QUICK) -> None:
+        self.root, self.settings = root, settings
+        self.ports = {broker: port for broker, port in enumerate(free_ports(3), 1)}
+        self.running: dict[int, subprocess.Popen[str]] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    def start(self, broker: int) -> None:
+        defaults = Settings().properties()
+        changed = [f"{n}={v}" for n, v in self.settings.properties().items() if v != defaults[n]]
+        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
+        command += ["--data", str(self.root / str(broker)), "--controller", f"127.0.0.1:{self.ports[1]}", *changed]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.running[broker] = process
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(f"broker {broker} listens")
+
+    def stop(self, broker: int, number: signal.Signals) -> int:
+        process = self.running.pop(broker)
+        process.send_signal(number)
+        code = process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
+        return code

@@ -11,42 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.clients import Confluent, confluent_read, create_topic
-from tests.clusters import QUICK, free_ports
+from tests.clusters import Processes
 
 from isr_broker.disk_files import InUse, RealDisk, open_data_directory
 from isr_broker.log import Log
 from isr_broker.settings import Settings
-
-
-class Processes:
-    """Three brokers, the first of which has the controller."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.ports = {broker: port for broker, port in enumerate(free_ports(3), 1)}
-        self.running: dict[int, subprocess.Popen[str]] = {}
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
-
-    def start(self, broker: int) -> None:
-        defaults = Settings().properties()
-        changed = [f"{n}={v}" for n, v in QUICK.properties().items() if v != defaults[n]]
-        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
-        command += ["--data", str(self.root / str(broker)), "--controller", f"127.0.0.1:{self.ports[1]}", *changed]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.running[broker] = process
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith(f"broker {broker} listens")
-
-    def stop(self, broker: int, number: signal.Signals) -> int:
-        process = self.running.pop(broker)
-        process.send_signal(number)
-        code = process.wait(60)
-        assert process.stdout is not None
-        process.stdout.close()
-        return code
 
 
 @pytest.fixture

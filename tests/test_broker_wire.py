@@ -24,6 +24,7 @@ from isr_broker.record_batch import new_batch
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
+from isr_broker.state import Leading
 
 VERSIONS = [(key, version) for key, (low, high) in wire.SERVED.items() for version in range(low, high + 1)]
 PARTITION = {"partition": 0, "partition_index": 0, "index": 0, "fetch_offset": 0, "partition_max_bytes": 100}
@@ -61,7 +62,9 @@ def alone() -> Requests:
     requests = Requests(runtime, GroupRequests.of(runtime))
     frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
     assert said(requests, frame) is not None
-    assert len(runtime.node.held) == 1
+    while runtime.deadline() == 0:
+        runtime.tick(10_200)
+    assert [isinstance(r.role, Leading) for r in runtime.node.held.values()] == [True]
     return requests
 
 
@@ -122,6 +125,13 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     request = wire.parse(tagged)
     assert isinstance(request, wire.Request)
     assert request.body.text("client_software_name") == "x"
+
+
+def test_librdkafka_may_ask_for_all_topics_with_a_null_that_is_too_long(alone: Requests) -> None:
+    frame = struct.pack(">hhih", wire.METADATA, 9, 3, 7) + b"rdkafka" + bytes.fromhex("000000000001000000")
+    request = wire.parse(frame)
+    assert isinstance(request, wire.Request)
+    assert not request.body.has("topics")
 
 
 @pytest.mark.parametrize("claimed", [2**31 - 1, 10_000_000, 50])
@@ -194,7 +204,7 @@ def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Reque
 def test_mangled_messages_of_brokers_are_messages_or_bad() -> None:
     chance = random.Random(3)
     for _ in range(2_000):
-        frame = struct.pack(">hhiii", PEER_API, 0, 1, 2, 30) + chance.randbytes(40)
+        frame = struct.pack(">hhi", PEER_API, 0, 30) + chance.randbytes(40)
         with pytest.raises(BadMessage):
             decode(frame)
 
@@ -226,7 +236,7 @@ def serves(connection: socket.socket) -> bool:
         struct.pack(">i", 2**31 - 1),
         struct.pack(">i", 3) + b"abc",
         struct.pack(">ihhi", 8, 999, 0, 5),
-        struct.pack(">ihhiii", 16, PEER_API, 0, 1, 1, 4),
+        struct.pack(">ihhi", 8, PEER_API, 0, 4),
         wire.ask(wire.FETCH, 12, 1, "x", {})[:-1] + b"\xff",
         b"GET / HTTP/1.1\r\n\r\n",
     ],

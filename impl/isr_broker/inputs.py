@@ -136,7 +136,12 @@ class Written:
 
 @attrs.frozen
 class Tick:
-    """It is the time that was asked for; one thing that is due happens, and the next deadline says if there is more."""
+    """It is the time that was asked for; one thing that is due happens, and the next deadline says if there is more.
+
+    To a node a driver may say whose turn it is, having looked it up (`node.due`) for all at once.
+    """
+
+    partition: TopicPartition | None = None
 
 
 @attrs.frozen

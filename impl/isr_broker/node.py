@@ -60,7 +60,7 @@ from isr_broker.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.settings import Settings
+from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.state import Leading, Replica
 from isr_broker.watermark import refuses_fetch
 
@@ -136,7 +136,7 @@ def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
         case Tick():
-            return _ticks(node, now)
+            return _ticks(node, told.partition, now)
         case Received():
             return _received(node, told, now)
 
@@ -145,10 +145,22 @@ def deadline(node: Node) -> Millis | None:
     """When the node next wants a Tick; 0 for at once."""
     if node.phase in (Phase.LOADING, Phase.STOPPED):
         return None
-    times: list[Millis] = [node.next_call, node.next_checkpoint, *node.wake.values()]
-    if node.broker_epoch >= 0:
-        times.append(node.next_poll)
-    return min(times)
+    return min(_own_deadline(node), min(node.wake.values(), default=MAX_LONG))
+
+
+def due(node: Node, now: Millis) -> list[Tick]:
+    """The Ticks that are wanted by now, the longest wanted first; each of them may make others wanted."""
+    if node.phase in (Phase.LOADING, Phase.STOPPED):
+        return []
+    late = sorted((at, tp) for tp, at in node.wake.items() if at <= now)
+    own = [Tick()] if _own_deadline(node) <= now else []
+    return own + [Tick(tp) for _, tp in late]
+
+
+def _own_deadline(node: Node) -> Millis:
+    """When the broker itself wants a Tick, whatever its replicas want."""
+    call = node.next_call if node.broker_epoch < 0 else min(node.next_call, node.next_poll)
+    return min(call, node.next_checkpoint)
 
 
 # Replicas and their inboxes.
@@ -359,7 +371,7 @@ def _polls(node: Node, now: Millis) -> NodeStep:
     return NodeStep(node, (Send(CONTROLLER, poll),))
 
 
-def _ticks(node: Node, now: Millis) -> NodeStep:
+def _ticks(node: Node, turn: TopicPartition | None, now: Millis) -> NodeStep:
     """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
     if node.phase is Phase.LOADING:
         return NodeStep(node)
@@ -371,10 +383,12 @@ def _ticks(node: Node, now: Millis) -> NodeStep:
         interval = node.settings.replica_high_watermark_checkpoint_interval_ms
         node = attrs.evolve(node, next_checkpoint=now + interval)
         return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
-    due = [(at, tp) for tp, at in node.wake.items() if at <= now]
-    if not due:
+    if turn is None:
+        late = [(at, tp) for tp, at in node.wake.items() if at <= now]
+        turn = min(late)[1] if late else None
+    if turn is None or node.wake.get(turn, MAX_LONG) > now:
         return NodeStep(node)
-    tp = min(due)[1]
+    tp = turn
     inbox = node.inboxes.get(tp, ())
     return _takes_step(node, node.held[tp], inbox[0], inbox[1:], now) if inbox else _told(node, tp, Tick(), now)
 

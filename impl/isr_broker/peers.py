@@ -1,14 +1,16 @@
-"""What brokers say to each other, as frames: the messages of `messages` as JSON, their records as they are behind it.
+"""What brokers say to each other, as frames: many messages of `messages` as JSON, their records as they are behind it.
 
 A private API of Kafka's frame format (its key is no key of Kafka's). Messages need no answer of their own: the cores
-ask again, and an answer repeats what it answers.
+ask again, and an answer repeats what it answers. All that one broker has for another at a moment goes in one frame, so
+a thousand partitions are fetched with a few frames and not with a thousand.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from typing import Final, cast
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias, cast
 
 import attrs
 from cattrs.preconf.json import make_converter
@@ -17,7 +19,14 @@ from cattrs.strategies import configure_tagged_union
 from isr_broker.messages import BrokerId, FetchResponse, Message, MetadataRecord
 
 PEER_API: Final = 32_000
-_HEAD: Final = struct.Struct(">hhiii")
+_HEAD: Final = struct.Struct(">hhi")
+
+MOST_MESSAGES: Final = 500
+MOST_BYTES: Final = 1 << 20
+"""Of one frame, roughly, so that one destination's frames leave room for others."""
+
+Parcel: TypeAlias = tuple[BrokerId, BrokerId, Message]
+"""From whom, to whom, and the message."""
 
 _converter = make_converter()
 configure_tagged_union(Message, _converter)
@@ -28,14 +37,31 @@ class BadMessage(ValueError):
     """Bytes that are no message of a broker."""
 
 
-def encode(source: BrokerId, to: BrokerId, message: Message) -> bytes:
-    """The frame, with its length."""
-    records = b""
-    if isinstance(message, FetchResponse):
-        records, message = message.records, attrs.evolve(message, records=b"")
-    body = json.dumps(_converter.unstructure(message, unstructure_as=Message)).encode()
-    size = _HEAD.size + len(body) + len(records)
-    return struct.pack(">i", size) + _HEAD.pack(PEER_API, 0, source, to, len(body)) + body + records
+def frames(parcels: Sequence[Parcel]) -> Iterator[bytes]:
+    """As few frames as may be, with their lengths, in the order of the messages."""
+    begun, size = 0, 0
+    for at, (_, _, message) in enumerate(parcels):
+        size += len(message.records) if isinstance(message, FetchResponse) else 0
+        if size >= MOST_BYTES or at + 1 - begun >= MOST_MESSAGES:
+            yield encode(parcels[begun : at + 1])
+            begun, size = at + 1, 0
+    if begun < len(parcels):
+        yield encode(parcels[begun:])
+
+
+def encode(parcels: Sequence[Parcel]) -> bytes:
+    """One frame, with its length."""
+    rows: list[tuple[BrokerId, BrokerId, int, object]] = []
+    records: list[bytes] = []
+    for source, to, message in parcels:
+        behind = b""
+        if isinstance(message, FetchResponse) and message.records:
+            behind, message = message.records, attrs.evolve(message, records=b"")
+            records.append(behind)
+        rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message)))
+    body = json.dumps(rows).encode()
+    size = _HEAD.size + len(body) + sum(map(len, records))
+    return b"".join((struct.pack(">i", size), _HEAD.pack(PEER_API, 0, len(body)), body, *records))
 
 
 def is_peer(frame: bytes) -> bool:
@@ -43,18 +69,25 @@ def is_peer(frame: bytes) -> bool:
     return len(frame) >= _HEAD.size and struct.unpack_from(">h", frame)[0] == PEER_API
 
 
-def decode(frame: bytes) -> tuple[BrokerId, BrokerId, Message]:
-    """From whom, to whom, and the message; BadMessage if it is none."""
-    _, _, source, to, size = cast("tuple[int, int, int, int, int]", _HEAD.unpack_from(frame))
+def decode(frame: bytes) -> list[Parcel]:
+    """The messages of a frame; BadMessage if it has anything else."""
+    _, _, size = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
+    at = _HEAD.size + size
+    found: list[Parcel] = []
     try:
-        body = json.loads(frame[_HEAD.size : _HEAD.size + size])
-        message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
+        rows = cast("list[tuple[BrokerId, BrokerId, int, object]]", json.loads(frame[_HEAD.size : at]))
+        for source, to, behind, body in rows:
+            message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
+            if isinstance(message, FetchResponse) and behind:
+                message = attrs.evolve(message, records=frame[at : at + behind])
+                at += behind
+            found.append((int(source), int(to), message))
     except Exception as error:
         # The converter wraps whatever it meets, and says what it could not make sense of.
         raise BadMessage(str(error)) from error
-    if isinstance(message, FetchResponse):
-        message = attrs.evolve(message, records=frame[_HEAD.size + size :])
-    return source, to, message
+    if at != len(frame):
+        raise BadMessage(f"{len(frame)} bytes, {at} expected")
+    return found
 
 
 def record_line(record: MetadataRecord) -> bytes:

@@ -1,13 +1,14 @@
 """A broker as it runs: its core, its logs and, on one broker, the controller; still without sockets or a clock.
 
-The server hands in what arrives, with the time, and takes what is to be sent (`Outside`). Disk operations are done at
-once and reported at once.
+The server hands in what arrives, with the time, and takes what is to be sent (`Outside`). Appends and truncations are
+done and reported at once; logs to be opened and epochs to be noted, which come by the thousand when a broker fails or a
+topic is created, a few at each turn.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeAlias
 
 import attrs
@@ -40,10 +41,12 @@ from isr_broker.messages import (
     BrokerId,
     CreateTopic,
     Message,
+    MetadataRecord,
     Millis,
     RegisterBroker,
 )
 from isr_broker.metadata_log import MetadataLog
+from isr_broker.peers import Parcel
 from isr_broker.settings import Settings
 
 Address: TypeAlias = tuple[str, int]
@@ -51,6 +54,11 @@ Asked: TypeAlias = Produce | Consume | CreateTopic
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
+
+_AT_ONCE: Final = 10
+"""Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
+
+_ROUNDS: Final = 1_000
 
 _TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "controller_elects", "controller_moves")
 """Actions of which people are told, by how they begin."""
@@ -91,6 +99,8 @@ class Runtime:
     running: bool = False
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
     _inbox: deque[tuple[BrokerId, Message]] = attrs.field(factory=deque[tuple[BrokerId, Message]])
+    _later: deque[OpenLog | AssignEpoch] = attrs.field(factory=deque[OpenLog | AssignEpoch])
+    _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
@@ -115,27 +125,32 @@ class Runtime:
         self._step(told, now)
         self._drain(now)
 
-    def received(self, source: BrokerId, to: BrokerId, message: Message, now: Millis) -> None:
-        """A message arrived from another broker."""
-        if isinstance(message, RegisterBroker):
-            self.addresses[source] = (message.host, message.port)
-        self._deliver(source, to, message, now)
+    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+        """Messages arrived from another broker."""
+        for source, to, message in parcels:
+            if isinstance(message, RegisterBroker):
+                self.addresses[source] = (message.host, message.port)
+            self._deliver(source, to, message, now)
         self._drain(now)
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now happens."""
         while self.running and self.controller is not None and controllers.deadline(self.controller) <= now:
             self._tell_controller(Tick(), now)
-        for _ in range(10_000):
-            due = nodes.deadline(self.node)
-            if not self.running or due is None or due > now:
+        for _ in range(min(_AT_ONCE, len(self._later))):
+            done = self._on_disk(self._later.popleft())
+            self._step(done, now)
+        for _ in range(_ROUNDS):
+            due = nodes.due(self.node, now)
+            if not self.running or not due:
                 break
-            self._step(Tick(), now)
+            for tick in due:
+                self._step(tick, now)
         self._drain(now)
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        times = [nodes.deadline(self.node)]
+        times = [0 if self._later else nodes.deadline(self.node)]
         if self.controller is not None:
             times.append(controllers.deadline(self.controller))
         wanted = [t for t in times if t is not None]
@@ -177,10 +192,10 @@ class Runtime:
 
     def _perform(self, effect: Effect) -> NodeInput | None:
         match effect:
-            case AppendLog() | TruncateLog() | AssignEpoch():
+            case OpenLog() | AssignEpoch():
+                self._later.append(effect)
+            case AppendLog() | TruncateLog():
                 return self.logs.perform(effect)
-            case OpenLog(tp):
-                return self.logs.open(tp)
             case Send(to, message):
                 self._send(to, self.me, message)
             case AnswerFetch(to=to, response=response, records=wanted):
@@ -203,6 +218,9 @@ class Runtime:
                 raise AssertionError("a broker writes no metadata")
         return None
 
+    def _on_disk(self, effect: OpenLog | AssignEpoch) -> NodeInput:
+        return self.logs.open(effect.partition) if isinstance(effect, OpenLog) else self.logs.perform(effect)
+
     def _ends(self, why: str) -> None:
         self.running = False
         self.outside.stopped(why)
@@ -218,19 +236,26 @@ class Runtime:
         self.controller = step.core
         for effect in step.effects:
             match effect:
-                case AppendMetadata(offset=offset, records=records):
-                    try:
-                        self.metadata_log.append(records)
-                    except OSError as error:
-                        self._ends(f"halted: the metadata log cannot be written, {error}")
-                        return
-                    self._tell_controller(Written(offset), now)
+                case AppendMetadata(records=records):
+                    self._unwritten += records
                 case Send(to, message):
                     self._send(to, CONTROLLER, message)
                 case Took(action=action, partition=tp, replica=replica):
                     self._note(action, f"{tp} on broker {replica}")
                 case _:
                     raise AssertionError(f"the controller has no use for {effect}")
+
+    def _write_metadata(self, now: Millis) -> None:
+        """What the controller has decided in this turn becomes durable with one flush, and may be told."""
+        if not self._unwritten or self.controller is None or self.metadata_log is None:
+            return
+        records, self._unwritten = tuple(self._unwritten), []
+        try:
+            self.metadata_log.append(records)
+        except OSError as error:
+            self._ends(f"halted: the metadata log cannot be written, {error}")
+            return
+        self._tell_controller(Written(self.controller.offset), now)
 
     # Messages
 
@@ -250,12 +275,15 @@ class Runtime:
         return (known.host, known.port) if known is not None else self.addresses.get(broker)
 
     def _drain(self, now: Millis) -> None:
-        """Messages that this process sent to itself."""
+        """Messages that this process sent to itself, and what the controller has to write."""
         if self._busy:
             return
         self._busy = True
         try:
-            while self._inbox and self.running:
+            while (self._inbox or self._unwritten) and self.running:
+                if not self._inbox:
+                    self._write_metadata(now)
+                    continue
                 source, message = self._inbox.popleft()
                 to = self.me if source == CONTROLLER else CONTROLLER
                 self._deliver(source, to, message, now)

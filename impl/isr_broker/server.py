@@ -22,6 +22,7 @@ from isr_broker.disk import Disk
 from isr_broker.disk_files import open_data_directory
 from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.peers import Parcel
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
@@ -31,7 +32,8 @@ Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
 
-_QUEUED: Final = 2_000
+_WAITING: Final = 100_000
+"""Messages that wait for a connection to a broker; more are lost."""
 
 
 def clock() -> Millis:
@@ -41,16 +43,18 @@ def clock() -> Millis:
 
 @attrs.define
 class Link:
-    """The way to another broker: what is queued is sent when there is a connection, and lost when it breaks."""
+    """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks."""
 
     address: Address
-    queue: asyncio.Queue[bytes] = attrs.field(factory=lambda: asyncio.Queue[bytes](_QUEUED))
+    waiting: list[Parcel] = attrs.field(factory=list[Parcel])
+    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
-    def put(self, frame: bytes) -> None:
-        """Queue a frame, or lose it."""
-        with contextlib.suppress(asyncio.QueueFull):
-            self.queue.put_nowait(frame)
+    def put(self, parcel: Parcel) -> None:
+        """Send a message soon, or lose it."""
+        if len(self.waiting) < _WAITING:
+            self.waiting.append(parcel)
+        self.wake.set()
         if self.task is None or self.task.done():
             self.task = asyncio.get_running_loop().create_task(self._run())
 
@@ -60,13 +64,16 @@ class Link:
                 _, writer = await asyncio.open_connection(*self.address)
             except OSError:
                 await asyncio.sleep(0.05)
-                while not self.queue.empty():
-                    self.queue.get_nowait()
+                self.waiting.clear()
                 return
             try:
                 while True:
-                    writer.write(await self.queue.get())
-                    await writer.drain()
+                    await self.wake.wait()
+                    self.wake.clear()
+                    parcels, self.waiting = self.waiting, []
+                    for frame in peers.frames(parcels):
+                        writer.write(frame)
+                        await writer.drain()
             except (ConnectionError, OSError):
                 pass
             finally:
@@ -100,7 +107,7 @@ class Server:
         link = self.links.get(address)
         if link is None:
             link = self.links[address] = Link(address)
-        link.put(peers.encode(source, to, message))
+        link.put((source, to, message))
 
     def stopped(self, why: str) -> None:
         """The broker has ended."""
@@ -191,10 +198,11 @@ class Server:
         """One frame; False if the connection is to be closed."""
         if peers.is_peer(frame):
             try:
-                source, to, message = peers.decode(frame)
-            except peers.BadMessage:
+                parcels = peers.decode(frame)
+            except peers.BadMessage as error:
+                self.log(f"{error}: connection closed")
                 return False
-            self.runtime.received(source, to, message, clock())
+            self.runtime.received(parcels, clock())
             return True
         try:
             request = wire.parse(frame)

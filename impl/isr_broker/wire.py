@@ -133,10 +133,8 @@ def parse(frame: bytes) -> Request | Unsupported:
     client = cursor.take(max(size, 0)).decode(errors="replace")
     if schema.__header_schema__.__flexible__:
         tagged_fields(cursor)
-    body = entity(cursor, schema)
-    if cursor.at != len(frame):
-        raise BadFrame(f"API {key}, version {version}: {len(frame) - cursor.at} bytes are left over")
-    return Request(key, version, correlation, client, Fields(body))
+    # What is left over is ignored, as Kafka does: when librdkafka asks for all topics, its null is three bytes too long.
+    return Request(key, version, correlation, client, Fields(entity(cursor, schema)))
 
 
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
