@@ -1,7 +1,7 @@
 """One broker as a process: `python -m isr_broker --id 1 --port 9092 --data DIR --controller HOST:PORT name=value ...`.
 
 The broker whose own address is the controller's has the controller. SIGTERM or SIGINT stops it in order; when it ends,
-the exit code is 0 after an orderly stop and 1 otherwise.
+the exit code is 0 after an orderly stop and 1 otherwise. 2 is wrong usage, or that it cannot start: one sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from isr_broker.disk_files import InUse
+from isr_broker.meta_properties import NotOurs
 from isr_broker.server import run
 from isr_broker.settings import BadSetting, Settings
 
@@ -20,6 +22,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on and to advertise")
     parser.add_argument("--port", type=int, required=True, help="the port to listen on")
     parser.add_argument("--data", required=True, help="the data directory")
+    parser.add_argument("--cluster", default="insync", help="the cluster's name, which the data carry")
     parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
     options = parser.parse_args(arguments)
@@ -30,7 +33,16 @@ def main(arguments: list[str]) -> int:
         parser.error(str(error))
     if not host or not port.isdigit() or any("=" not in pair for pair in options.settings):
         parser.error("the controller is HOST:PORT, and settings are name=value")
-    why = run(int(options.id), settings, str(options.data), (str(options.host), int(options.port)), (host, int(port)))
+    address, data = (str(options.host), int(options.port)), str(options.data)
+    try:
+        why = run(int(options.id), settings, data, address, (host, int(port)), str(options.cluster))
+    except (InUse, NotOurs) as error:
+        print(f"isr_broker: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        why = error.strerror or str(error)
+        print(f"isr_broker: cannot start on {address[0]}:{address[1]} with {data}: {why}", file=sys.stderr)
+        return 2
     return 0 if why == "stopped in order" else 1
 
 

@@ -19,6 +19,22 @@ NAME: Final = "metadata.log"
 _crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
 
+def records_in(file: File) -> tuple[list[MetadataRecord], int]:
+    """The records in order, and where the whole ones end."""
+    text, good = file.read(0, file.size()), 0
+    records: list[MetadataRecord] = []
+    while (end := text.find(b"\n", good)) >= 0:
+        crc, _, line = text[good:end].partition(b" ")
+        if crc != b"%08x" % _crc32c(line):
+            break
+        try:
+            records.append(record_of(line))
+        except BadMessage:
+            break
+        good = end + 1
+    return records, good
+
+
 @attrs.define
 class MetadataLog:
     """The records, in order."""
@@ -30,17 +46,7 @@ class MetadataLog:
         """The log, with what was found in it; a torn end is cut off."""
         file = disk.open(NAME)
         disk.flush_folder(ROOT)
-        text, good = file.read(0, file.size()), 0
-        records: list[MetadataRecord] = []
-        while (end := text.find(b"\n", good)) >= 0:
-            crc, _, line = text[good:end].partition(b" ")
-            if crc != b"%08x" % _crc32c(line):
-                break
-            try:
-                records.append(record_of(line))
-            except BadMessage:
-                break
-            good = end + 1
+        records, good = records_in(file)
         file.truncate(good)
         file.flush()
         return cls(file), records

@@ -22,6 +22,7 @@ from isr_broker.disk import Disk
 from isr_broker.disk_files import open_data_directory
 from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.meta_properties import Claim, claim
 from isr_broker.peers import Parcel
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
@@ -239,11 +240,14 @@ async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> No
                 await writer.drain()
 
 
-def run(me: BrokerId, settings: Settings, data: str, address: Address, controller_at: Address) -> str:
+def run(
+    me: BrokerId, settings: Settings, data: str, address: Address, controller_at: Address, cluster: str = "insync"
+) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order."""
 
     async def go() -> str:
         disk = open_data_directory(data)
+        claim(disk, Claim(me, cluster))
         server = Server(
             me, settings, disk, address, controller_at, with_controller=address == controller_at, quiet=False
         )

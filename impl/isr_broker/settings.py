@@ -7,11 +7,14 @@ milliseconds, sizes in bytes, as the names say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from difflib import get_close_matches
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from isr_broker.designs import DESIGNS, KIP_966, Design
+
+Value: TypeAlias = int | bool | str | Design
 
 MAX_LONG: Final = 2**63 - 1
 MAX_INT: Final = 2**31 - 1
@@ -70,6 +73,10 @@ class Settings:
     insync_follower_reads: bool = False
     insync_waits_for_joiners: bool = True
 
+    # Ours: where each process writes which actions it took, and whether with states (docs/trace-format.md)
+    insync_trace_dir: str = ""
+    insync_trace_snapshots: bool = True
+
     def __attrs_post_init__(self) -> None:
         for name, low in _LOWEST.items():
             value = getattr(self, name)
@@ -86,7 +93,9 @@ class Settings:
         values = dict(_DEFAULTS_OF_ITS_TIME.get(properties.get("insync.design", ""), {}))
         for name, text in properties.items():
             if name not in known:
-                raise BadSetting(f"there is no setting {name!r}")
+                close = get_close_matches(name, known, n=1, cutoff=0.5)
+                meant = f"; did you mean {close[0]!r}?" if close else ""
+                raise BadSetting(f"there is no setting {name!r}{meant}")
             field = known[name]
             values[field.name] = _parsed(name, text, field.default)
         return cast("Callable[..., Settings]", cls)(**values)
@@ -96,7 +105,7 @@ class Settings:
         return {_spelling(f.name): _printed(getattr(self, f.name)) for f in attrs.fields(type(self))}
 
 
-_DEFAULTS_OF_ITS_TIME: Final[dict[str, dict[str, int | bool | Design]]] = {
+_DEFAULTS_OF_ITS_TIME: Final[dict[str, dict[str, Value]]] = {
     "kafka-0.8": {"unclean_leader_election_enable": True},
 }
 
@@ -116,8 +125,10 @@ _LOWEST: Final = {
 }
 
 
-def _parsed(name: str, text: str, default: object) -> int | bool | Design:
+def _parsed(name: str, text: str, default: object) -> Value:
     match default:
+        case str():
+            return text
         case bool():
             if text.lower() not in ("true", "false"):
                 raise BadSetting(f"{name}={text}: it must be true or false")
@@ -133,7 +144,7 @@ def _parsed(name: str, text: str, default: object) -> int | bool | Design:
                 raise BadSetting(f"{name}={text}: it must be a whole number") from None
 
 
-def _printed(value: int | bool | Design) -> str:
+def _printed(value: Value) -> str:
     match value:
         case bool():
             return str(value).lower()

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     INCONCLUSIVE = 20
     UNCOVERED = 21
     UNEXPECTED = 22
+    ENDED = 30
     USAGE = 64
     INPUT = 65
     INTERNAL = 70
@@ -35,6 +36,7 @@ MEANING = {
     Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
+    Exit.ENDED: "a broker ended that nobody had stopped, or not in order",
     Exit.USAGE: "wrong usage",
     Exit.INPUT: "a bad input file",
     Exit.INTERNAL: "a bug in insync",

@@ -34,6 +34,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("insync_cli.export", "the design for other people's checkers: TLA+, Murphi"),
     "certify": ("insync_cli.certify", "a stored proof, checked again by two solvers without our code"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
+    "cluster": ("insync_cli.cluster", "a cluster of real processes for Kafka's clients"),
+    "broker": ("insync_cli.broker", "one broker of a cluster"),
+    "topics": ("insync_cli.topics", "the topics of a running cluster: leader, epoch, ISR, ELR"),
 }
 """Verb -> its module (`parser(argv)`, `run(options)`) and one line of help."""
 

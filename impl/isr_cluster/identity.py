@@ -1,0 +1,48 @@
+"""Whose data a folder holds: one cluster's, with one folder per broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from isr_broker.disk_files import RealDisk
+from isr_broker.meta_properties import Claim, claimed
+
+CONTROLLER_BROKER: Final = 1
+"""The broker that has the controller, too."""
+
+
+class OtherData(Exception):
+    """The folder holds something else; the message says what."""
+
+
+def folders(root: Path, brokers: int) -> dict[int, Path]:
+    """One data directory per broker, by its number."""
+    return {broker: root / str(broker) for broker in range(1, brokers + 1)}
+
+
+def cluster_of(root: Path, brokers: int) -> str | None:
+    """The cluster whose data the folder holds, None if it holds none yet; OtherData if it is not of so many brokers."""
+    if not root.exists():
+        return None
+    if not root.is_dir():
+        raise OtherData(f"{root} is a file, not a folder")
+    expected = {path.name: broker for broker, path in folders(root, brokers).items()}
+    there = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    found: dict[Path, Claim] = {}
+    for path in there:
+        claim = claimed(RealDisk(path)) if path.is_dir() else None
+        if claim is not None:
+            found[path] = claim
+        elif path.name not in expected or any(path.iterdir()):
+            raise OtherData(f"{root} holds {path.name}, which is no broker's data; give a new folder")
+    ids = {claim.cluster for claim in found.values()}
+    if len(ids) > 1:
+        whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in found.items())
+        raise OtherData(f"{root} holds data of several clusters: {whose}")
+    for path, claim in found.items():
+        if path.name not in expected:
+            raise OtherData(f"{root} holds the data of broker {path.name}, but there are to be {brokers} brokers")
+        if claim.broker != expected[path.name]:
+            raise OtherData(f"{path} is the data of broker {claim.broker}, not of broker {path.name}")
+    return next(iter(ids), None)
