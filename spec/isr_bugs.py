@@ -6,7 +6,16 @@ from isr_committed_log import implements_committed_log
 from isr_history import KIP_279, KIP_320, KIP_497, joins_at_watermark, may_always_commit
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
 from isr_lang.blank import blank
-from isr_membership import answer_lapses, behind, fetch_in_new_epoch, makes_follower
+from isr_membership import (
+    answer_lapses,
+    behind,
+    current,
+    eligible,
+    fetch_in_new_epoch,
+    hears,
+    makes_follower,
+    metadata_changes,
+)
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
@@ -23,6 +32,7 @@ from isr_replication import advanced, answers_epoch_end, commits, continues, rep
 from isr_state import (
     CONSUMERS,
     FOLLOWER_READS,
+    Alter,
     Fetch,
     Replica,
     State,
@@ -240,6 +250,70 @@ KAFKA_KEEPS_POSITIONS = (
         strong_isr,
     )
 )
+
+
+@define
+def hears_what_it_waits_for(s: State, leader: Replica) -> Bool:
+    """The leader still waits for the answer; that of a copy is lost with the connection on which it was sent."""
+    return hears(s, leader) & ~s.pending_isr[leader].is_empty()
+
+
+def refuses_overtaken(old: State, new: State, leader: Replica) -> Step:
+    """The later copy of a request is refused and its leader has heard so; the earlier is still on its way."""
+    return (
+        old.alter[leader] == Alter.REQUESTED,
+        current(old, leader),
+        ~eligible(old, leader),
+        hears_what_it_waits_for(old, leader),
+        new.pending_isr[leader] == blank(new.controller_isr),
+    )
+
+
+@action
+def controller_refuses_later_copy(old: State, new: State, leader: Replica) -> Step:
+    """A request was sent again, and the later copy is refused first; the leader rolls back (in one step, for brevity).
+
+    On a time-out the leader sends on another connection (NodeToControllerRequestThread.handleResponse); what it wrote
+    to the first TCP may deliver later.
+    """
+    return refuses_overtaken(old, new, leader)
+
+
+@action
+def controller_refuses_later_copy_in_new_version(old: State, new: State, leader: Replica) -> Step:
+    """The same, with a new version of the metadata, to which the earlier copy is stale."""
+    return (
+        *refuses_overtaken(old, new, leader),
+        *metadata_changes(old, new, old.controller_isr, old.controller_elr),
+    )
+
+
+KAFKA_OVERTAKEN_REQUEST = (
+    KIP_966.replacing(
+        "kafka-overtaken-request",
+        "KIP-966 where an AlterPartition is sent again, and the copies overtake each other",
+        because="the leader rolls back what was refused, and an earlier copy of it is then accepted.",
+        hears=hears_what_it_waits_for,
+    )
+    .adding(controller_refuses_later_copy)
+    .with_defaults(replicas=2, crashes=0, sessions_lost=1, epochs=1, isr_changes=3, min_insync=1)
+    .failing(
+        "the leader does not wait for a member that an overtaken copy of its request brought in",
+        acked_survives,
+        committed_on_new_leader,
+        leaders_complete,
+        weak_isr,
+        strong_isr,
+        maximal_isr_covers,
+    )
+)
+
+REFUSAL_IN_NEW_VERSION = KAFKA_OVERTAKEN_REQUEST.replacing(
+    "refusal-in-new-version",
+    "kafka-overtaken-request where a refusal is a new version of the metadata: proposed here",
+    because="then every earlier copy is stale.",
+    controller_refuses_later_copy=controller_refuses_later_copy_in_new_version,
+).with_defaults(epochs=2, isr_changes=4)
 
 KAFKA_13141 = (
     KIP_966.replacing(

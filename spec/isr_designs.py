@@ -32,6 +32,8 @@ DESIGNS: dict[str, Design] = {
         bugs.KAFKA_7164,
         bugs.KAFKA_7415,
         bugs.KAFKA_KEEPS_POSITIONS,
+        bugs.KAFKA_OVERTAKEN_REQUEST,
+        bugs.REFUSAL_IN_NEW_VERSION,
         bugs.KAFKA_13141,
         bugs.KAFKA_14704,
         bugs.KAFKA_15583,

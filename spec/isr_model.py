@@ -16,7 +16,8 @@ Rules that re-implementations often miss, marked by their number where they act:
   (3) a fetch counts as an acknowledgement only in the leader's own epoch, and only if it does not diverge;
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
   (5) only INELIGIBLE_REPLICA (to older brokers OPERATION_NOT_ATTEMPTED) rolls a pending in-sync set back, for it alone
-      says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes;
+      says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes
+      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_bugs);
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """

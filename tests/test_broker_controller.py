@@ -7,7 +7,7 @@ import pytest
 
 from isr_broker import controller as controllers
 from isr_broker.controller_state import Controller, recovered
-from isr_broker.designs import KIP_497, KIP_841, KRAFT_3_5, Design
+from isr_broker.designs import KIP_497, KIP_841, KIP_966, KRAFT_3_5, Design
 from isr_broker.effects import AppendMetadata, Effect, Send, Took
 from isr_broker.inputs import ControllerInput, Received, Tick, Written
 from isr_broker.messages import (
@@ -218,6 +218,39 @@ def test_a_replica_joins_only_as_the_incarnation_that_fetched_since_kip_903(desi
     (answer,) = quorum.hear(request, 1)
     assert isinstance(answer, AlterPartitionResponse)
     assert answer.error is error
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_a_copy_that_comes_after_a_later_one_was_refused_is_dropped(drops: bool) -> None:
+    quorum = Quorum(insync_design=attrs.evolve(KIP_966, drops_overtaken=drops))
+    quorum.loses(3)
+    p, brokers = quorum.partition, quorum.core.brokers
+    copies = [
+        AlterPartitionRequest(
+            partition=TP,
+            leader=1,
+            broker_epoch=brokers[1].epoch,
+            leader_epoch=p.leader_epoch,
+            partition_epoch=p.partition_epoch,
+            isr=tuple((b, brokers[b].epoch) for b in (1, 2, 3)),
+            attempt=attempt,
+        )
+        for attempt in (1, 2, 3)
+    ]
+
+    def decides(copy: AlterPartitionRequest) -> Error:
+        (answer,) = quorum.hear(copy, 1)
+        assert isinstance(answer, AlterPartitionResponse)
+        assert answer.attempt == copy.attempt
+        return answer.error
+
+    assert decides(copies[1]) is Error.INELIGIBLE_REPLICA
+    assert not quorum.beats(3).fenced
+    assert decides(copies[0]) is (Error.INVALID_UPDATE_VERSION if drops else Error.NONE)
+    assert quorum.summary == [1, [1, 2] if drops else [1, 2, 3], []]
+    if drops:
+        assert decides(copies[2]) is Error.NONE
+        assert quorum.summary == [1, [1, 2, 3], []]
 
 
 def test_a_shrink_below_the_minimum_in_one_step_puts_all_leavers_into_the_elr() -> None:

@@ -30,7 +30,11 @@ def proposal(step: Step) -> AlterPartitionRequest:
 def decided(step: Step, error: Error = Error.NONE) -> AlterPartitionResponse:
     asked = proposal(step)
     return AlterPartitionResponse(
-        partition=TP, leader_epoch=asked.leader_epoch, partition_epoch=asked.partition_epoch, error=error
+        partition=TP,
+        leader_epoch=asked.leader_epoch,
+        partition_epoch=asked.partition_epoch,
+        attempt=asked.attempt,
+        error=error,
     )
 
 
@@ -250,10 +254,21 @@ def test_any_other_answer_keeps_the_larger_set_until_metadata_comes(error: Error
     assert maximal_isr(settled) == {1, 2}
 
 
-def test_an_unanswered_proposal_is_sent_again() -> None:
+def test_an_unanswered_proposal_is_sent_again_and_only_the_answer_to_the_last_copy_counts() -> None:
     asked = asks_to_add(leader_of(isr=(1, 2)), 3, 0)
     core = attrs.evolve(asked.core, role=attrs.evolve(leading(asked.core), next_lag_check=10**9))
-    assert proposal(tell(core, Tick(), 30_000)) == proposal(asked)
+    again = tell(core, Tick(), 30_000)
+    assert proposal(again) == attrs.evolve(proposal(asked), attempt=2)
+    late = tell(again.core, decided(asked, Error.INELIGIBLE_REPLICA))
+    assert maximal_isr(late.core) == {1, 2, 3}, "the second copy may yet be accepted"
+    assert tell(late.core, decided(again, Error.INELIGIBLE_REPLICA)).action == "leader_rolls_back"
+
+
+def test_a_late_refusal_of_an_earlier_proposal_says_nothing_of_the_next() -> None:
+    asked = asks_to_add(leader_of(isr=(1, 2)), 3, 0)
+    rolled_back = tell(asked.core, decided(asked, Error.INELIGIBLE_REPLICA)).core
+    next_one = asks_to_add(rolled_back, 3, 0)
+    assert maximal_isr(tell(next_one.core, decided(asked, Error.INELIGIBLE_REPLICA)).core) == {1, 2, 3}
 
 
 def test_the_watermark_waits_for_who_is_about_to_join_but_not_for_the_ineligible() -> None:

@@ -31,6 +31,13 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
     ("kip-497-no-partition-epoch", "leaders-count-candidates", "leader_learns_isr", "kip-497", TINY),
     ("kip-392-no-wait", "reads-stable", "consumer_is_reset", NO_SUCH_ACTION, READS),
     ("kafka-7164", "continuing-requests-match", "becomes_follower", "kip-279", SMALL),
+    (
+        "kafka-overtaken-request",
+        "leaders-count-candidates",
+        "controller_refuses_later_copy",
+        "refusal-in-new-version",
+        TINY,
+    ),
     ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kip-966", TINY),
     ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
     ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),

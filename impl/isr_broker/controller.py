@@ -90,13 +90,17 @@ def deadline(controller: Controller) -> Millis:
 def _alters(controller: Controller, source: BrokerId, request: AlterPartitionRequest) -> ControllerStep:
     """A leader asks for another ISR. Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition."""
     old = controller.partitions.get(request.partition)
-    error, change = alter(old, request, controller.brokers, controller.settings.insync_design)
+    refused = controller.refused.get(request.partition)
+    error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
     answer = AlterPartitionResponse(
         partition=request.partition,
         leader_epoch=request.leader_epoch,
         partition_epoch=request.partition_epoch,
+        attempt=request.attempt,
         error=error,
     )
+    if error is Error.INELIGIBLE_REPLICA:
+        controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
     return decides(controller, (), () if change is None else (change,), (Send(source, answer),))
 
 

@@ -18,6 +18,7 @@ from isr_broker.elections import (
     Change,
 )
 from isr_broker.messages import (
+    AlterPartitionRequest,
     BrokerId,
     BrokerMetadata,
     FetchMetadata,
@@ -42,6 +43,8 @@ class Controller:
       and the others of the model), `changed` when each of them changed last.
     - `contacts`: when each broker with a session was heard last.
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
+    - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
+      copies of it may still be on their way.
     - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
     """
 
@@ -53,6 +56,9 @@ class Controller:
     changed: Map[Key, int] = attrs.field(factory=Map[Key, int])
     contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
     due: frozenset[TopicPartition] = frozenset()
+    refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
+        factory=Map[TopicPartition, AlterPartitionRequest]
+    )
     held: tuple[tuple[int, Send], ...] = ()
     parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
     next_balance: Millis = 0

@@ -33,6 +33,8 @@ class Design:
     - `eligible_leader_replicas`: the ISR may become empty, the ELR remembers whom to elect, and a replica that comes
       back without the mark of a clean shutdown is in neither (KIP-966).
     - `watermark_needs_minimum`: the watermark is held while the committed ISR is under the minimum (KAFKA-15583).
+    - `drops_overtaken`: a controller that has refused an AlterPartition takes no earlier copy of it. Not Kafka's:
+      where copies overtake each other its leader may roll back what is then accepted (docs/adr/0007).
     - `sessions_outlive_restarts`: a broker that is back before its session ended was never away (ZooKeeper).
     """
 
@@ -45,6 +47,7 @@ class Design:
     compares_broker_epochs: bool = True
     eligible_leader_replicas: bool = True
     watermark_needs_minimum: bool = True
+    drops_overtaken: bool = True
     sessions_outlive_restarts: bool = False
 
 

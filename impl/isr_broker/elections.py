@@ -68,10 +68,24 @@ def _elects(
 # A leader asks for another ISR.
 
 
+def overtaken(request: AlterPartitionRequest, refused: AlterPartitionRequest | None, design: Design) -> bool:
+    """A later copy of the request was refused, so its leader counts on none being accepted (docs/adr/0007)."""
+    if refused is None or not design.drops_overtaken:
+        return False
+    same = (refused.leader_epoch, refused.partition_epoch) == (request.leader_epoch, request.partition_epoch)
+    return same and request.attempt <= refused.attempt
+
+
 def alter(
-    old: PartitionMetadata | None, request: AlterPartitionRequest, brokers: Brokers, design: Design
+    old: PartitionMetadata | None,
+    request: AlterPartitionRequest,
+    refused: AlterPartitionRequest | None,
+    brokers: Brokers,
+    design: Design,
 ) -> tuple[Error, Change | None]:
     """The controller's decision on an AlterPartition: accepted, refused as ineligible, or rejected as stale.
+
+    `refused` is the one that was refused last.
 
     ReplicationControlManager.alterPartition, validateAlterPartitionData, ineligibleReplicasForIsr. Model: current,
     eligible, controller_accepts_alter_partition and its like.
@@ -86,6 +100,8 @@ def alter(
         return Error.FENCED_LEADER_EPOCH, stale
     if old.partition_epoch != request.partition_epoch:
         return Error.INVALID_UPDATE_VERSION, stale
+    if overtaken(request, refused, design):
+        return Error.INVALID_UPDATE_VERSION, None
     isr = request.members
     if not isr <= frozenset(old.replicas) or request.leader not in isr:
         return Error.INVALID_RECORD, None

@@ -216,7 +216,17 @@ def _asks(replica: Replica, isr: frozenset[BrokerId], now: Millis) -> Step:
             (m, state.followers[m].broker_epoch if m != replica.me else replica.broker_epoch) for m in sorted(isr)
         ),
     )
-    state = attrs.evolve(state, pending=PendingIsr(request=request, sent_at=now), joining=state.joining - isr)
+    return asks_controller(attrs.evolve(replica, role=attrs.evolve(state, joining=state.joining - isr)), request, now)
+
+
+def asks_controller(replica: Replica, request: AlterPartitionRequest, now: Millis) -> Step:
+    """Send a request for the first time, or once more because no answer came; only the last copy's answer is heard.
+
+    NodeToControllerRequestThread, which sends on another connection, and so hears nothing of the copies before.
+    """
+    state = leading(replica)
+    request = attrs.evolve(request, attempt=state.attempts + 1)
+    state = attrs.evolve(state, attempts=request.attempt, pending=PendingIsr(request=request, sent_at=now))
     return Step(attrs.evolve(replica, role=state), (Send(CONTROLLER, request),))
 
 
@@ -280,7 +290,7 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
     """An answer to an AlterPartition, if the leader still waits for it (AlterPartitionManager's callback)."""
     state = leading(replica)
     asked = state.pending.request if state.pending and state.pending.in_flight else None
-    if asked is None or (asked.leader_epoch, asked.partition_epoch) != (answer.leader_epoch, answer.partition_epoch):
+    if asked is None or (asked.leader_epoch, asked.attempt) != (answer.leader_epoch, answer.attempt):
         return Step(replica)
     if answer.error is Error.NONE:
         return leader_adopts_isr(replica, now)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from isr_broker.effects import CONTROLLER, AnswerConsume, AnswerProduce, ReplicaEffect, Send
+from isr_broker.effects import AnswerConsume, AnswerProduce, ReplicaEffect
 from isr_broker.inputs import Consume
-from isr_broker.leader import candidates, leader_proposes_expansion, leader_proposes_shrink
+from isr_broker.leader import asks_controller, candidates, leader_proposes_expansion, leader_proposes_shrink
 from isr_broker.messages import Error, Millis
 from isr_broker.state import ParkedConsume, ParkedFetch, Replica, Step, Waiting, leading
 from isr_broker.watermark import answer_to, records_for, refuses_fetch
@@ -71,18 +71,18 @@ def on_tick(replica: Replica, now: Millis) -> Step:
     ]
     effects += [answer_to(replica, p.request) for p in fetches]
     effects += [records_for(replica, c.request) for c in consumers]
-    pending = state.pending
-    if pending and pending.in_flight and pending.sent_at + replica.settings.controller_socket_timeout_ms <= now:
-        effects.append(Send(CONTROLLER, pending.request))
-        pending = attrs.evolve(pending, sent_at=now)
     state = attrs.evolve(
         state,
         waiting=tuple(w for w in state.waiting if w.deadline > now),
         fetches=tuple(p for p in state.fetches if p.deadline > now),
         consumers=tuple(c for c in state.consumers if c.deadline > now),
-        pending=pending,
     )
-    return Step(attrs.evolve(replica, role=state), tuple(effects))
+    step = Step(attrs.evolve(replica, role=state), tuple(effects))
+    pending = state.pending
+    if pending and pending.in_flight and pending.sent_at + replica.settings.controller_socket_timeout_ms <= now:
+        again = asks_controller(step.core, pending.request, now)
+        return attrs.evolve(again, effects=(*step.effects, *again.effects))
+    return step
 
 
 def steps_down(replica: Replica) -> list[ReplicaEffect]:

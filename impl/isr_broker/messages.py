@@ -122,7 +122,9 @@ class FetchResponse:
 class AlterPartitionRequest:
     """A leader asks for another ISR of the metadata it knows (KIP-497, KIP-903).
 
-    `isr` has each proposed member with its broker epoch as the leader saw it, -1 if it did not look.
+    `isr` has each proposed member with its broker epoch as the leader saw it, -1 if it did not look. `attempt` counts
+    what the leader has sent in its epoch: a request is sent again when no answer comes, and the copies may overtake
+    each other (docs/adr/0007).
     """
 
     partition: TopicPartition
@@ -131,6 +133,7 @@ class AlterPartitionRequest:
     leader_epoch: LeaderEpoch
     partition_epoch: int
     isr: tuple[tuple[BrokerId, int], ...]
+    attempt: int = 1
 
     @property
     def members(self) -> frozenset[BrokerId]:
@@ -140,11 +143,12 @@ class AlterPartitionRequest:
 
 @attrs.frozen(kw_only=True)
 class AlterPartitionResponse:
-    """The controller's answer; `leader_epoch` and `partition_epoch` repeat the request's."""
+    """The controller's answer; `leader_epoch`, `partition_epoch` and `attempt` repeat the request's."""
 
     partition: TopicPartition
     leader_epoch: LeaderEpoch
     partition_epoch: int
+    attempt: int = 1
     error: Error = Error.NONE
 
 

@@ -100,6 +100,7 @@ class Leading:
     - `followers`: every other replica (follower_end, follower_broker_epoch).
     - `epoch_start`: where its epoch starts in its log (start_of_own_epoch).
     - `ineligible`: who may not join now, being fenced or shutting down as far as this broker knows (KIP-841).
+    - `attempts`: how many AlterPartition requests it has sent in this epoch, those sent again included.
     - `joining`: followers whose last fetch allows them to be proposed.
     - `next_lag_check`: when the ISR is next looked at for members that lag (the isr-expiration task).
     """
@@ -110,6 +111,7 @@ class Leading:
     min_insync_replicas: int
     next_lag_check: Millis
     pending: PendingIsr | None = None
+    attempts: int = 0
     ineligible: frozenset[BrokerId] = frozenset()
     joining: frozenset[BrokerId] = frozenset()
     waiting: tuple[Waiting, ...] = ()
