@@ -33,6 +33,7 @@ from isr_broker.state import Follower, Replica, Step, leading
 from isr_model import KIP_966 as MODEL
 from isr_sim.faults import KEEPING, Kind
 from isr_sim.simulate import QUICK, Config, simulate
+from isr_sim.world import Weather
 
 SEEDS = 210
 CHUNK = 30
@@ -136,6 +137,23 @@ def test_the_same_seed_gives_the_same_history_whatever_the_hash_seed() -> None:
 # The bugs of history, each a field of the design
 
 
+def impatient(design: Design) -> Config:
+    """Sessions end soon, requests are sent again soon, and the network is slow: copies overtake each other."""
+    base = config(design, kinds=(Kind.PAUSE, Kind.CUT_FROM_CONTROLLER, Kind.CONTROLLER_PAUSE))
+    settings = attrs.evolve(
+        base.settings,
+        controller_socket_timeout_ms=200,
+        broker_session_timeout_ms=700,
+        broker_heartbeat_interval_ms=100,
+    )
+    weather = Weather(loss=0.02, twice=0.5, slow=0.3, slow_ms=2_500)
+    return attrs.evolve(base, settings=settings, weather=weather, every_ms=200, longest_ms=1_800)
+
+
+def test_copies_of_a_request_may_overtake_each_other() -> None:
+    kept(range(30, 70), impatient(KIP_966))
+
+
 FAILING: list[tuple[str, Config, int]] = [
     ("kafka-0.8", config(KAFKA_0_8, minimum=1, kinds=KEEPING), 20),
     ("zookeeper", config(ZOOKEEPER, kinds=KEEPING), 20),
@@ -144,6 +162,7 @@ FAILING: list[tuple[str, Config, int]] = [
     ("no maximal ISR", config(attrs.evolve(KIP_966, counts_maximal_isr=False)), 10),
     ("joins at the watermark", config(attrs.evolve(KIP_966, joins_past_epoch_start=False)), 60),
     ("commits under the minimum", config(attrs.evolve(KIP_966, watermark_needs_minimum=False)), 20),
+    ("takes overtaken copies", impatient(attrs.evolve(KIP_966, drops_overtaken=False)), 200),
     ("truncates to the watermark", config(attrs.evolve(KIP_966, truncation=Truncation.TO_WATERMARK)), 30),
 ]
 

@@ -103,7 +103,8 @@ class Faults:
         if kind is Kind.PAUSE:
             world.pause(broker, self._lasting())
             return True
-        if kind is not Kind.SHUTDOWN:
+        before = self.crashed.get(broker)
+        if kind is not Kind.SHUTDOWN or not self._registered(broker):
             self.crashed[broker] = host.life
         match kind:
             case Kind.CRASH:
@@ -117,11 +118,13 @@ class Faults:
             case _:
                 host.disk.hook = self._failing_once()
         slowly = kind in (Kind.SHUTDOWN, Kind.DISK)
-        self._comes_back(broker, host.life, self.longest_ms if slowly else 0)
+        self._comes_back(broker, before, self.longest_ms if slowly else 0)
         return True
 
-    def _comes_back(self, broker: BrokerId, life: int, at_least: Millis) -> None:
+    def _comes_back(self, broker: BrokerId, before: int | None, at_least: Millis) -> None:
+        """Start it again some time from now; `before` is the life in which it had crashed already, if it had."""
         host = self.world.hosts[broker]
+        life = host.life
 
         def back() -> None:
             if not host.alive:
@@ -129,7 +132,9 @@ class Faults:
             elif host.life == life and host.disk.hook is not None:
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
-                self.crashed.pop(broker, None)
+                del self.crashed[broker]
+                if before is not None:
+                    self.crashed[broker] = before
 
         self.world.after(at_least + self._lasting(), back)
 
@@ -146,17 +151,21 @@ class Faults:
 
         return hook
 
+    def _registered(self, broker: BrokerId) -> bool:
+        """The controller knows this very process. One that ends before has no broker epoch for its clean mark."""
+        node, known = self.world.hosts[broker].node, self.world.controller.brokers.get(broker)
+        return node is not None and known is not None and node.broker_epoch == known.epoch
+
     def _bearable(self, kind: Kind, broker: BrokerId) -> bool:
         """Whether the design promises to bear this fault on top of those that have not been made good."""
         partitions = self.world.controller.partitions.values()
         for other, life in list(self.crashed.items()):
-            host, known = self.world.hosts[other], self.world.controller.brokers.get(other)
-            if host.life <= life or host.node is None or known is None or host.node.broker_epoch != known.epoch:
+            if self.world.hosts[other].life <= life or not self._registered(other):
                 continue
             if all(other in p.isr for p in partitions if other in p.replicas):
                 del self.crashed[other]
                 self.lossy.discard(other)
-        if kind in (Kind.PAUSE, Kind.SHUTDOWN):
+        if kind is Kind.PAUSE or (kind is Kind.SHUTDOWN and self._registered(broker)):
             return True
         crashed, lossy = {*self.crashed, broker}, self.lossy or kind is Kind.POWER_LOSS
         minimum = min((p.min_insync_replicas for p in partitions), default=1)
