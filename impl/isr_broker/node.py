@@ -17,6 +17,7 @@ from isr_broker import replica as replicas
 from isr_broker.effects import (
     CONTROLLER,
     AnswerConsume,
+    AnswerFetch,
     AnswerProduce,
     CheckpointWatermarks,
     Effect,
@@ -62,7 +63,7 @@ from isr_broker.messages import (
 )
 from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.state import Leading, Replica
-from isr_broker.watermark import refuses_fetch
+from isr_broker.watermark import refused, refuses_fetch
 
 Inbox = tuple[ReplicaInput, ...]
 
@@ -173,7 +174,7 @@ def _told(node: Node, tp: TopicPartition, told: ReplicaInput, now: Millis) -> No
     """
     replica = node.held.get(tp)
     if replica is None:
-        return NodeStep(node, _unknown(told))
+        return NodeStep(node, _unknown(node.me, told))
     inbox = node.inboxes.get(tp, ())
     if not isinstance(told, replicas.DISK_DONE) and (replica.awaited is not None or inbox):
         return NodeStep(_with(node, replica, (*inbox, told)))
@@ -204,7 +205,7 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
     return attrs.evolve(node, held=node.held.set(tp, replica), inboxes=inboxes, wake=wake)
 
 
-def _unknown(told: ReplicaInput) -> tuple[Effect, ...]:
+def _unknown(me: BrokerId, told: ReplicaInput) -> tuple[Effect, ...]:
     """The answer of a broker that holds no replica of the partition."""
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
     match told:
@@ -212,6 +213,8 @@ def _unknown(told: ReplicaInput) -> tuple[Effect, ...]:
             return (AnswerProduce(request=told.request, partition=told.partition, error=error),)
         case Consume():
             return (AnswerConsume(request=told.request, partition=told.partition, error=error),)
+        case FetchRequest():
+            return (AnswerFetch(to=told.replica, response=refused(me, told, error)),)
         case _:
             return ()
 
@@ -371,7 +374,7 @@ def _polls(node: Node, now: Millis) -> NodeStep:
     return NodeStep(node, (Send(CONTROLLER, poll),))
 
 
-def _ticks(node: Node, turn: TopicPartition | None, now: Millis) -> NodeStep:
+def _ticks(node: Node, tp: TopicPartition | None, now: Millis) -> NodeStep:
     """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
     if node.phase is Phase.LOADING:
         return NodeStep(node)
@@ -383,12 +386,10 @@ def _ticks(node: Node, turn: TopicPartition | None, now: Millis) -> NodeStep:
         interval = node.settings.replica_high_watermark_checkpoint_interval_ms
         node = attrs.evolve(node, next_checkpoint=now + interval)
         return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
-    if turn is None:
-        late = [(at, tp) for tp, at in node.wake.items() if at <= now]
-        turn = min(late)[1] if late else None
-    if turn is None or node.wake.get(turn, MAX_LONG) > now:
+    if tp is None:
+        tp = min(((at, tp) for tp, at in node.wake.items()), default=(0, None))[1]
+    if tp is None or node.wake.get(tp, MAX_LONG) > now:
         return NodeStep(node)
-    tp = turn
     inbox = node.inboxes.get(tp, ())
     return _takes_step(node, node.held[tp], inbox[0], inbox[1:], now) if inbox else _told(node, tp, Tick(), now)
 

@@ -40,6 +40,8 @@ from isr_broker.messages import (
     AdminAnswer,
     BrokerId,
     CreateTopic,
+    Error,
+    FetchRequest,
     Message,
     MetadataRecord,
     Millis,
@@ -48,6 +50,7 @@ from isr_broker.messages import (
 from isr_broker.metadata_log import MetadataLog
 from isr_broker.peers import Parcel
 from isr_broker.settings import Settings
+from isr_broker.watermark import refused
 
 Address: TypeAlias = tuple[str, int]
 Asked: TypeAlias = Produce | Consume | CreateTopic
@@ -131,6 +134,13 @@ class Runtime:
             if isinstance(message, RegisterBroker):
                 self.addresses[source] = (message.host, message.port)
             self._deliver(source, to, message, now)
+        self._drain(now)
+
+    def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
+        """Messages to another broker are lost for certain: a follower need not wait long to fetch again."""
+        for source, to, message in parcels:
+            if source == self.me and isinstance(message, FetchRequest):
+                self._step(Received(to, refused(to, message, Error.REQUEST_TIMED_OUT)), now)
         self._drain(now)
 
     def tick(self, now: Millis) -> None:

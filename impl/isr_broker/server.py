@@ -44,9 +44,13 @@ def clock() -> Millis:
 
 @attrs.define
 class Link:
-    """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks."""
+    """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
+
+    `lost` is told of messages that cannot have arrived.
+    """
 
     address: Address
+    lost: Callable[[list[Parcel]], None]
     waiting: list[Parcel] = attrs.field(factory=list[Parcel])
     wake: asyncio.Event = attrs.field(factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -65,7 +69,8 @@ class Link:
                 _, writer = await asyncio.open_connection(*self.address)
             except OSError:
                 await asyncio.sleep(0.05)
-                self.waiting.clear()
+                parcels, self.waiting = self.waiting, []
+                self.lost(parcels)
                 return
             try:
                 while True:
@@ -107,8 +112,12 @@ class Server:
         """Send a message to another broker, or lose it."""
         link = self.links.get(address)
         if link is None:
-            link = self.links[address] = Link(address)
+            link = self.links[address] = Link(address, self._lost)
         link.put((source, to, message))
+
+    def _lost(self, parcels: list[Parcel]) -> None:
+        self.runtime.undelivered(parcels, clock())
+        self._set_timer()
 
     def stopped(self, why: str) -> None:
         """The broker has ended."""

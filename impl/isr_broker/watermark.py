@@ -106,12 +106,16 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
 
 def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
     """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
-    response = FetchResponse(
-        partition=replica.partition,
-        leader=replica.me,
+    return AnswerFetch(to=fetch.replica, response=refused(replica.me, fetch, error))
+
+
+def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
+    """The answer to a fetch that was not taken, or did not even arrive."""
+    return FetchResponse(
+        partition=fetch.partition,
+        leader=by,
         leader_epoch=fetch.leader_epoch,
         offset=fetch.offset,
         last_epoch=fetch.last_epoch,
         error=error,
     )
-    return AnswerFetch(to=fetch.replica, response=response)

@@ -133,7 +133,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     client = cursor.take(max(size, 0)).decode(errors="replace")
     if schema.__header_schema__.__flexible__:
         tagged_fields(cursor)
-    # What is left over is ignored, as Kafka does: when librdkafka asks for all topics, its null is three bytes too long.
+    # What is left over is ignored, as in Kafka: librdkafka's null for all topics is three bytes too long.
     return Request(key, version, correlation, client, Fields(entity(cursor, schema)))
 
 
