@@ -32,17 +32,6 @@ def test_every_operator_is_emitted() -> None:
     assert set(EMIT) == set(OPERATORS)
 
 
-@pytest.mark.parametrize(("managers", "distinct"), two_phase_commit.PUBLISHED.items())
-def test_two_phase_commit(managers: int, distinct: int) -> None:
-    assert same(two_phase_commit.DESIGN, {"rms": managers}).distinct == distinct
-
-
-def test_the_published_count_of_two_phase_commit_with_seven() -> None:
-    found = native.explore(Instance(two_phase_commit.DESIGN, {"rms": 7}))
-    assert found.complete
-    assert found.distinct == 296448
-
-
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("length", [0, 1, 2])
 @pytest.mark.parametrize("gossip", [False, True])
