@@ -18,17 +18,16 @@ import numpy as np
 from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.lasso import judged
 from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
-from isr_check.native.actions import ACTION, ActionWriter, Check, checks, parameter_range
-from isr_check.native.assembly import Code, Int
-from isr_check.native.expressions import Definitions, Env, Expressions
-from isr_check.native.kernels import DECLARATIONS, Job, Kernels, Marks, Program, tables
+from isr_check.native.actions import Check, checks
+from isr_check.native.expressions import Definitions
+from isr_check.native.kernels import DECLARATIONS, Job, Marks, Program, tables
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Worker, address, scarce
+from isr_check.native.steps import Labelled, LabelledKernels
 from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import least_path
-from isr_check.native.values import as_number
 from isr_check.reference import Evaluator
-from isr_lang import FoldedAction, Property
+from isr_lang import Property
 
 if TYPE_CHECKING:
     from isr_check.native.search import Search
@@ -39,32 +38,11 @@ MANY = 1 << 20
 """Steps after which better machine code is worth making."""
 TRIGGER, REACHED = 1, 2
 """What is true of a state, as bits."""
-LABELLED = (*ACTION, "ptr noalias %labels")  # one label for each successor
-
-
-class _Labelled(ActionWriter):
-    """An action that also says by which of its instances, numbered from `first`, it makes each successor."""
-
-    def __init__(self, shared: Definitions, name: str, action: FoldedAction, first: int) -> None:
-        super().__init__(shared, name, action, 0, [])
-        self.first = first
-        self.code = Code(name, LABELLED, "i64", "noinline")
-        self.expressions = Expressions(shared, self.code)
-
-    def _successor(self, count: str, env: Env) -> None:
-        code = self.code
-        number: Int = 0
-        for name, type in self.action.parameters:
-            low, high = parameter_range(self.shared, type)
-            value = as_number(code, env.values[name], type)
-            number = code.add(code.mul(number, high - low + 1), code.sub(value, low))
-        code.store("%labels", code.load(count, 0), code.add(number, self.first))
-        super()._successor(count, env)
 
 
 def _program(search: Search, p: Property, labels: Labels) -> Program:
     shared = Definitions(search.layout)
-    actions = [_Labelled(shared, f"action{i}", a, labels.first[i]) for i, a in enumerate(search.instance.actions)]
+    actions = [Labelled(shared, f"action{i}", a, labels.first[i]) for i, a in enumerate(search.instance.actions)]
     assert p.trigger is not None, "a liveness property has a trigger"
     begins = Check(attrs.evolve(p, condition=p.trigger), True, 0)
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
@@ -76,25 +54,8 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
     return Program(text, ("check", "edges"), search.layout, search.program.most, guards, ())
 
 
-class _Steps(Kernels):
+class _Steps(LabelledKernels):
     """The kernels of a module that labels steps."""
-
-    def labelled(self, actions: int) -> str:
-        """@successors(as an action): the successors and labels of all actions in order; returns how many."""
-        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED]
-        code = Code("successors", parameters, "i64", "noinline")
-        code.effect("call void @unpack(ptr %words, ptr %cells)")
-        total = code.slot(0)
-        for i in range(actions):
-            so_far = code.load(total, 0)
-            out, labels = code.address("%out", code.mul(so_far, self.words)), code.address("%labels", so_far)
-            n = code.value(
-                f"call i64 @action{i}(ptr %cells, ptr %new, ptr %words, ptr {out}, "
-                f"ptr %refused, ptr %report, i64 %wanted, ptr {labels})"
-            )
-            code.store(total, 0, code.add(so_far, n))
-        code.effect(f"ret i64 {code.load(total, 0)}")
-        return code.text()
 
     def edges(self) -> str:
         """RESULTS[i]: how many steps the state at LISTED[START+i] has; REACHED and LABELS tell them all in a row."""
