@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import cast
+from typing import TypedDict, cast
 
 import attrs
 
@@ -50,6 +50,29 @@ class Reason:
             yield self
         for part in self.because:
             yield from part.leaves()
+
+
+class ReasonEntry(TypedDict):
+    """A reason as the JSON reports have it, without lines of the model."""
+
+    text: str
+    holds: bool
+    binding: str
+    note: str
+    values: dict[str, str]
+    because: list[ReasonEntry]
+
+
+def entry(reason: Reason) -> ReasonEntry:
+    """The reason and all below it."""
+    return ReasonEntry(
+        text=reason.text,
+        holds=reason.holds,
+        binding=reason.binding,
+        note=reason.note,
+        values=dict(reason.values),
+        because=[entry(part) for part in reason.because],
+    )
 
 
 def substitute(node: Node, values: Mapping[object, Node]) -> Node:

@@ -11,20 +11,11 @@ from insync_cli import options, terminal
 from insync_cli.exits import Exit
 from insync_cli.tracefiles import replayable, saying_which
 from isr_trace.explain import Explanation, explain, explanation_lines
-from isr_trace.reasons import Reason
+from isr_trace.reasons import ReasonEntry, entry
 
 EXAMPLE = """\
 insync explain counterexamples/jepsen-2013/trace.itf.json
 insync explain runs/kip-966-1a2b3c4d/acked-survives.itf.json --json -"""
-
-
-class ReasonEntry(TypedDict):
-    text: str
-    holds: bool
-    binding: str
-    note: str
-    values: dict[str, str]
-    because: list[ReasonEntry]
 
 
 class RoleLine(TypedDict):
@@ -73,15 +64,4 @@ def report(found: Explanation) -> ExplainReport:
         at=found.at,
         reason=entry(found.reason),
         steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in found.steps],
-    )
-
-
-def entry(reason: Reason) -> ReasonEntry:
-    return ReasonEntry(
-        text=reason.text,
-        holds=reason.holds,
-        binding=reason.binding,
-        note=reason.note,
-        values=dict(reason.values),
-        because=[entry(part) for part in reason.because],
     )

@@ -1,4 +1,4 @@
-"""`insync show`: a trace file in the terminal."""
+"""`insync show`: a trace file in the terminal, as a diagram, or as a page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import cast
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, UsageError
 from insync_cli.tracefiles import load, saying_which, steps_of
+from insync_cli.visual import strip_of, write_page
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.show import print_trace
@@ -19,25 +20,56 @@ from isr_trace.trace import Trace
 EXAMPLE = """\
 insync show counterexamples/jepsen-2013/trace.itf.json
 insync show counterexamples/jepsen-2013/trace.itf.json --interactive
+insync show counterexamples/jepsen-2013/trace.itf.json --html jepsen-2013.html
+insync show counterexamples/*/trace.itf.json --html gallery.html
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
-    p.add_argument("trace", metavar="TRACE", help="an ITF file, ours or another program's")
+    p.add_argument("traces", metavar="TRACE", nargs="+", help="an ITF file, ours or another program's; several with --html")
     p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
     p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
     instead = p.add_mutually_exclusive_group()
     instead.add_argument("--interactive", action="store_true", help="walk through it: Enter, p, e, q, ...")
     instead.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
     instead.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
+    instead.add_argument("--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery")
+    p.add_argument("--against", metavar="DESIGN", help="with --html: the same schedule under this design, too")
     p.add_json()
-    return p.read(argv)
+    given = p.read(argv)
+    if given.against is not None and given.html is None:
+        p.error("--against is for --html")
+    if given.against is not None:
+        registry.design_named(cast("str", given.against))
+    if len(cast("list[str]", given.traces)) > 1 and given.html is None:
+        p.error("several traces fit on a page only: add --html FILE")
+    return given
 
 
 def run(given: Namespace) -> int:
-    path = Path(cast("str", given.trace))
-    trace, target = load(path), cast("str | None", given.json)
+    paths = [Path(name) for name in cast("list[str]", given.traces)]
+    traces = [load(path) for path in paths]
+    mismatches = [other_version(trace) for trace in traces]
+    if given.html is not None:
+        write_page(
+            list(zip(paths, traces, mismatches, strict=True)),
+            Path(cast("str", given.html)),
+            cast("str | None", given.against),
+        )
+    else:
+        _print(given, paths[0], traces[0])
+    target = cast("str | None", given.json)
+    reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in zip(paths, traces, mismatches, strict=True)]
+    terminal.write_json(target, reports[0] if len(reports) == 1 else reports)
+    for path, mismatch in zip(paths, mismatches, strict=True):
+        if mismatch:
+            print(f"insync: {path}: {mismatch}", file=sys.stderr)
+    return Exit.INPUT if any(mismatches) else Exit.HOLDS
+
+
+def _print(given: Namespace, path: Path, trace: Trace) -> None:
+    target = cast("str | None", given.json)
     if given.mermaid or given.plantuml:
         with saying_which(path):
             print(mermaid(trace) if given.mermaid else plantuml(trace), end="")
@@ -48,11 +80,6 @@ def run(given: Namespace) -> int:
     elif target != "-":
         out = terminal.console(plain=cast("bool", given.plain))
         print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
-    terminal.write_json(target, {"schema": "insync/show/1", **steps_of(trace)})
-    mismatch = other_version(trace)
-    if mismatch:
-        print(f"insync: {path}: {mismatch}", file=sys.stderr)
-    return Exit.INPUT if mismatch else Exit.HOLDS
 
 
 def other_version(trace: Trace) -> str:

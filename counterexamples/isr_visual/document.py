@@ -1,0 +1,267 @@
+"""One JSON document per trace: all that the page shows beside the states themselves, which are the ITF file.
+
+A trace of ours whose model is at hand is run again first, so that a page cannot show what the model does not do;
+any other is shown as it was written, without promises, source and branches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TypedDict
+
+import attrs
+
+from isr_lang import Value, show
+from isr_trace.cases import Case
+from isr_trace.diagrams import mermaid, plantuml
+from isr_trace.diff import changes
+from isr_trace.explain import step_roles
+from isr_trace.itf import itf_text
+from isr_trace.reasons import ReasonEntry
+from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, actors_of, check_goal, run_of
+from isr_trace.scene import EVENTS, View
+from isr_trace.show import minimality, narration
+from isr_trace.trace import Step, Trace, TraceError
+from isr_visual.messages import Arrow, arrows
+from isr_visual.neighbours import Neighbourhood, Node
+from isr_visual.roles import CLIENTS, roles
+from isr_visual.schedule import Counterfactual, counterfactual, without_states
+from isr_visual.sources import Source, with_helpers
+from isr_visual.states import ChangeLine
+from isr_visual.strip import Promise, Strip
+from isr_visual.survival import Outcome, survival
+
+SCHEMA = "insync/visual/1"
+ROLES_UP_TO = 60
+"""Steps of which each is tried without: what that costs grows with their square."""
+
+
+@attrs.frozen
+class Model:
+    """The model of a trace, ready to run; `roomier` is the same with more room at the bounds that end the world."""
+
+    evaluator: Evaluator
+    roomier: Evaluator
+    against: Evaluator | None = None
+
+
+class StepEntry(TypedDict):
+    """`role`: needed, enabling (of the steps in `enables`), removable, or not known."""
+
+    step: int
+    action: str
+    parameters: str
+    actor: str
+    peer: str
+    says: str
+    events: list[str]
+    changes: list[ChangeLine]
+    role: str
+    enables: list[int]
+
+
+class CaseEntry(TypedDict):
+    title: str
+    tracker: list[str]
+    result: str
+    why_fails: str
+    why_missed: str
+    fix: str
+    fixed_by: str
+    command: str
+
+
+class VariableEntry(TypedDict):
+    name: str
+    type: str
+    about: str
+
+
+class Document(TypedDict):
+    """`mismatch` says why today's model cannot vouch for the trace; `digest` is the SHA-256 of the ITF text."""
+
+    schema: str
+    name: str
+    digest: str
+    mismatch: str
+    design: str
+    summary: str
+    model_hash: str
+    property: str
+    kind: str
+    verdict: str
+    promise: str
+    bounds: dict[str, Value]
+    changed: list[str]
+    minimality: str
+    loop: int | None
+    anywhere: bool
+    case: CaseEntry | None
+    variables: list[VariableEntry]
+    steps: list[StepEntry]
+    lost: list[list[str]]
+    actions: dict[str, Source]
+    helpers: dict[str, Source]
+    properties: list[Promise]
+    reasons: list[ReasonEntry]
+    lanes: list[str]
+    arrows: list[Arrow]
+    survival: list[list[Outcome]]
+    nodes: list[Node]
+    against: Counterfactual | None
+    roles: dict[str, object]
+    mermaid: str
+    plantuml: str
+
+
+def document(
+    trace: Trace, name: str, *, model: Model | None = None, mismatch: str = "", case: Case | None = None
+) -> Document:
+    """The document of a trace; TraceError when the model is given and does not do what the trace says."""
+    run = run_of(trace, Replay(model.evaluator)) if model is not None else None
+    strip = Strip(model.evaluator) if model is not None else None
+    diagrams = (mermaid(trace), plantuml(trace)) if trace.steps else ("", "")
+    actions, helpers = _sources(trace, model)
+    views = [View(trace, i) for i in range(len(trace.states))]
+    return Document(
+        schema=SCHEMA,
+        name=name,
+        digest=digest(itf_text(trace)),
+        mismatch=mismatch,
+        design=trace.design,
+        summary=model.evaluator.instance.design.summary if model is not None else "",
+        model_hash=trace.model_hash,
+        property=trace.property_name,
+        kind=trace.kind,
+        verdict=trace.verdict,
+        promise=_promise(trace, model),
+        bounds=dict(trace.constants),
+        changed=_changed(trace),
+        minimality=minimality(trace.minimised) if trace.minimised is not None else "",
+        loop=trace.loop,
+        anywhere=trace.anywhere,
+        case=_case(case) if case is not None else None,
+        variables=_variables(trace, model),
+        steps=_steps(trace, views, _roles(trace, run, model)),
+        lost=[list(v.lost()) if v.replicas else [] for v in views],
+        actions=actions,
+        helpers=helpers,
+        properties=strip.over(run.states) if strip is not None and run is not None else [],
+        reasons=strip.table if strip is not None else [],
+        lanes=_lanes(trace),
+        arrows=arrows(trace),
+        survival=survival(trace, run.states, model.roomier) if model is not None and run is not None else [],
+        nodes=_nodes(run, model, strip),
+        against=_against(trace, run, model),
+        roles=roles(),
+        mermaid=diagrams[0],
+        plantuml=diagrams[1],
+    )
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _promise(trace: Trace, model: Model | None) -> str:
+    promised = model.evaluator.instance.properties if model is not None else ()
+    return next((p.doc for p in promised if p.name == trace.property_name), trace.promise)
+
+
+def _changed(trace: Trace) -> list[str]:
+    """How the design of the trace differs from the one of its name."""
+    told = (("without", trace.without), ("not fair:", trace.unfair), ("strongly fair:", trace.strong))
+    return [f"{what} {', '.join(actions)}" for what, actions in told if actions]
+
+
+def _case(case: Case) -> CaseEntry:
+    return CaseEntry(
+        title=case.title,
+        tracker=list(case.tracker),
+        result=case.result,
+        why_fails=case.why_fails,
+        why_missed=case.why_missed,
+        fix=case.fix,
+        fixed_by=case.fixed_by.design if case.fixed_by is not None else "",
+        command=case.command,
+    )
+
+
+def _variables(trace: Trace, model: Model | None) -> list[VariableEntry]:
+    about = {v.name: v.doc for v in model.evaluator.instance.variables} if model is not None else {}
+    return [
+        VariableEntry(name=name, type=str(type) if type is not None else "", about=about.get(name, ""))
+        for name, type in trace.variables.items()
+    ]
+
+
+def _steps(trace: Trace, views: list[View], found: dict[int, tuple[str, list[int]]]) -> list[StepEntry]:
+    steps: list[Step | None] = [*trace.steps] or [None] * (len(trace.states) - 1)
+    entries: list[StepEntry] = []
+    for i, step in enumerate(steps, 1):
+        role, enables = found.get(i, ("", []))
+        entries.append(
+            StepEntry(
+                step=i,
+                action=step.action if step is not None else "",
+                parameters=trace.parameters_text(step) if step is not None else "",
+                actor=step.actor if step is not None else "",
+                peer=step.peer if step is not None else "",
+                says=narration(trace, step) if step is not None else "",
+                events=_events(views[i - 1], views[i]),
+                changes=[ChangeLine(path=c.path, before=c.before, after=c.after) for c in changes(trace, i)],
+                role=role,
+                enables=enables,
+            )
+        )
+    return entries
+
+
+def _events(before: View, after: View) -> list[str]:
+    """What a client or the controller would notice: the roles that changed, and whether something is lost."""
+    if not after.replicas:
+        return []
+    changed = [role for role in EVENTS if before.found.get(role) != after.found.get(role)]
+    return [*changed, "loss"] if list(after.lost()) != list(before.lost()) else changed
+
+
+def _roles(trace: Trace, run: Run | None, model: Model | None) -> dict[int, tuple[str, list[int]]]:
+    """Of each step whether the end needs it; nothing where nobody can say (no model, too long, liveness)."""
+    if run is None or model is None or not trace.property_name or len(run.moves) > ROLES_UP_TO:
+        return {}
+    try:
+        check_goal(run, model.evaluator, trace.property_name)
+    except TraceError:
+        return {}
+    return {s.index: (s.role, list(s.enables)) for s in step_roles(trace, run, Replay(model.evaluator))}
+
+
+def _sources(trace: Trace, model: Model | None) -> tuple[dict[str, Source], dict[str, Source]]:
+    helpers: dict[str, Source] = {}
+    listed = model.evaluator.instance.actions if model is not None else ()
+    return {a.name: with_helpers(a.action.where, helpers) for a in listed}, helpers
+
+
+def _lanes(trace: Trace) -> list[str]:
+    """Who has a line: outsiders that act, everyone of the acting sort, clients if any step concerns them."""
+    acting = {step.actor for step in trace.steps if step.actor}
+    told = {end for a in arrows(trace) for end in (a["source"], a["target"])}
+    sort = actors_of(trace.variables.values())
+    size = sort.size.attr if sort is not None else 0
+    assert isinstance(size, int)
+    named = [show(i, sort) for i in range(size)] if sort is not None else []
+    outside = [o for o in OUTSIDERS if o in acting or o in told]
+    clients = [CLIENTS] if CLIENTS in told else []
+    return list(dict.fromkeys([*clients, *named, *outside, *sorted(acting - {*named, *outside})]))
+
+
+def _nodes(run: Run | None, model: Model | None, strip: Strip | None) -> list[Node]:
+    if run is None or model is None or strip is None:
+        return []
+    return Neighbourhood(run.states, Replay(model.evaluator), strip).nodes
+
+
+def _against(trace: Trace, run: Run | None, model: Model | None) -> Counterfactual | None:
+    if run is None or model is None or model.against is None or trace.anywhere:
+        return None
+    return without_states(counterfactual(trace, run.states, model.evaluator, model.against))

@@ -1,0 +1,73 @@
+"""The names of variables that mean something to the picture, beyond those of the scene in text (isr_trace.scene).
+
+A model without these variables is drawn without the part; nothing else in this package names a variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from isr_trace.scene import ROLES as OF_THE_SCENE
+
+
+@attrs.frozen
+class Mail:
+    """A variable that holds, per replica, the one message of that replica: its question or the answer to it.
+
+    `to` names the variable with the receiver of a question, or the one who receives them all.
+    """
+
+    variable: str
+    questions: Mapping[str, str]
+    answers: Mapping[str, str]
+    to: str
+    fields: Mapping[str, str]
+
+
+MAIL = (
+    Mail(
+        "fetch",
+        {"requested": "fetch", "asked": "epoch end?"},
+        {"answered": "records", "diverged": "diverging", "undefined": "unknown epoch"},
+        "fetch_to",
+        {
+            "from": "fetch_offset",
+            "epoch": "fetch_epoch",
+            "last epoch": "fetch_last_epoch",
+            "record": "fetch_record",
+            "watermark": "fetch_watermark",
+        },
+    ),
+    Mail(
+        "alter",
+        {"requested": "AlterPartition"},
+        {"accepted": "accepted", "refused": "refused"},
+        "controller",
+        {"isr": "alter_isr", "epoch": "alter_leader_epoch", "version": "alter_partition_epoch"},
+    ),
+)
+
+SEEN = "follower_end"
+"""What each leader knows of each follower's log end."""
+
+METADATA = (("partition_epoch", "controller_partition_epoch"), ("leader_epoch", "controller_epoch"))
+"""What a replica learns of the controller: its own variable, and the controller's."""
+
+CLIENTS, CONTROLLER = "clients", "controller"
+
+LEADER, LOG, ACKED = "controller_leader", "log", "acked"
+"""Who was elected, what each replica holds, what producers were promised: for the survival lane."""
+
+ROOM = {"epochs": 1, "isr_changes": 1}
+"""Bounds that would forbid an election only because the explored world ends there, and how much they need."""
+
+
+def roles() -> dict[str, object]:
+    """Everything the page needs to know about names."""
+    return {
+        "scene": {role: list(names) for role, (_, names) in OF_THE_SCENE.items()},
+        "mail": [attrs.asdict(mail) for mail in MAIL],
+        "seen": SEEN,
+    }

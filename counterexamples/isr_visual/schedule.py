@@ -1,0 +1,103 @@
+"""The counterfactual: the same schedule under another design, step by step, and where the two part.
+
+A step that is impossible there is skipped, with the guard that refuses it; the rest is tried all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict, cast
+
+from isr_lang import FoldedAction, Node
+from isr_lang.nodes import literal
+from isr_trace.codec import Json
+from isr_trace.reasons import Explainer, ReasonEntry, entry, substitute
+from isr_trace.replay import Evaluator, Move, Replay, Values
+from isr_trace.trace import Trace
+from isr_visual.sources import Source, source
+from isr_visual.states import ChangeLine, changed, expressions
+from isr_visual.strip import Strip
+
+
+class Turn(TypedDict):
+    """A step of the schedule there. `refused`: the guard that says no, with its values; `apart`: in which cells the
+    state is another than the trace's; `broken`: the promises that the state or the step into it breaks."""
+
+    values: dict[str, Json]
+    refused: ReasonEntry | None
+    apart: list[ChangeLine]
+    broken: list[str]
+
+
+class Counterfactual(TypedDict):
+    """`parts`: the first step after which the states differ, or that is refused; None if there is none."""
+
+    design: str
+    summary: str
+    parts: int | None
+    source: Source | None
+    turns: list[Turn]
+
+
+def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, there: Evaluator) -> Counterfactual:
+    """The schedule of the trace under another design at the same bounds."""
+    replay, strip = Replay(there), Strip(there)
+    state = replay.start(tuple(trace.initial.values()))
+    turns = [_turn(None, state, strip, here, states[0], None)]
+    for step, wanted in zip(trace.steps, states[1:], strict=True):
+        move = Move(step.action, tuple(step.parameters.values()))
+        successor = replay.successors(state).get(move)
+        refused = _refusal(there, state, move) if successor is None else None
+        before, state = state, state if successor is None else successor
+        turns.append(_turn(None if successor is None else before, state, strip, here, wanted, refused))
+    parts = next((i for i, t in enumerate(turns) if t["refused"] is not None or t["apart"]), None)
+    action = trace.steps[parts - 1].action if parts else ""
+    found = next((a.action for a in there.instance.actions if a.name == action), None)
+    return Counterfactual(
+        design=there.instance.design.name,
+        summary=there.instance.design.summary,
+        parts=parts,
+        source=source(found.where) if found is not None else None,
+        turns=turns,
+    )
+
+
+def _turn(
+    before: Values | None, state: Values, strip: Strip, here: Evaluator, wanted: Values, refused: ReasonEntry | None
+) -> Turn:
+    there = expressions(strip.evaluator.instance, state)
+    ours = expressions(here.instance, wanted)
+    both = {name: value for name, value in ours.items() if name in there}
+    apart = changed(both, {name: there[name] for name in both})
+    return Turn(values=there, refused=refused, apart=apart, broken=strip.broken(before, state))
+
+
+def _refusal(there: Evaluator, state: Values, move: Move) -> ReasonEntry:
+    """The first guard that does not hold, explained."""
+    action = next((a for a in there.instance.actions if a.name == move.action), None)
+    if action is None or len(action.parameters) != len(move.parameters):
+        return _nothing(f"there is no step {move.action} in {there.instance.design.name}")
+    explainer = Explainer(there, state, None)
+    for condition in _conditions(action, move):
+        if not there.evaluate(condition, state):
+            return entry(explainer.why(condition, holds=False))
+    return _nothing(f"{move.action} has no such outcome")
+
+
+def _conditions(action: FoldedAction, move: Move) -> list[Node]:
+    values = zip(action.parameters, move.parameters, strict=True)
+    given = cast("dict[object, Node]", {name: literal(value, type) for (name, type), value in values})
+    return [substitute(guard.condition, given) for guard in action.guards]
+
+
+def _nothing(text: str) -> ReasonEntry:
+    return ReasonEntry(text=text, holds=False, binding="", note="", values={}, because=[])
+
+
+def without_states(found: Counterfactual) -> Counterfactual:
+    """Each turn with only the variables that changed since the turn before, which is what a page needs."""
+    known: dict[str, Json] = {}
+    turns: list[Turn] = []
+    for turn in found["turns"]:
+        turns.append({**turn, "values": {n: v for n, v in turn["values"].items() if n not in known or known[n] != v}})
+        known = turn["values"]
+    return {**found, "turns": turns}

@@ -1,0 +1,58 @@
+"""The survival lane: who could be elected in a state, and which acknowledged records each outcome would lose.
+
+"Could be elected" is asked of the model: one step of it makes that replica the leader. Bounds that end the
+explored world (the highest epoch) are raised for the question, or every trace would end in safety.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from isr_trace.diff import plain
+from isr_trace.replay import Evaluator, Replay, Values
+from isr_trace.trace import Trace
+from isr_visual.roles import ACKED, LEADER, LOG
+from isr_visual.states import expressions
+
+
+class Outcome(TypedDict):
+    """`by`: the actions that would elect it now, empty if none; `leads`: it is elected already."""
+
+    replica: str
+    leads: bool
+    by: list[str]
+    loses: list[str]
+
+
+def survival(trace: Trace, states: tuple[Values, ...], evaluator: Evaluator) -> list[list[Outcome]]:
+    """Per state, one outcome per replica; nothing for a model without leaders, logs and acknowledgements."""
+    if not {LEADER, LOG, ACKED} <= set(trace.variables):
+        return []
+    replay = Replay(evaluator)
+    return [_outcomes(state, replay) for state in states]
+
+
+def _outcomes(state: Values, replay: Replay) -> list[Outcome]:
+    now = _shown(state, replay)
+    electing: dict[str, list[str]] = {}
+    for move, successor in replay.expand(state):
+        elected = _shown(successor, replay)[LEADER]
+        if elected != now[LEADER] and isinstance(elected, str):
+            electing.setdefault(elected, []).append(move.action)
+    logs, acked = now[LOG], now[ACKED]
+    assert isinstance(logs, dict)
+    assert isinstance(acked, tuple)
+    return [
+        Outcome(
+            replica=r,
+            leads=now[LEADER] == r,
+            by=list(dict.fromkeys(electing.get(r, ()))),
+            loses=[str(m) for m in acked if m not in held],
+        )
+        for r, held in logs.items()
+    ]
+
+
+def _shown(state: Values, replay: Replay) -> dict[str, object]:
+    wanted = expressions(replay.evaluator.instance, state, (LEADER, LOG, ACKED))
+    return {name: plain(value) for name, value in wanted.items()}

@@ -1,0 +1,14 @@
+// The gallery: every trace of the file with a picture of how it ends.
+
+function gallery(traces, open) {
+  return h("main", { class: "gallery" }, h("header", { class: "gallery-head" }, h("p", { class: "eyebrow" }, "insync"), h("h1", {}, plural(traces.length, "counterexample")),
+    h("p", { class: "quiet" }, "Each is the shortest behaviour that breaks a promise. Open one to walk through it.")),
+  h("ul", { class: "cards" }, traces.map((trace, n) => {
+    const about = trace.about;
+    return h("li", {}, h("article", { class: "thumb" },
+      h("h2", {}, button(trace.title, { class: "open", onclick: () => open(n) })),
+      h("p", { class: "quiet" }, [about.design, about.property, plural(trace.last, "step")].filter(Boolean).join("  ·  ")),
+      h("div", { class: "picture", "aria-hidden": "true" }, sceneAt(trace, trace.last, 760, true)),
+      about.case ? h("p", {}, about.case.result.split("\n").join(" ")) : null));
+  })));
+}

@@ -1,0 +1,103 @@
+// The timeline: one column per state. Events, promises, which steps it took, and who could be elected.
+
+const EVENT_SIGNS = { leader: ["leader", "L"], isr: ["in-sync set", "I"], "high watermark": ["watermark", "W"], committed: ["commit", "C"],
+  acked: ["acknowledgement", "A"], alive: ["up or down", "D"], loss: ["loss", "!"] };
+const ROLE_SIGNS = { needed: ["N", "needed: without it all else happens, and the property is not decided"],
+  enabling: ["E", "enabling: without it later steps cannot happen"], removable: ["R", "removable: it would end alike without it"] };
+
+class Timeline {
+  /** `pick(step, property)` goes to a step, and shows the reason of a property there if one is named. */
+  constructor(trace, view, pick) {
+    this.trace = trace;
+    this.view = view;
+    this.pick = pick;
+    [this.first, this.end] = windowOf(trace, view.at, 40);
+    this.columns = Array.from({ length: this.end - this.first + 1 }, (_, i) => this.first + i);
+  }
+
+  draw() {
+    const about = this.trace.about, rows = [this.head()];
+    if (this.trace.drawable) rows.push(this.row("Events", "what clients or the controller notice", (i) => this.events(i)));
+    for (const p of this.shownProperties()) rows.push(this.property(p));
+    const roles = about.steps.some((x) => x.role);
+    if (roles) rows.push(this.row("Needed?", "N needed, E enabling, R removable: each step tried without", (i) => this.role(i)));
+    if (about.survival.length) rows.push(...this.survival());
+    return h("table", { class: "timeline" }, h("caption", { class: "unseen" }, "One column per state; a button in the first column explains the row at the present step"), h("tbody", {}, rows));
+  }
+
+  /** The property of the trace, all that are ever broken, and on demand the others. */
+  shownProperties() {
+    const { property, properties } = this.trace.about;
+    const broken = (p) => !p.kind.startsWith("sometimes") && p.holds.includes(false);
+    const wanted = properties.filter((p) => p.name === property || broken(p));
+    const others = properties.filter((p) => !wanted.includes(p));
+    wanted.sort((a, b) => Number(b.name === property) - Number(a.name === property));
+    return this.view.allProperties ? [...wanted, ...others] : wanted;
+  }
+
+  head() {
+    const loop = this.trace.about.loop;
+    return h("tr", {}, h("th", { scope: "col" }, this.columns.length <= this.trace.last ? `T${this.first} to T${this.end} of ${this.trace.last}` : "Step"), this.columns.map((i) => {
+      const inLoop = loop !== null && i >= loop && (i > loop || loop === this.trace.last);
+      const stutter = inLoop && loop === this.trace.last;
+      return h("th", { scope: "col", class: `${i === this.view.at ? "now" : ""}${inLoop ? " loop" : ""}`, onclick: () => this.pick(i),
+        title: stutter ? "nothing happens any more: this state for ever (stuttering)" : inLoop ? "part of what repeats for ever" : null }, `T${i}`, inLoop ? h("small", {}, stutter ? "stays" : "loop") : null);
+    }));
+  }
+
+  row(name, title, cell, kind = "") {
+    return h("tr", { class: kind }, h("th", { scope: "row", title }, name), this.columns.map((i) => {
+      const [content, mark, about] = cell(i) || [null, "", null];
+      return h("td", { class: `${mark}${i === this.view.at ? " now" : ""}`, title: about, onclick: () => this.pick(i) }, content);
+    }));
+  }
+
+  events(i) {
+    const step = this.trace.step(i);
+    if (!step) return null;
+    return [step.events.filter((e) => e in EVENT_SIGNS).map((e) => h("span", { class: `sign ${e === "loss" ? "bad" : ""}`, title: EVENT_SIGNS[e][0] }, EVENT_SIGNS[e][1])),
+      "events", step.events.map((e) => EVENT_SIGNS[e]?.[0] ?? e).join(", ")];
+  }
+
+  property(p) {
+    const chosen = this.view.property === p.name, seeks = p.kind.startsWith("sometimes");
+    const head = h("th", { scope: "row" }, button(p.name, { class: `row-button${chosen ? " chosen" : ""}`, "aria-pressed": String(chosen),
+      title: p.about.split("\n")[0], onclick: () => this.pick(this.view.at, p.name) }));
+    return h("tr", { class: `property${chosen ? " chosen" : ""}` }, head, this.columns.map((i) => {
+      const holds = p.holds[i], sign = holds === null ? "–" : seeks ? (holds ? "●" : "·") : holds ? "✓" : "✕";
+      const mark = holds === null ? "none" : seeks ? (holds ? "reached" : "none") : holds ? "good" : "bad";
+      const says = holds === null ? "about steps: nothing to say of the first state" : seeks ? (holds ? "happens here" : "does not happen here") : holds ? "holds" : "broken";
+      return h("td", { class: `truth ${mark}${i === this.view.at ? " now" : ""}`, "data-step": i, "data-holds": String(holds), title: `${p.name}: ${says}`, onclick: () => this.pick(i, p.name) },
+        h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, says));
+    }));
+  }
+
+  role(i) {
+    const step = this.trace.step(i);
+    if (!step || !step.role) return null;
+    const [sign, about] = ROLE_SIGNS[step.role];
+    return [sign, `role ${step.role}`, step.enables.length ? `${about}: T${step.enables.join(", T")}` : about];
+  }
+
+  /** Who could lead now, and how many acknowledged records the log of that replica lacks. */
+  survival() {
+    const names = this.trace.about.survival[0].map((o) => o.replica);
+    return names.map((r, k) => this.row(`If ${r} led`, `could ${r} be elected now, and which acknowledged records would be lost`, (i) => {
+      const o = this.trace.about.survival[i][k], can = o.leads || o.by.length > 0;
+      const who = o.leads ? "leads" : can ? `could be elected (${o.by.map(words).join(", ")})` : "cannot be elected in one step";
+      const loses = o.loses.length ? `lacks acknowledged ${o.loses.join(", ")}` : "lacks nothing acknowledged";
+      return [`${o.leads ? "●" : can ? "○" : ""}${o.loses.length ? `−${o.loses.length}` : ""}` || "·", `fate ${can ? "can" : "cannot"}${o.loses.length ? " loses" : ""}`, `${r} ${who}; it ${loses}`];
+    }, "survival"));
+  }
+}
+
+/** The tree of reasons, what decides indented below what it decides. */
+function reasonTree(reason, depth = 0) {
+  const values = Object.entries(reason.values);
+  const leaf = !reason.because.length;
+  return h("li", { class: `reason ${reason.holds ? "good" : "bad"}${leaf ? " leaf" : ""}` },
+    h("p", {}, reason.binding ? h("b", { class: "binding" }, `${reason.binding}: `) : null, h("code", {}, reason.text),
+      h("span", { class: "verdict-word" }, reason.holds ? " holds" : " fails"), reason.note ? h("span", { class: "quiet" }, ` — ${reason.note}`) : null),
+    values.length ? h("p", { class: "witness" }, values.map(([name, value]) => h("span", {}, h("code", {}, `${name} = ${value}`)))) : null,
+    reason.because.length ? h("ul", {}, reason.because.map((part) => reasonTree(part, depth + 1))) : null);
+}

@@ -1,0 +1,92 @@
+"""`insync show TRACE... --html FILE`: which model, which case and which other design belong to a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from insync_cli import registry
+from insync_cli.exits import UsageError
+from insync_cli.tracefiles import replayable, saying_which
+from isr_check.reference import Evaluator
+from isr_trace.cases import Case, load_cases
+from isr_trace.itf import itf_text, write_text
+from isr_trace.replay import Replay, run_of
+from isr_trace.trace import Trace, TraceError
+from isr_visual.document import Document, Model, document
+from isr_visual.page import page
+from isr_visual.roles import ROOM
+from isr_visual.strip import Strip
+
+if TYPE_CHECKING:
+    from isr_lang import Design, Value
+
+CASES = "cases.toml"
+
+
+def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> None:
+    """The page of traces, each with its file and why the model of today cannot vouch for it, if so."""
+    made = [(described(path, trace, mismatch, against), itf_text(trace)) for path, trace, mismatch in shown]
+    first = made[0][0]
+    title = (first["case"] or {}).get("title") or " ".join(filter(None, (first["property"], first["design"])))
+    try:
+        write_text(target, page(made, str(title or first["name"]) if len(made) == 1 else f"{len(made)} traces"))
+    except TraceError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def described(path: Path, trace: Trace, mismatch: str, against: str | None) -> Document:
+    """The document of a trace file, with the model where there is one of today's version."""
+    case = case_of(path, trace)
+    name = path.resolve().parent.name if case is not None else path.name.removesuffix(".json").removesuffix(".itf")
+    with saying_which(path):
+        model = None if trace.foreign or mismatch else _model(path, trace, case, against)
+        return document(trace, name, model=model, mismatch=mismatch, case=case)
+
+
+def case_of(path: Path, trace: Trace) -> Case | None:
+    """The historic bug whose folder the file is in, if the trace is of it."""
+    listed = path.resolve().parent.parent / CASES
+    if not listed.is_file():
+        return None
+    found = [c for c in load_cases(listed).cases if c.name == path.resolve().parent.name]
+    about = (trace.design, trace.property_name)
+    return next((c for c in found if (c.design, c.property_name) == about), None)
+
+
+def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, list[bool | None]]]:
+    """What every promise says of every state, for `--json`; nothing where the model is not at hand."""
+    if trace.foreign or mismatch:
+        return {}
+    _, evaluator = replayable(path)
+    with saying_which(path):
+        states = run_of(trace, Replay(evaluator)).states
+    return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
+
+
+def _model(path: Path, trace: Trace, case: Case | None, against: str | None) -> Model:
+    _, evaluator = replayable(path)
+    design = evaluator.instance.design
+    other = against or (case.fixed_by.design if case is not None and case.fixed_by is not None else None)
+    settings = dict(case.fixed_by.settings) if case is not None and case.fixed_by is not None and not against else {}
+    return Model(
+        evaluator,
+        _roomier(design, trace.constants),
+        _at(registry.design_named(other), {**trace.constants, **settings}, trace.without) if other else None,
+    )
+
+
+def _at(design: Design, constants: dict[str, Value], without: Sequence[str]) -> Evaluator:
+    """Another design at the same bounds, less the same actions where it has them."""
+    known = {c.name for c in design.constants()}
+    named = {a.name for a in design.actions}
+    less = design.without(*(a for a in without if a in named))
+    return Evaluator(registry.instance_of(less, {n: v for n, v in constants.items() if n in known}))
+
+
+def _roomier(design: Design, constants: dict[str, Value] | object) -> Evaluator:
+    given = dict(constants) if isinstance(constants, dict) else {}
+    limits = {c.name: c.high for c in design.constants()}
+    more = {n: v + ROOM[n] if n in ROOM and isinstance(v, int) and v < limits[n] else v for n, v in given.items()}
+    return Evaluator(registry.instance_of(design, more))
