@@ -12,7 +12,15 @@ from typing import Final
 
 import attrs
 
-from isr_broker.controller_state import Controller, ControllerStep, answers, decides, next_balance_after, released
+from isr_broker.controller_state import (
+    Controller,
+    ControllerStep,
+    answers,
+    decides,
+    next_balance_after,
+    released,
+    removed,
+)
 from isr_broker.effects import Send
 from isr_broker.elections import (
     Change,
@@ -34,7 +42,9 @@ from isr_broker.messages import (
     BrokerMetadata,
     BrokerRegistered,
     CreateTopic,
+    DeleteTopic,
     ElectPreferredLeader,
+    ElectUncleanLeader,
     Error,
     FetchMetadata,
     Heartbeat,
@@ -70,8 +80,10 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
             return released(attrs.evolve(controller, parked=controller.parked.set(source, request)))
         case Received(source, CreateTopic() as request):
             return _creates(controller, source, request)
-        case Received(source, ElectPreferredLeader() as request):
-            return _moves_back(controller, source, request)
+        case Received(source, DeleteTopic() as request):
+            return _deletes(controller, source, request)
+        case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
+            return _elects(controller, source, request)
         case Received():
             return ControllerStep(controller)
 
@@ -223,25 +235,48 @@ def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> 
             leader=replicas[0],
             min_insync_replicas=settings.min_insync_replicas if minimum is None else minimum,
             unclean_leader_election=settings.unclean_leader_election_enable if unclean is None else unclean,
+            topic_id=controller.offset + 1,
         )
         for number, replicas in enumerate(placed(there, request.partitions, copies, len(controller.partitions)))
     ]
     return decides(controller, records, (), (answer,))
 
 
-def _moves_back(controller: Controller, source: BrokerId, request: ElectPreferredLeader) -> ControllerStep:
-    """An admin wants the preferred leader back (electLeaders). Model: controller_moves_leadership."""
-    partition = controller.partitions.get(request.partition)
+def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
+    """A topic is no more, and its brokers remove the logs (deleteTopics)."""
+    gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
+    controller = attrs.evolve(controller, due=controller.due - set(gone))
+    return decides(
+        controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
+    )
+
+
+def _elects(
+    controller: Controller, source: BrokerId, request: ElectPreferredLeader | ElectUncleanLeader
+) -> ControllerStep:
+    """An admin wants the preferred leader back, or any leader (electLeaders).
+
+    Model: controller_moves_leadership, controller_elects_unclean.
+    """
+    partition, error = controller.partitions.get(request.partition), Error.NONE
+    unclean = isinstance(request, ElectUncleanLeader)
+    change: Change | None = None
     if partition is None:
-        return answers(controller, source, AdminAnswer(request=request.request, error=Error.UNKNOWN_TOPIC_OR_PARTITION))
-    if partition.leader == partition.replicas[0]:
-        return answers(controller, source, AdminAnswer(request=request.request, error=Error.ELECTION_NOT_NEEDED))
-    change = moves(partition, partition.replicas[0], controller.brokers)
-    if change is None:
-        return answers(
-            controller, source, AdminAnswer(request=request.request, error=Error.PREFERRED_LEADER_NOT_AVAILABLE)
-        )
-    return decides(controller, (), (change,), (Send(source, AdminAnswer(request=request.request)),))
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.leader is not None and (unclean or partition.leader == partition.replicas[0]):
+        error = Error.ELECTION_NOT_NEEDED
+    elif unclean:
+        change = elects_unclean(attrs.evolve(partition, unclean_leader_election=True), controller.brokers)
+        if change is not None:
+            asked = attrs.evolve(change.partition, unclean_leader_election=partition.unclean_leader_election)
+            change = attrs.evolve(change, partition=asked)
+        error = Error.NONE if change else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    else:
+        change = moves(partition, partition.replicas[0], controller.brokers)
+        error = Error.NONE if change else Error.PREFERRED_LEADER_NOT_AVAILABLE
+    answer = Send(source, AdminAnswer(request=request.request, error=error))
+    return decides(controller, (), () if change is None else (change,), (answer,))
 
 
 # Time.

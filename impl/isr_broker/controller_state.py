@@ -94,7 +94,10 @@ def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Cont
         offset += 1
         match record:
             case PartitionMetadata():
-                partitions = partitions.set(record.partition, record)
+                if record.replicas:
+                    partitions = partitions.set(record.partition, record)
+                elif record.partition in partitions:
+                    partitions = partitions.delete(record.partition)
                 changed = changed.set(record.partition, offset)
             case BrokerMetadata():
                 brokers = brokers.set(record.broker, record)
@@ -147,8 +150,16 @@ def news_since(controller: Controller, since: int) -> Metadata:
         since=since,
         offset=controller.offset,
         brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
-        partitions=tuple(controller.partitions[tp] for tp in sorted(k for k in new if isinstance(k, TopicPartition))),
+        partitions=tuple(
+            controller.partitions.get(tp) or removed(tp)
+            for tp in sorted(k for k in new if isinstance(k, TopicPartition))
+        ),
     )
+
+
+def removed(tp: TopicPartition) -> PartitionMetadata:
+    """The record of a partition that is no more."""
+    return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
 
 
 def answers(controller: Controller, to: BrokerId, message: FromController) -> ControllerStep:

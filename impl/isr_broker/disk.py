@@ -62,7 +62,7 @@ class Disk(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file, if there is one; durable after `flush_folder`."""
+        """Remove a file or an empty folder, if there is one; durable after `flush_folder`."""
         ...
 
     def flush_folder(self, path: str) -> None:

@@ -91,8 +91,12 @@ class RealDisk:
         os.replace(self.root / old, self.root / new)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if there is one."""
-        (self.root / path).unlink(missing_ok=True)
+        """Remove a file or an empty folder, if there is one."""
+        found = self.root / path
+        if found.is_dir():
+            found.rmdir()
+        else:
+            found.unlink(missing_ok=True)
 
     def flush_folder(self, path: str) -> None:
         """Make durable which names are in a folder."""

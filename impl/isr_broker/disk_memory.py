@@ -161,7 +161,7 @@ class MemoryDisk:
         self._renamed(new, names)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file or an empty folder, if there is one."""
         if path in self.names_now:
             self._fails("remove", path)
             self._renamed(path, {p: i for p, i in self.names_now.items() if p != path})

@@ -76,7 +76,15 @@ class AssignEpoch:
 
 @attrs.frozen
 class OpenLog:
-    """Open the log of a partition, creating it if there is none; answered by LogOpened."""
+    """Open the log of a partition, creating it for this topic if there is none; answered by LogOpened."""
+
+    partition: TopicPartition
+    topic_id: int = 0
+
+
+@attrs.frozen
+class DeleteLog:
+    """Remove the log of a partition whose topic was deleted; nobody waits for it."""
 
     partition: TopicPartition
 
@@ -169,4 +177,6 @@ class Took:
 
 DiskOperation: TypeAlias = AppendLog | TruncateLog | AssignEpoch
 ReplicaEffect: TypeAlias = DiskOperation | Send | AnswerFetch | AnswerProduce | AnswerConsume
-Effect: TypeAlias = ReplicaEffect | OpenLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
+Effect: TypeAlias = (
+    ReplicaEffect | OpenLog | DeleteLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
+)

@@ -117,11 +117,12 @@ class DiskFailed:
 
 @attrs.frozen(kw_only=True)
 class LogOpened:
-    """The log of a partition is open, with the watermark that was checkpointed."""
+    """The log of a partition is open, with the watermark that was checkpointed, and of which topic it is."""
 
     partition: TopicPartition
     log: LogView
     high_watermark: Offset = 0
+    topic_id: int = 0
 
 
 @attrs.frozen

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import attrs
 
-from isr_broker.checkpoints import EPOCHS, TEMPORARY, read_epochs, write_epochs
+from isr_broker.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.disk import ROOT, Disk
 from isr_broker.effects import Slice
 from isr_broker.epochs import Epochs
 from isr_broker.log_view import LogView, Producers, with_batch
 from isr_broker.messages import LeaderEpoch, Offset
 from isr_broker.record_batch import batches
-from isr_broker.segment import SUFFIX, Segment
+from isr_broker.segment import SUFFIX, Segment, file_name
 from isr_broker.settings import Settings
+from isr_broker.topic_ids import FILE, file_of, in_file
 
 
 @attrs.define
@@ -39,8 +40,8 @@ class Log:
     named: bool
 
     @classmethod
-    def create(cls, disk: Disk, folder: str, settings: Settings) -> Log:
-        """A new, empty log, or the one that is there.
+    def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
+        """A new, empty log of a topic, or the one that is there.
 
         A new one is durable with its first flush, as in Kafka: until then a crash may take it, and there is nothing in
         it that was promised. A thousand new logs cost no flush this way.
@@ -48,6 +49,10 @@ class Log:
         if disk.exists(folder):
             return cls.open(disk, folder, settings)
         disk.make_folder(folder)
+        if topic_id:
+            identity = disk.open(f"{folder}/{FILE}")
+            identity.append(file_of(topic_id))
+            identity.close()
         segment = Segment.open(disk, folder, 0, settings.log_index_interval_bytes)
         return cls(disk, folder, settings, [segment], LogView(), named=False)
 
@@ -96,8 +101,12 @@ class Log:
             write_epochs(self.disk, path, epochs.entries)
 
     def _keep_names(self) -> None:
-        """Make the names of a new log durable (LocalLog.flush, which flushes the folder of a new segment)."""
+        """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile)."""
         if not self.named:
+            if self.disk.exists(f"{self.folder}/{FILE}"):
+                identity = self.disk.open(f"{self.folder}/{FILE}")
+                identity.flush()
+                identity.close()
             self.disk.flush_folder(self.folder)
             self.disk.flush_folder(ROOT)
             self.named = True
@@ -171,6 +180,20 @@ class Log:
             if segment.base_offset <= wanted.offset:
                 return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
         return b""
+
+    def topic_id(self) -> int:
+        """Of which topic it is; 0 if nobody has noted that."""
+        return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
+
+    def remove(self) -> None:
+        """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""
+        self.close()
+        for segment in reversed(self.segments):
+            self.disk.remove(f"{self.folder}/{file_name(segment.base_offset)}")
+        for name in self.disk.names(self.folder):
+            self.disk.remove(f"{self.folder}/{name}")
+        self.disk.remove(self.folder)
+        self.disk.flush_folder(ROOT)
 
     def contents(self) -> bytes:
         """Every batch, for tools and tests."""

@@ -6,6 +6,7 @@ operation that fails is reported as `DiskFailed`; nothing is tried again.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Final
 
@@ -62,18 +63,27 @@ class LogDirectory:
             log = Log.open(self.disk, name, self.settings, point, starts.get(tp, 0))
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
-            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark))
+            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=log.topic_id()))
         self._lower_points()
         return -1 if mark is None else mark, opened
 
-    def open(self, tp: TopicPartition) -> LogOpened | DiskFailed:
-        """The log of a partition, created if there is none."""
+    def open(self, tp: TopicPartition, topic_id: int = 0) -> LogOpened | DiskFailed:
+        """The log of a partition, created for this topic if there is none."""
         try:
-            log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings)
+            log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
+            found = log.topic_id()
         except OSError as error:
             return DiskFailed(partition=tp, why=str(error))
         self.logs[tp] = log
-        return LogOpened(partition=tp, log=log.view)
+        return LogOpened(partition=tp, log=log.view, topic_id=found)
+
+    def delete(self, tp: TopicPartition) -> None:
+        """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
+        log = self.logs.pop(tp, None)
+        self.points.pop(tp, None)
+        if log is not None:
+            with contextlib.suppress(OSError):
+                log.remove()
 
     def perform(self, operation: DiskOperation) -> DiskDone:
         """Do what a replica asked of the disk, and say that it is done, or that it failed."""

@@ -46,6 +46,7 @@ class Error(Enum):
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
     PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
     INVALID_UPDATE_VERSION = 95
     INVALID_RECORD = 87
@@ -211,7 +212,11 @@ class FetchMetadata:
 
 @attrs.frozen(kw_only=True, cache_hash=True)
 class PartitionMetadata:
-    """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync."""
+    """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync.
+
+    `topic_id` is the metadata offset at which the topic was created, so that a topic of the same name is another one.
+    Without replicas, the partition is gone (RemoveTopicRecord).
+    """
 
     partition: TopicPartition
     replicas: tuple[BrokerId, ...]
@@ -223,6 +228,7 @@ class PartitionMetadata:
     last_known_leader: BrokerId | None = None
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
+    topic_id: int = 0
 
 
 @attrs.frozen(kw_only=True, cache_hash=True)
@@ -265,8 +271,24 @@ class CreateTopic:
 
 
 @attrs.frozen(kw_only=True)
+class DeleteTopic:
+    """An admin wants a topic gone (DeleteTopics)."""
+
+    request: int
+    topic: str
+
+
+@attrs.frozen(kw_only=True)
 class ElectPreferredLeader:
     """An admin asks that the first replica of a partition leads again (ElectLeaders, KIP-460)."""
+
+    request: int
+    partition: TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class ElectUncleanLeader:
+    """An admin asks that anybody leads, since nobody eligible is there; whatever the topic's setting says."""
 
     request: int
     partition: TopicPartition
@@ -281,7 +303,14 @@ class AdminAnswer:
 
 
 ToController: TypeAlias = (
-    AlterPartitionRequest | RegisterBroker | Heartbeat | FetchMetadata | CreateTopic | ElectPreferredLeader
+    AlterPartitionRequest
+    | RegisterBroker
+    | Heartbeat
+    | FetchMetadata
+    | CreateTopic
+    | DeleteTopic
+    | ElectPreferredLeader
+    | ElectUncleanLeader
 )
 FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
 Message: TypeAlias = FetchRequest | FetchResponse | ToController | FromController

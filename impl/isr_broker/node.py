@@ -8,10 +8,8 @@ replication itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import Enum
 
 import attrs
-from immutables import Map
 
 from isr_broker import replica as replicas
 from isr_broker.effects import (
@@ -20,6 +18,7 @@ from isr_broker.effects import (
     AnswerFetch,
     AnswerProduce,
     CheckpointWatermarks,
+    DeleteLog,
     Effect,
     Halt,
     OpenLog,
@@ -27,7 +26,7 @@ from isr_broker.effects import (
     StopProcess,
     Took,
 )
-from isr_broker.elections import Brokers, available
+from isr_broker.elections import available
 from isr_broker.inputs import (
     Appended,
     Consume,
@@ -44,10 +43,10 @@ from isr_broker.inputs import (
     Tick,
     Truncated,
 )
+from isr_broker.leader_time import steps_down
 from isr_broker.messages import (
     AlterPartitionResponse,
     BrokerId,
-    BrokerMetadata,
     BrokerRegistered,
     Error,
     FetchMetadata,
@@ -61,58 +60,12 @@ from isr_broker.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.settings import MAX_LONG, Settings
+from isr_broker.node_state import Inbox, Phase
+from isr_broker.node_state import Node as Node
+from isr_broker.node_state import NodeStep as NodeStep
+from isr_broker.settings import MAX_LONG
 from isr_broker.state import Leading, Replica
 from isr_broker.watermark import refused, refuses_fetch
-
-Inbox = tuple[ReplicaInput, ...]
-
-
-class Phase(Enum):
-    """The life of a broker (BrokerLifecycleManager, BrokerState)."""
-
-    LOADING = "its logs are being recovered"
-    REGISTERING = "it asks the controller for a broker epoch"
-    RUNNING = "it is registered, fenced or not"
-    SHUTTING_DOWN = "it has asked to stop, and waits to be relieved"
-    STOPPED = "it has ended"
-
-
-@attrs.frozen(kw_only=True)
-class Node:
-    """One broker.
-
-    - `start`: what it was started with; `broker_epoch` its incarnation as the controller counts (broker_epoch).
-    - `fenced`: whether it has a session, as far as it knows.
-    - `metadata_offset`, `brokers`, `partitions`: the metadata that it has learned, whoever it is about.
-    - `held`: its replicas; `inboxes` what waits for those that await the disk; `wake` when each wants a Tick.
-    - `opening`: replicas whose log is being opened.
-    """
-
-    me: BrokerId
-    settings: Settings = attrs.field(repr=False)
-    phase: Phase = Phase.LOADING
-    start: Start | None = None
-    broker_epoch: int = -1
-    fenced: bool = True
-    metadata_offset: int = 0
-    brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
-    partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
-    held: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
-    inboxes: Map[TopicPartition, Inbox] = attrs.field(factory=Map[TopicPartition, Inbox])
-    wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
-    opening: frozenset[TopicPartition] = frozenset()
-    next_call: Millis = 0
-    next_poll: Millis = 0
-    next_checkpoint: Millis = 0
-
-
-@attrs.frozen
-class NodeStep:
-    """The node from now on, and what it asks for, in order."""
-
-    core: Node
-    effects: tuple[Effect, ...] = ()
 
 
 def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
@@ -153,7 +106,8 @@ def due(node: Node, now: Millis) -> list[Tick]:
     """The Ticks that are wanted by now, the longest wanted first; each of them may make others wanted."""
     if node.phase in (Phase.LOADING, Phase.STOPPED):
         return []
-    late = sorted((at, tp) for tp, at in node.wake.items() if at <= now)
+    late = [(at, tp) for tp, at in node.wake.items() if at <= now]
+    late.sort(key=lambda wanted: (wanted[0], wanted[1].topic, wanted[1].partition))
     own = [Tick()] if _own_deadline(node) <= now else []
     return own + [Tick(tp) for _, tp in late]
 
@@ -230,8 +184,40 @@ def _opened(node: Node, told: LogOpened, now: Millis) -> NodeStep:
         high_watermark=min(told.high_watermark, told.log.end),
     )
     node = _with(attrs.evolve(node, opening=node.opening - {told.partition}), replica, ())
+    node = attrs.evolve(node, topic_ids=node.topic_ids.set(told.partition, told.topic_id))
     metadata = node.partitions.get(told.partition)
+    if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
+        return _opens(_drops(node, told.partition), [metadata] if metadata is not None else [])
     return NodeStep(node) if metadata is None else _told(node, told.partition, _news(node, metadata), now)
+
+
+def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
+    """The log here is of a topic of the same name that was deleted since (partition.metadata)."""
+    found = node.topic_ids.get(metadata.partition, 0)
+    return found not in (0, metadata.topic_id)
+
+
+def _drops(node: Node, tp: TopicPartition) -> NodeStep:
+    """The topic is deleted: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions)."""
+    waiting: list[Effect] = []
+    if isinstance(node.held[tp].role, Leading):
+        waiting += steps_down(node.held[tp])
+    for told in node.inboxes.get(tp, ()):
+        waiting += _unknown(node.me, told)
+    held, ids = node.held.delete(tp), node.topic_ids.delete(tp)
+    wake = node.wake.delete(tp) if tp in node.wake else node.wake
+    inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
+    return NodeStep(attrs.evolve(node, held=held, topic_ids=ids, wake=wake, inboxes=inboxes), (*waiting, DeleteLog(tp)))
+
+
+def _opens(step: NodeStep, wanted: Iterable[PartitionMetadata]) -> NodeStep:
+    """Have the logs opened of partitions that are to be here and are not."""
+    node = step.core
+    absent = [
+        p for p in wanted if node.me in p.replicas and p.partition not in node.held and p.partition not in node.opening
+    ]
+    node = attrs.evolve(node, opening=node.opening | {p.partition for p in absent})
+    return NodeStep(node, (*step.effects, *(OpenLog(p.partition, p.topic_id) for p in absent)))
 
 
 def _news(node: Node, metadata: PartitionMetadata) -> LearnMetadata:
@@ -311,16 +297,20 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     for broker in news.brokers:
         brokers = brokers.set(broker.broker, broker)
     for partition in news.partitions:
-        partitions = partitions.set(partition.partition, partition)
+        if partition.replicas:
+            partitions = partitions.set(partition.partition, partition)
+        elif partition.partition in partitions:
+            partitions = partitions.delete(partition.partition)
     node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
+    step = NodeStep(node)
+    for p in news.partitions:
+        if p.partition in node.held and (not p.replicas or _is_of_another_topic(node, p)):
+            step = _also(step, _drops(step.core, p.partition))
+    step = _opens(step, news.partitions)
     told = {p.partition for p in news.partitions if node.me in p.replicas}
-    told |= _led_with(node, {b.broker for b in news.brokers})
-    new = sorted(tp for tp in told if tp not in node.held and tp not in node.opening)
-    node = attrs.evolve(node, opening=node.opening | frozenset(new))
-    step = NodeStep(node, tuple(OpenLog(tp) for tp in new))
-    for tp in sorted(told & set(node.held)):
-        more = _told(step.core, tp, _news(step.core, partitions[tp]), now)
-        step = NodeStep(more.core, (*step.effects, *more.effects))
+    told |= _led_with(step.core, {b.broker for b in news.brokers})
+    for tp in sorted(told & set(step.core.held)):
+        step = _also(step, _told(step.core, tp, _news(step.core, partitions[tp]), now))
     step = _then(step, _polls, now)
     return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
 
@@ -340,7 +330,10 @@ def _led_with(node: Node, brokers: set[BrokerId]) -> set[TopicPartition]:
 
 
 def _then(step: NodeStep, more: Callable[[Node, Millis], NodeStep], now: Millis) -> NodeStep:
-    after = more(step.core, now)
+    return _also(step, more(step.core, now))
+
+
+def _also(step: NodeStep, after: NodeStep) -> NodeStep:
     return NodeStep(after.core, (*step.effects, *after.effects))
 
 

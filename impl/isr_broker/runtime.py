@@ -26,6 +26,7 @@ from isr_broker.effects import (
     AppendMetadata,
     AssignEpoch,
     CheckpointWatermarks,
+    DeleteLog,
     Effect,
     Halt,
     OpenLog,
@@ -55,6 +56,8 @@ from isr_broker.watermark import refused
 Address: TypeAlias = tuple[str, int]
 Asked: TypeAlias = Produce | Consume | CreateTopic
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
+Slow: TypeAlias = OpenLog | AssignEpoch | DeleteLog
+"""What is done a little at a time, in the order in which it was asked."""
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
 
@@ -102,7 +105,7 @@ class Runtime:
     running: bool = False
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
     _inbox: deque[tuple[BrokerId, Message]] = attrs.field(factory=deque[tuple[BrokerId, Message]])
-    _later: deque[OpenLog | AssignEpoch] = attrs.field(factory=deque[OpenLog | AssignEpoch])
+    _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
 
@@ -149,7 +152,8 @@ class Runtime:
             self._tell_controller(Tick(), now)
         for _ in range(min(_AT_ONCE, len(self._later))):
             done = self._on_disk(self._later.popleft())
-            self._step(done, now)
+            if done is not None:
+                self._step(done, now)
         for _ in range(_ROUNDS):
             due = nodes.due(self.node, now)
             if not self.running or not due:
@@ -202,7 +206,7 @@ class Runtime:
 
     def _perform(self, effect: Effect) -> NodeInput | None:
         match effect:
-            case OpenLog() | AssignEpoch():
+            case OpenLog() | AssignEpoch() | DeleteLog():
                 self._later.append(effect)
             case AppendLog() | TruncateLog():
                 return self.logs.perform(effect)
@@ -228,8 +232,15 @@ class Runtime:
                 raise AssertionError("a broker writes no metadata")
         return None
 
-    def _on_disk(self, effect: OpenLog | AssignEpoch) -> NodeInput:
-        return self.logs.open(effect.partition) if isinstance(effect, OpenLog) else self.logs.perform(effect)
+    def _on_disk(self, effect: Slow) -> NodeInput | None:
+        match effect:
+            case OpenLog(tp, topic_id):
+                return self.logs.open(tp, topic_id)
+            case DeleteLog(tp):
+                self.logs.delete(tp)
+                return None
+            case AssignEpoch():
+                return self.logs.perform(effect)
 
     def _ends(self, why: str) -> None:
         self.running = False

@@ -27,6 +27,7 @@ from isr_broker.effects import (
     AppendMetadata,
     AssignEpoch,
     CheckpointWatermarks,
+    DeleteLog,
     DiskOperation,
     Effect,
     Halt,
@@ -260,8 +261,10 @@ class World:
                 self.answer(host.broker, effect, host.logs.read(tp, wanted) if wanted else b"")
             case AppendLog() | TruncateLog() | AssignEpoch():
                 self._write(host, effect)
-            case OpenLog(tp):
-                self._after_disk(host, host.logs.open(tp), None)
+            case OpenLog(tp, topic_id):
+                self._after_disk(host, host.logs.open(tp, topic_id), None)
+            case DeleteLog(tp):
+                host.logs.delete(tp)
             case CheckpointWatermarks():
                 host.logs.checkpoint(effect)
             case StopProcess(epoch, watermarks):
