@@ -21,6 +21,8 @@ COLOURS = {
     "BUDGETED": "yellow",
     "UNKNOWN": "yellow",
     "VACUOUS": "yellow",
+    "HOLDS": "green",
+    "PERMITTED": "yellow",
     "VIOLATED": "bold red",
     "ERROR": "bold red",
 }

@@ -1,0 +1,146 @@
+"""From a history to its verdicts: partition by partition, then merged, then what only the whole shows.
+
+`check_partition` needs one partition and nothing else, and its answers merge in any order; so partitions can be
+checked anywhere. Across partitions remain cycles, progress and availability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from isr_anomalies import times, values
+from isr_anomalies.catalogue import ANOMALIES, Anomaly
+from isr_anomalies.cycles import Order, all_edges, order_of
+from isr_anomalies.index import History, Partition
+from isr_anomalies.operations import Claims
+from isr_anomalies.results import Counts, Judgement, Lack, Part, Tally, Verdict
+from isr_anomalies.times import SECOND, Availability
+from isr_anomalies.view import View
+
+
+@attrs.frozen
+class PartitionResult:
+    """All that one partition says. `lag` is the worst and the last, in nanoseconds, with when that was."""
+
+    parts: dict[str, Part]
+    counts: Counts
+    order: Order
+    lag: tuple[int, int, int] | None
+
+
+@attrs.frozen
+class Answer:
+    """All verdicts on one history, in the order of the catalogue."""
+
+    judgements: tuple[Judgement, ...]
+    counts: Counts
+    fates: dict[str, int]
+    """How many were lost, unseen, duplicate, re-ordered, read and then lost."""
+    lag: tuple[int, int] | None
+    """Worst and final, in nanoseconds."""
+    availability: Availability
+    operations: int
+    partitions: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """VIOLATED if anything is, else UNKNOWN if anything is; VACUOUS only if everything is."""
+        words = {judgement.verdict for judgement in self.judgements}
+        if words <= {Verdict.VACUOUS, Verdict.MEASURED}:
+            return Verdict.VACUOUS
+        for word in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.PERMITTED):
+            if word in words:
+                return word
+        return Verdict.HOLDS
+
+
+def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anomaly] = ANOMALIES) -> PartitionResult:
+    """Every anomaly that one partition can show, of those wanted."""
+    view = View(partition, claims)
+    parts: dict[str, Part] = {}
+    for anomaly in wanted:
+        if anomaly.find is not None:
+            part = parts[anomaly.name] = Part(lack=anomaly.lack(view) if anomaly.lack else None)
+            for finding in anomaly.find(view):
+                part.tally.add(finding)
+    lags = list(times.lags(view))
+    lag = None if not lags else (max(lag for _, lag, _ in lags), *max((at, lag) for at, lag, _ in lags))
+    return PartitionResult(parts, values.counts(view), order_of(view), lag)
+
+
+def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
+    """One anomaly over all partitions: not vacuous if it is not so anywhere, unknown if it is anywhere."""
+    tally = Tally()
+    lacks: list[Lack | None] = []
+    for part in parts:
+        tally.merge(part.tally)
+        lacks.append(part.lack)
+    unknown = [lack for lack in lacks if lack is not None and not lack.vacuous]
+    if unknown:
+        more = f" (and {len(unknown) - 1} more)" if unknown[1:] else ""
+        return Part(tally, Lack(False, min(lack.why for lack in unknown) + more))
+    vacuous = [lack for lack in lacks if lack is not None]
+    if len(vacuous) == len(lacks):
+        return Part(tally, vacuous[0] if vacuous else Lack(True, "no partition at all"))
+    return Part(tally)
+
+
+def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
+    """Every wanted anomaly of a history, with its claims."""
+    claims = history.claims
+    results = [check_partition(history.partitions[name], claims, wanted) for name in sorted(history.partitions)]
+    needs_graphs = any(a.across is not None and a.number < 28 for a in wanted)
+    orders = (result.order for result in results) if needs_graphs else iter(())
+    graphs = all_edges(history, orders)
+    figures = times.availability(history)
+    lags = [result.lag for result in results if result.lag is not None]
+    lag = (max(worst for worst, _, _ in lags), max((at, last) for _, at, last in lags)[1]) if lags else None
+    judgements: list[Judgement] = []
+    for anomaly in wanted:
+        if anomaly.across is None:
+            part = merge(anomaly, (result.parts[anomaly.name] for result in results))
+        else:
+            part = Part(lack=anomaly.lacks(history) if anomaly.lacks else None)
+            for finding in anomaly.across(history, graphs, claims):
+                part.tally.add(finding)
+        part.measured = _figure(anomaly, lag, figures)
+        judgements.append(_judged(anomaly, part, claims))
+    counts = Counts()
+    for result in results:
+        counts.merge(result.counts)
+    found = {judgement.name: judgement.found for judgement in judgements}
+    named = ("lost-write", "unseen", "duplicate", "nonmonotonic-send", "read-then-lost")
+    fates = {name: found[name] for name in named if name in found}
+    return Answer(tuple(judgements), counts, fates, lag, figures, len(history.operations), len(results))
+
+
+def _figure(anomaly: Anomaly, lag: tuple[int, int] | None, figures: Availability) -> str:
+    if anomaly.name == "realtime-lag" and lag is not None:
+        return f"worst {times.seconds(lag[0])}, last {times.seconds(lag[1])}"
+    if anomaly.name == "unavailability":
+        took = f"p50 {figures.p50 / SECOND * 1000:.1f} ms, p99 {figures.p99 / SECOND * 1000:.1f} ms"
+        return f"longest without an acknowledgement {times.seconds(figures.longest)}; {took}"
+    return ""
+
+
+def _judged(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
+    tally, lack = part.tally, part.lack
+    limited = {"realtime-lag": claims.max_lag, "unavailability": claims.max_unavailable}
+    if tally.forbidden:
+        verdict = Verdict.VIOLATED
+    elif lack is not None and not lack.vacuous:
+        verdict = Verdict.UNKNOWN
+    elif tally.found:
+        verdict = Verdict.PERMITTED
+    elif lack is not None:
+        verdict = Verdict.VACUOUS
+    elif anomaly.severity == "figure" and limited[anomaly.name] is None:
+        verdict = Verdict.MEASURED
+    else:
+        verdict = Verdict.HOLDS
+    why = lack.why if lack is not None else part.measured
+    return Judgement(
+        anomaly.number, anomaly.name, verdict, tally.found, tally.forbidden, tally.largest, why, tuple(tally.least)
+    )

@@ -1,0 +1,203 @@
+"""Cycles over operations: Adya's G0 and G1c, as Jepsen adapts them to logs. The whole history, by strong components.
+
+Edges: write-write along the version order, write-read from a record to who read it, process order, and real time.
+Real-time edges go through one node per completion, in a chain, so that there are as many edges as operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Final, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from isr_anomalies.index import WHOLE, History
+from isr_anomalies.operations import NEVER, Claims, Operation
+from isr_anomalies.results import Finding
+from isr_anomalies.view import View
+
+LONGEST_SEARCH: Final = 20_000
+"""Operations of one component among which a shortest cycle is looked for; larger ones are only counted."""
+STARTS: Final = 200
+"""From how many of them it is looked for."""
+
+Edges = list[tuple[int, int]]
+Labels = NDArray[np.int32]
+
+
+@attrs.define
+class Order:
+    """The edges that one partition contributes, as pairs of operation numbers."""
+
+    ww: Edges = attrs.field(factory=Edges)
+    wr: Edges = attrs.field(factory=Edges)
+
+
+def order_of(view: View) -> Order:
+    """Write-write edges between neighbours of the version order; write-read from the last record of a batch."""
+    writer = {value: send.op for value, send in view.sent.items() if send.committed}
+    order = Order()
+    before: int | None = None
+    for offset in view.offsets:
+        op = writer.get(view.at[offset])
+        if op is not None:
+            if before is not None and before != op:
+                order.ww.append((before, op))
+            before = op
+    for batch in view.batches:
+        if batch.outcome == "ok" and batch.records and batch.stint != WHOLE:
+            op = writer.get(batch.records[-1][1])
+            if op is not None and op != batch.op:
+                order.wr.append((op, batch.op))
+    return order
+
+
+def process_edges(history: History) -> Edges:
+    """From each operation of a process to its next one that began after it."""
+    last: dict[str, Operation] = {}
+    edges: Edges = []
+    for op in history.operations:
+        before = last.get(op.process)
+        if before is not None and before.completed < op.invoked and op.outcome != "fail":
+            edges.append((before.number, op.number))
+        if op.outcome == "ok":  # what is unknown may still happen later
+            last[op.process] = op
+    return edges
+
+
+def realtime_edges(history: History) -> Edges:
+    """From what was completed, through the chain of moments, to what was invoked later."""
+    size = len(history.operations)
+    done = sorted(
+        (op.completed, op.number) for op in history.operations if op.outcome == "ok" and op.completed != NEVER
+    )
+    edges: Edges = [(size + n, size + n + 1) for n in range(len(done) - 1)]
+    edges += [(number, size + n) for n, (_, number) in enumerate(done)]
+    moment = 0
+    for op in history.operations:
+        while moment < len(done) and done[moment][0] < op.invoked:
+            moment += 1
+        if moment and op.outcome != "fail":
+            edges.append((size + moment - 1, op.number))
+    return edges
+
+
+def components(size: int, kinds: list[Edges]) -> list[list[int]]:
+    """The strongly connected components with at least two nodes."""
+    flat = [edge for edges in kinds for edge in edges]
+    if not flat:
+        return []
+    pairs: NDArray[np.int64] = np.array(flat, dtype=np.int64)
+    nodes = max(size, int(pairs.max()) + 1)
+    matrix = cast("Callable[..., object]", import_module("scipy.sparse").csr_array)  # scipy has no types
+    strong = cast("Callable[..., tuple[int, Labels]]", import_module("scipy.sparse.csgraph").connected_components)
+    graph = matrix((np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes))
+    labels = strong(graph, directed=True, connection="strong")[1]
+    several = np.flatnonzero(np.bincount(labels) > 1)
+    order = np.argsort(labels, kind="stable")
+    begins = np.searchsorted(labels[order], several)
+    ends = np.searchsorted(labels[order], several, side="right")
+    return [order[b:e].tolist() for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
+def shortest_cycle(members: list[int], kinds: list[Edges]) -> list[int]:
+    """A shortest cycle through one of the first members; empty where the component is too large to look."""
+    if len(members) > LONGEST_SEARCH:
+        return []
+    inside = set(members)
+    after: dict[int, list[int]] = {}
+    for edges in kinds:
+        for one, two in edges:
+            if one in inside and two in inside:
+                after.setdefault(one, []).append(two)
+    best: list[int] = []
+    for start in members[:STARTS]:
+        came: dict[int, int] = {}
+        level = [start]
+        while level and start not in came and (not best or len(came) < len(inside)):
+            nearer: list[int] = []
+            for node in level:
+                for other in after.get(node, ()):
+                    if other not in came:
+                        came[other] = node
+                        nearer.append(other)
+            level = nearer
+        if start in came:
+            path = [start]
+            while came[path[-1]] != start:
+                path.append(came[path[-1]])
+            if not best or len(path) < len(best):
+                best = path[::-1]
+    return best
+
+
+@attrs.frozen
+class Graphs:
+    """All edges of a history, from which the three anomalies are read."""
+
+    ww: Edges
+    wr: Edges
+    process: Edges
+    realtime: Edges
+
+
+def g0(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
+    """14: operations of several sends precede each other, by offsets of different partitions; always permitted."""
+    for found in components(len(history.operations), [graphs.ww]):
+        yield _finding(history, found, [graphs.ww], "write-write", permitted=True)
+
+
+def g1c(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
+    """15: a cycle with a write-read edge; without write-write edges an error under read_committed."""
+    pure = components(len(history.operations), [graphs.wr])
+    for found in pure:
+        permitted = claims.isolation != "read_committed"
+        yield _finding(history, found, [graphs.wr], "write-read", permitted=permitted)
+    within = [set(found) for found in pure]
+    reads = {two for _, two in graphs.wr}
+    for found in components(len(history.operations), [graphs.ww, graphs.wr]):
+        members = set(found)
+        joined = any(one in members and two in members for one, two in graphs.wr) if members & reads else False
+        if joined and not any(members <= inner for inner in within):
+            yield _finding(history, found, [graphs.ww, graphs.wr], "write-write and write-read", permitted=True)
+
+
+def ordered_cycles(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
+    """16: cycles that need process order or real time; reported, never an error of their own."""
+    size = len(history.operations)
+    plain = [graphs.ww, graphs.wr]
+    known = {frozenset(found) for found in components(size, plain)}
+    for extra, name in ((graphs.process, "process order"), (graphs.realtime, "real time")):
+        kinds = [*plain, extra]
+        for found in components(size, kinds):
+            ops = frozenset(node for node in found if node < size)
+            if ops not in known and len(ops) > 1:
+                known |= {ops}
+                yield _finding(history, found, kinds, f"offsets, reads and {name}", permitted=True)
+
+
+def _finding(history: History, found: list[int], kinds: list[Edges], what: str, *, permitted: bool) -> Finding:
+    ops = [n for n in shortest_cycle(found, kinds) if n < len(history.operations)]
+    shown = [history.operations[n] for n in ops]
+    lines = tuple(op.completed if op.completed != NEVER else op.invoked for op in shown)
+    size = sum(node < len(history.operations) for node in found)
+    steps = " -> ".join(f"line {line}" for line in (*lines, lines[0])) if lines else f"{size} operations"
+    return Finding(permitted, lines, "", f"a cycle of {what}: {steps}", size)
+
+
+def several_steps(history: History) -> bool:
+    """Whether any operation has steps in two partitions, without which nothing but order can make a cycle."""
+    return any(op.f == "txn" and len(op.micro) > 1 for op in history.operations)
+
+
+def all_edges(history: History, orders: Iterator[Order]) -> Graphs:
+    """Those of every partition together, with process order and real time."""
+    ww: Edges = []
+    wr: Edges = []
+    for order in orders:
+        ww += order.ww
+        wr += order.wr
+    return Graphs(ww, wr, process_edges(history), realtime_edges(history))

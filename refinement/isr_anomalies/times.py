@@ -1,0 +1,161 @@
+"""Lag, progress and availability: how long things took. Times are nanoseconds of the history's own clock."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import attrs
+
+from isr_anomalies.index import WHOLE, History
+from isr_anomalies.operations import NEVER, Claims, Fault
+from isr_anomalies.results import Finding, Lack
+from isr_anomalies.view import View
+
+SECOND: Final = 1_000_000_000
+WINDOWS: Final = 600
+"""At most so many windows; longer histories have longer ones."""
+
+
+def seconds(ns: int) -> str:
+    """Nanoseconds for people."""
+    return f"{ns / SECOND:.3f} s"
+
+
+def lags(view: View) -> Iterator[tuple[int, int, int]]:
+    """Of each poll that names this partition: when it began, how far behind it was at least, and its line.
+
+    A poll that ends at an offset lags by the time since a larger one was known to exist.
+    """
+    position: dict[tuple[str, int], int] = {}
+    for batch in view.batches:
+        if batch.outcome != "ok" or batch.stint == WHOLE:
+            continue
+        key = (batch.process, batch.stint)
+        end = batch.records[-1][0] if batch.records else position.get(key)
+        if end is not None:
+            position[key] = end
+            since = view.known_at.since(end + 1)
+            yield batch.invoked_at, max(0, batch.invoked_at - since), batch.completed
+
+
+def realtime_lag(view: View) -> Iterator[Finding]:
+    """18: a poll was further behind than the limit; without a limit this is a figure only."""
+    limit = view.claims.max_lag
+    for _, lag, line in lags(view) if limit is not None else ():
+        if limit is not None and lag > limit:
+            yield Finding(False, (line,), view.name, f"a poll was {seconds(lag)} behind", lag)
+
+
+@attrs.frozen
+class Window:
+    """What happened in a stretch of time."""
+
+    begin: int
+    acked: int
+    failed: int
+    unknown: int
+
+
+@attrs.frozen
+class Availability:
+    """Figures of one history. `around` is the longest time without an acknowledgement near each fault."""
+
+    acked: int
+    errors: dict[str, int]
+    p50: int
+    p99: int
+    longest: int
+    around: tuple[tuple[int, str, int], ...]
+    """Per fault: its line, what it was, the longest stretch."""
+    first_ack: tuple[tuple[int, str, int | None], ...]
+    """Per fault and healing: its line, what it was, how long until the next acknowledgement."""
+    width: int
+    windows: tuple[Window, ...]
+
+
+def availability(history: History) -> Availability:
+    """29: acknowledgements, errors and latencies, and the stretches without any acknowledgement."""
+    sends = [op for op in history.operations if op.f in ("produce", "txn")]
+    acks = sorted(op.completed_at for op in sends if op.outcome == "ok")
+    took = sorted(op.completed_at - op.invoked_at for op in sends if op.outcome == "ok")
+    errors = Counter(op.extra.error or op.outcome for op in sends if op.outcome != "ok")
+    begin = min((op.invoked_at for op in sends), default=0)
+    asked = [begin, *acks, max((op.invoked_at for op in sends), default=begin)]
+    silences = [(one, two) for one, two in pairwise(sorted(asked)) if two > one]
+    faults = [fault for fault in history.faults if not fault.heals]
+    around = tuple((f.line, f.what, _silence_around(f, silences)) for f in faults)
+    first = tuple((f.line, f.what, _until(f.time, acks)) for f in history.faults)
+    width = max(SECOND, (history.ends_at - begin) // WINDOWS)
+    ends = Counter(
+        (op.outcome, (op.completed_at - begin) // width) for op in sends if op.completed_at != NEVER
+    )  # what never ended is in no window
+    numbers = range((history.ends_at - begin) // width + 1) if sends else range(0)
+    windows = (Window(begin + n * width, ends["ok", n], ends["fail", n], ends["info", n]) for n in numbers)
+    p50, p99 = (took[len(took) * per // 100] if took else 0 for per in (50, 99))
+    longest = max((two - one for one, two in silences), default=0)
+    return Availability(len(acks), dict(errors), p50, p99, longest, around, first, width, tuple(windows))
+
+
+def _silence_around(fault: Fault, silences: list[tuple[int, int]]) -> int:
+    """The longest of the silence in which the fault falls and the one after it."""
+    at = bisect_right(silences, (fault.time, NEVER))
+    return max((two - one for one, two in silences[max(0, at - 1) : at + 1]), default=0)
+
+
+def _until(time: int, acks: list[int]) -> int | None:
+    at = bisect_left(acks, time)
+    return acks[at] - time if at < len(acks) else None
+
+
+def unavailable(history: History, claims: Claims) -> Iterator[Finding]:
+    """29: no acknowledgement for longer than the limit; without a limit this is a figure only."""
+    if claims.max_unavailable is None:
+        return
+    sends = [op for op in history.operations if op.f in ("produce", "txn")]
+    acks = sorted((op.completed_at, op.completed) for op in sends if op.outcome == "ok")
+    if sends:
+        first, last = sends[0], max(sends, key=lambda op: op.invoked_at)
+        marks = sorted([(first.invoked_at, first.invoked), *acks, (last.invoked_at, last.invoked)])
+        for (one, line), (two, other) in pairwise(marks):
+            if two - one > claims.max_unavailable:
+                yield Finding(False, (line, other), "", f"no acknowledgement for {seconds(two - one)}", two - one)
+
+
+def windows_to_progress(history: History) -> list[tuple[Fault, int]]:
+    """After each healing, and each fault that leaves enough alive: until the next fault, or the end."""
+    ends = [fault.time for fault in history.faults[1:]] + [history.ends_at]
+    return [(f, end) for f, end in zip(history.faults, ends, strict=False) if f.heals or f.survivable]
+
+
+def progress(history: History, claims: Claims) -> Iterator[Finding]:
+    """28: too few acknowledgements in time after a healing, although clients asked for them."""
+    sends = [op for op in history.operations if op.f in ("produce", "txn")]
+    acks = sorted(op.completed_at for op in sends if op.outcome == "ok" and op.completed_at != NEVER)
+    asked = sorted(op.invoked_at for op in sends)
+    for fault, end in windows_to_progress(history):
+        until = fault.time + claims.progress_within
+        if until <= end and _within(asked, fault.time, until):
+            got = _within(acks, fault.time, until)
+            if got < claims.progress_acks:
+                says = f"{got} acknowledged within {seconds(claims.progress_within)} of {fault.what}"
+                yield Finding(False, (fault.line,), "", says, claims.progress_acks - got)
+
+
+def progress_undecided(history: History, claims: Claims) -> Lack | None:
+    """No faults at all, or no window that is long enough and in which somebody asked."""
+    if not history.faults:
+        return Lack(True, "no faults in this history")
+    asked = sorted(op.invoked_at for op in history.operations if op.f in ("produce", "txn"))
+    for fault, end in windows_to_progress(history):
+        until = fault.time + claims.progress_within
+        if until <= end and _within(asked, fault.time, until):
+            return None
+    return Lack(False, f"no {seconds(claims.progress_within)} after a healing in which clients sent anything")
+
+
+def _within(times: list[int], begin: int, end: int) -> int:
+    return bisect_right(times, end) - bisect_left(times, begin)

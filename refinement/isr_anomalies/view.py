@@ -1,0 +1,161 @@
+"""One partition, indexed: which value is at which offset, in which order, and what was known when."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+
+from isr_anomalies.index import WHOLE, Batch, Partition, Scan, Send
+from isr_anomalies.operations import NEVER, Claims, Value
+
+
+class Known:
+    """The largest offset known so far: at any line, the maximum over completions before it."""
+
+    def __init__(self, told: list[tuple[int, int]]) -> None:
+        told.sort()
+        self.keys: list[int] = []
+        self.offsets: list[int] = []
+        largest = -1
+        for key, offset in told:
+            if offset > largest:
+                largest = offset
+                self.keys.append(key)
+                self.offsets.append(offset)
+
+    def before(self, key: int) -> int:
+        """-1 where nothing was known."""
+        at = bisect_left(self.keys, key)
+        return self.offsets[at - 1] if at else -1
+
+    def since(self, offset: int) -> int:
+        """From where on some offset of at least this was known; NEVER."""
+        at = bisect_left(self.offsets, offset)
+        return self.keys[at] if at < len(self.keys) else NEVER
+
+
+class View:
+    """A partition with its version order: offset -> values, from committed sends and from all polls."""
+
+    def __init__(self, partition: Partition, claims: Claims) -> None:
+        self.partition = partition
+        self.claims = claims
+        self.name = partition.name
+        self.sends: list[Send] = partition.sends
+        self.batches: list[Batch] = partition.batches
+        self.at: dict[int, Value] = {}
+        self.told: dict[int, int] = {}
+        """Offset -> the line that first told its value."""
+        self.clashes: dict[int, dict[Value, int]] = {}
+        """Offset -> the lines that told each of its values, where there are several."""
+        self.offset_of: dict[Value, int] = {}
+        self.copies: dict[Value, set[int]] = {}
+        """Values at several offsets."""
+        self.polled: set[Value] = set()
+        self._read()
+
+    def _read(self) -> None:
+        for send in self.sends:
+            if send.committed and send.offset is not None:
+                self._place(send.offset, send.value, send.completed)
+        seen = self.polled
+        at, offset_of = self.at, self.offset_of
+        for batch in self.batches:
+            for offset, value, _ in batch.records:
+                seen.add(value)
+                # what was said before says nothing new, and is by far the most frequent
+                if at.get(offset, WHOLE) != value or offset_of.get(value) != offset or offset not in at:
+                    self._place(offset, value, batch.completed)
+
+    def _place(self, offset: int, value: Value, line: int) -> None:
+        if offset not in self.at:
+            self.at[offset] = value
+            self.told[offset] = line
+        elif self.at[offset] != value:
+            clash = self.clashes.setdefault(offset, {self.at[offset]: self.told[offset]})
+            clash.setdefault(value, line)
+        first = self.offset_of.setdefault(value, offset)
+        if first != offset:
+            self.copies.setdefault(value, {first}).add(offset)
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """Every offset that is known to hold something, in order."""
+        return sorted(self.at)
+
+    @cached_property
+    def index(self) -> dict[int, int]:
+        """Offset -> its place in the version order."""
+        return {offset: n for n, offset in enumerate(self.offsets)}
+
+    @cached_property
+    def sent(self) -> dict[Value, Send]:
+        """Value -> its send; of several the one that most likely was done."""
+        found: dict[Value, Send] = {}
+        rank = {"ok": 2, "info": 1, "fail": 0}
+        for send in self.sends:
+            other = found.get(send.value)
+            if other is None or rank[send.outcome] > rank[other.outcome]:
+                found[send.value] = send
+        return found
+
+    @cached_property
+    def known(self) -> Known:
+        """What anybody knew at a line: acknowledged or read, by whatever right."""
+        return Known([(line, offset) for line, _, offset, _ in self._telling()])
+
+    @cached_property
+    def surely_known(self) -> Known:
+        """The same of what is promised to stay: acknowledged by all replicas in sync, or read."""
+        return Known([(line, offset) for line, _, offset, sure in self._telling() if sure])
+
+    @cached_property
+    def known_at(self) -> Known:
+        """What anybody knew at a time."""
+        return Known([(time, offset) for _, time, offset, _ in self._telling()])
+
+    def _telling(self) -> list[tuple[int, int, int, bool]]:
+        told = [
+            (s.completed, s.completed_at, s.offset, s.acks == "all")
+            for s in self.sends
+            if s.outcome == "ok" and s.offset is not None
+        ]
+        for batch in self.batches:
+            if batch.records:
+                told.append((batch.completed, batch.completed_at, max(r[0] for r in batch.records), True))
+        return told
+
+    @cached_property
+    def scans(self) -> list[Scan]:
+        """Complete reads: those said to be, and consumers that went back and came as far as anybody had been."""
+        found = list(self.partition.scans)
+        by_stint: dict[int, list[Batch]] = {}
+        wanted = {rewind.stint for rewind in self.partition.rewinds}
+        for batch in self.batches:
+            if batch.stint in wanted and batch.outcome == "ok" and not batch.excused:
+                by_stint.setdefault(batch.stint, []).append(batch)
+        for rewind in self.partition.rewinds:
+            batches = by_stint.get(rewind.stint, [])
+            values = {offset: value for batch in batches for offset, value, _ in batch.records}
+            if values and max(values) >= self.known.before(rewind.invoked):
+                done = max(batch.completed for batch in batches)
+                found.append(Scan(rewind.invoked, done, 0, max(values) + 1, values, None))
+        return found
+
+    @cached_property
+    def last_scan(self) -> Scan | None:
+        """The complete read that began last."""
+        return max(self.scans, key=lambda scan: scan.invoked, default=None)
+
+    @cached_property
+    def gone(self) -> list[tuple[Send, bool]]:
+        """Acknowledged before the last complete read began, and read by nobody. True: lost, and not only unseen."""
+        last = self.last_scan
+        found: list[tuple[Send, bool]] = []
+        for send in self.sends if last else ():
+            if send.committed and send.value not in self.polled:
+                lost = send.offset is not None and any(s.start <= send.offset < s.end for s in self.scans)
+                acked = send.outcome == "ok" and last is not None and send.completed < last.invoked
+                if lost or acked:
+                    found.append((send, lost))
+        return found
