@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -20,6 +16,7 @@ from isr_broker.messages import BrokerId, PartitionMetadata, TopicPartition
 from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.state import Leading
+from isr_cluster.processes import Processes, free_ports, nothing
 
 T = TypeVar("T")
 
@@ -38,16 +35,6 @@ QUICK = Settings.from_properties(
         "group.initial.rebalance.delay.ms": "100",
     }
 )
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Cluster:
@@ -153,32 +140,8 @@ class Cluster:
         self.wait(synced, f"{brokers} replicas of {topic} are in sync")
 
 
-class Processes:
-    """Three brokers, each a process of its own, the first of which has the controller."""
-
-    def __init__(self, root: Path, settings: Settings = QUICK) -> None:
-        self.root, self.settings = root, settings
-        self.ports = {broker: port for broker, port in enumerate(free_ports(3), 1)}
-        self.running: dict[int, subprocess.Popen[str]] = {}
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
-
-    def start(self, broker: int) -> None:
-        defaults = Settings().properties()
-        changed = [f"{n}={v}" for n, v in self.settings.properties().items() if v != defaults[n]]
-        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
-        command += ["--data", str(self.root / str(broker)), "--controller", f"127.0.0.1:{self.ports[1]}", *changed]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.running[broker] = process
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith(f"broker {broker} listens")
-
-    def stop(self, broker: int, number: signal.Signals) -> int:
-        process = self.running.pop(broker)
-        process.send_signal(number)
-        code = process.wait(60)
-        assert process.stdout is not None
-        process.stdout.close()
-        return code
+def three_processes(root: Path, settings: Settings = QUICK, tell: Callable[[str], None] = nothing) -> Processes:
+    """Three brokers, each to be a process of its own, the first of which has the controller."""
+    defaults = Settings().properties()
+    changed = {n: v for n, v in settings.properties().items() if v != defaults[n]}
+    return Processes(root, dict(enumerate(free_ports(3), 1)), changed, tell=tell)

@@ -11,21 +11,20 @@ from pathlib import Path
 
 import pytest
 from tests.clients import Confluent, confluent_read, create_topic
-from tests.clusters import Processes
+from tests.clusters import three_processes
 
 from isr_broker.disk_files import InUse, RealDisk, open_data_directory
 from isr_broker.log import Log
 from isr_broker.settings import Settings
+from isr_cluster.processes import Processes
 
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    brokers = Processes(tmp_path)
-    for broker in brokers.ports:
-        brokers.start(broker)
+    brokers = three_processes(tmp_path)
+    brokers.start_all()
     yield brokers
-    for broker in list(brokers.running):
-        brokers.stop(broker, signal.SIGKILL)
+    brokers.kill_all()
 
 
 def eventually(what: Callable[[], None]) -> None:

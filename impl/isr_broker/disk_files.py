@@ -61,6 +61,11 @@ def open_data_directory(path: str) -> RealDisk:
     return disk
 
 
+def open_folder(path: str) -> RealDisk:
+    """Any folder, made if there is none."""
+    return RealDisk(Path(path))
+
+
 class RealDisk:
     """A folder of the operating system as a data directory."""
 

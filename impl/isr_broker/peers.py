@@ -17,6 +17,7 @@ from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
 from isr_broker.messages import BrokerId, FetchResponse, Message, MetadataRecord
+from isr_broker.stamps import Stamp, Stamped, bare
 
 PEER_API: Final = 32_000
 _HEAD: Final = struct.Struct(">hhi")
@@ -25,8 +26,8 @@ MOST_MESSAGES: Final = 500
 MOST_BYTES: Final = 1 << 20
 """Of one frame, roughly, so that one destination's frames leave room for others."""
 
-Parcel: TypeAlias = tuple[BrokerId, BrokerId, Message]
-"""From whom, to whom, and the message."""
+Parcel: TypeAlias = tuple[BrokerId, BrokerId, Message | Stamped]
+"""From whom, to whom, and the message, which has a stamp when its sender writes a trace."""
 
 _converter = make_converter()
 configure_tagged_union(Message, _converter)
@@ -40,7 +41,8 @@ class BadMessage(ValueError):
 def frames(parcels: Sequence[Parcel]) -> Iterator[bytes]:
     """As few frames as may be, with their lengths, in the order of the messages."""
     begun, size = 0, 0
-    for at, (_, _, message) in enumerate(parcels):
+    for at, (_, _, sent) in enumerate(parcels):
+        message = bare(sent)
         size += len(message.records) if isinstance(message, FetchResponse) else 0
         if size >= MOST_BYTES or at + 1 - begun >= MOST_MESSAGES:
             yield encode(parcels[begun : at + 1])
@@ -51,14 +53,15 @@ def frames(parcels: Sequence[Parcel]) -> Iterator[bytes]:
 
 def encode(parcels: Sequence[Parcel]) -> bytes:
     """One frame, with its length."""
-    rows: list[tuple[BrokerId, BrokerId, int, object]] = []
+    rows: list[tuple[object, ...]] = []
     records: list[bytes] = []
-    for source, to, message in parcels:
-        behind = b""
+    for source, to, sent in parcels:
+        message, behind = bare(sent), b""
         if isinstance(message, FetchResponse) and message.records:
             behind, message = message.records, attrs.evolve(message, records=b"")
             records.append(behind)
-        rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message)))
+        stamp = [[sent.stamp.message, dict(sent.stamp.clock)]] if isinstance(sent, Stamped) else []
+        rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message), *stamp))
     body = json.dumps(rows).encode()
     size = _HEAD.size + len(body) + sum(map(len, records))
     return b"".join((struct.pack(">i", size), _HEAD.pack(PEER_API, 0, len(body)), body, *records))
@@ -75,13 +78,16 @@ def decode(frame: bytes) -> list[Parcel]:
     at = _HEAD.size + size
     found: list[Parcel] = []
     try:
-        rows = cast("list[tuple[BrokerId, BrokerId, int, object]]", json.loads(frame[_HEAD.size : at]))
-        for source, to, behind, body in rows:
+        rows = cast(
+            "list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", json.loads(frame[_HEAD.size : at])
+        )
+        for source, to, behind, body, *stamp in rows:
             message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
             if isinstance(message, FetchResponse) and behind:
                 message = attrs.evolve(message, records=frame[at : at + behind])
                 at += behind
-            found.append((int(source), int(to), message))
+            sent = Stamped(message, Stamp(stamp[0][0], stamp[0][1])) if stamp else message
+            found.append((int(source), int(to), sent))
     except Exception as error:
         # The converter wraps whatever it meets, and says what it could not make sense of.
         raise BadMessage(str(error)) from error

@@ -51,6 +51,8 @@ from isr_broker.messages import (
 from isr_broker.metadata_log import MetadataLog
 from isr_broker.peers import Parcel
 from isr_broker.settings import Settings
+from isr_broker.stamps import Stamped, bare
+from isr_broker.trace import Trace
 from isr_broker.watermark import refused
 
 Address: TypeAlias = tuple[str, int]
@@ -73,7 +75,7 @@ _TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "cont
 class Outside(Protocol):
     """What a broker needs of the world."""
 
-    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message to another broker, or lose it."""
         ...
 
@@ -88,7 +90,10 @@ class Outside(Protocol):
 
 @attrs.define
 class Runtime:
-    """One broker. `controller_at` is the address of the broker that has the controller, `mine` this one's."""
+    """One broker. `controller_at` is the address of the broker that has the controller, `mine` this one's.
+
+    `trace` and `controller_trace` are where the steps of the two cores are noted before they have any effect.
+    """
 
     me: BrokerId
     settings: Settings
@@ -104,7 +109,9 @@ class Runtime:
     requests: int = 0
     running: bool = False
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
-    _inbox: deque[tuple[BrokerId, Message]] = attrs.field(factory=deque[tuple[BrokerId, Message]])
+    trace: Trace | None = None
+    controller_trace: Trace | None = None
+    _inbox: deque[tuple[BrokerId, Message | Stamped]] = attrs.field(factory=deque[tuple[BrokerId, Message | Stamped]])
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
@@ -119,6 +126,8 @@ class Runtime:
         clean_epoch, opened = self.logs.load()
         self.node = nodes.Node(me=self.me, settings=self.settings)
         for found in opened:
+            if self.trace is not None:
+                self.trace.opened(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
         self.tell(Start(incarnation, clean_epoch, host, port), now)
@@ -133,15 +142,17 @@ class Runtime:
 
     def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages arrived from another broker."""
-        for source, to, message in parcels:
+        for source, to, sent in parcels:
+            message = bare(sent)
             if isinstance(message, RegisterBroker):
                 self.addresses[source] = (message.host, message.port)
-            self._deliver(source, to, message, now)
+            self._deliver(source, to, sent, now)
         self._drain(now)
 
     def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages to another broker are lost for certain: a follower need not wait long to fetch again."""
-        for source, to, message in parcels:
+        for source, to, sent in parcels:
+            message = bare(sent)
             if source == self.me and isinstance(message, FetchRequest):
                 self._step(Received(to, refused(to, message, Error.REQUEST_TIMED_OUT)), now)
         self._drain(now)
@@ -197,8 +208,11 @@ class Runtime:
     def _step(self, told: NodeInput, now: Millis) -> None:
         queue: deque[NodeInput] = deque([told])
         while queue and self.running:
-            step = nodes.handle(self.node, queue.popleft(), now)
+            before, told = self.node, queue.popleft()
+            step = nodes.handle(before, told, now)
             self.node = step.core
+            if self.trace is not None:
+                self.trace.node_stepped(before, told, step, now)
             for effect in step.effects:
                 done = self._perform(effect)
                 if done is not None:
@@ -255,6 +269,8 @@ class Runtime:
         assert self.metadata_log is not None
         step = controllers.handle(self.controller, told, now)
         self.controller = step.core
+        if self.controller_trace is not None:
+            self.controller_trace.controller_stepped(told, step, now)
         for effect in step.effects:
             match effect:
                 case AppendMetadata(records=records):
@@ -281,15 +297,17 @@ class Runtime:
     # Messages
 
     def _send(self, to: BrokerId, source: BrokerId, message: Message) -> None:
+        trace = self.controller_trace if source == CONTROLLER else self.trace
+        sent = message if trace is None else trace.stamped(message)
         here = self.controller is not None if to == CONTROLLER else to == self.me
         if here:
             if to == CONTROLLER and isinstance(message, RegisterBroker):
                 self.addresses[source] = (message.host, message.port)
-            self._inbox.append((source if to == CONTROLLER else CONTROLLER, message))
+            self._inbox.append((source if to == CONTROLLER else CONTROLLER, sent))
             return
         address = self.controller_at if to == CONTROLLER else self._address_of(to)
         if address is not None:
-            self.outside.send(to, address, source, message)
+            self.outside.send(to, address, source, sent)
 
     def _address_of(self, broker: BrokerId) -> Address | None:
         known = self.node.brokers.get(broker)
@@ -311,9 +329,12 @@ class Runtime:
         finally:
             self._busy = False
 
-    def _deliver(self, source: BrokerId, to: BrokerId, message: Message, now: Millis) -> None:
+    def _deliver(self, source: BrokerId, to: BrokerId, sent: Message | Stamped, now: Millis) -> None:
         if not self.running:
             return
+        message, trace = bare(sent), self.controller_trace if to == CONTROLLER else self.trace
+        if trace is not None and isinstance(sent, Stamped):
+            trace.hears(sent.stamp)
         if to == CONTROLLER:
             if self.controller is not None:
                 self._tell_controller(Received(source, message), now)

@@ -19,7 +19,8 @@ import attrs
 from isr_broker import peers, wire
 from isr_broker.decoder import BadFrame
 from isr_broker.disk import Disk
-from isr_broker.disk_files import open_data_directory
+from isr_broker.disk_files import open_data_directory, open_folder
+from isr_broker.effects import CONTROLLER
 from isr_broker.group_requests import GroupRequests
 from isr_broker.messages import BrokerId, Message, Millis
 from isr_broker.meta_properties import Claim, claim
@@ -27,6 +28,8 @@ from isr_broker.peers import Parcel
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
+from isr_broker.stamps import Stamped
+from isr_broker.trace import Trace
 
 Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
 
@@ -108,7 +111,7 @@ class Server:
 
     # Outside
 
-    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message to another broker, or lose it."""
         link = self.links.get(address)
         if link is None:
@@ -135,10 +138,20 @@ class Server:
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
         self.runtime = Runtime(self.me, self.settings, self.disk, self.address, self.controller_at, self)
+        self.runtime.trace = self._trace(self.me)
+        self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), clock(), self.with_controller)
         self.requests = Requests(self.runtime, GroupRequests.of(self.runtime))
         self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
+
+    def _trace(self, node: BrokerId) -> Trace | None:
+        """Where the steps of a core are noted, if they are to be."""
+        if not self.settings.insync_trace_dir:
+            return None
+        trace = Trace(node, open_folder(self.settings.insync_trace_dir), self.settings.insync_trace_snapshots)
+        trace.begins(clock(), {"wall": time.time_ns(), "settings": dict(self.settings.properties())})
+        return trace
 
     async def ended(self) -> str:
         """Wait until the broker has ended; why it has."""

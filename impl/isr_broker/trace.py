@@ -1,0 +1,271 @@
+"""What a process did, as lines of JSON: one file per node and life, one line per step that anybody could notice.
+
+The format is docs/trace-format.md. A line is handed to the system before anything that the step sends leaves the
+process: so whoever was killed with SIGKILL has lost at most the end of its last line, and no message was received whose
+sending is missing. What survives a power loss is not promised; nothing is flushed.
+
+A step of a core may take several actions (news about many partitions): each is a line. What the step sends without
+having taken an action (heartbeats, answers that waited for the metadata log) is a line without action.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.controller_state import Controller, ControllerStep
+from isr_broker.disk import ROOT, Disk, File
+from isr_broker.effects import (
+    CONTROLLER,
+    AnswerConsume,
+    AnswerFetch,
+    AnswerProduce,
+    AppendLog,
+    AssignEpoch,
+    Effect,
+    Halt,
+    Send,
+    StopProcess,
+    Took,
+    TruncateLog,
+)
+from isr_broker.inputs import (
+    Appended,
+    ControllerInput,
+    DiskFailed,
+    EpochAssigned,
+    LogOpened,
+    NodeInput,
+    Received,
+    Truncated,
+)
+from isr_broker.messages import BrokerId, FetchMetadata, Heartbeat, Message, Millis, RegisterBroker, TopicPartition
+from isr_broker.node import Node, NodeStep
+from isr_broker.record_batch import batches
+from isr_broker.snapshot import Json, batch_rows, controller_snapshot, plain, replica_snapshot
+from isr_broker.stamps import Stamp, Stamped
+
+FORMAT: Final = "insync/trace/1"
+CONTROLLER_NAME: Final = "controller"
+
+_OF_THE_NODE: Final = (Heartbeat, FetchMetadata, RegisterBroker)
+"""Messages that are no replica's."""
+
+_DISK_DONE: Final = (Appended, Truncated, EpochAssigned, DiskFailed)
+
+Line: TypeAlias = dict[str, Json]
+Cause: TypeAlias = tuple[str, str | None]
+"""The name of an input, and the number of the message that it was."""
+
+
+def node_name(node: BrokerId) -> str:
+    """A broker's number, or the controller's name."""
+    return CONTROLLER_NAME if node == CONTROLLER else str(node)
+
+
+@attrs.define
+class Trace:
+    """The trace of one node in one life; `begins` first, then each step, with the core before it and after it.
+
+    - `snapshots`: whether lines have the state after the step.
+    - `clock`: what this life knows, itself included; `life` its name there, as `2.3` for the third life of broker 2.
+    - `heard`: the message that the next step is about; `stamps` what the messages of the present step will carry.
+    - `queued`, `asked`, `written`: the causes of inputs that wait for their replica, or for its disk, and its batches.
+    """
+
+    node: BrokerId
+    disk: Disk
+    snapshots: bool = True
+    life: str = ""
+    clock: dict[str, int] = attrs.field(factory=dict[str, int])
+    heard: Stamp | None = None
+    stamps: deque[tuple[type[Message], Stamp]] = attrs.field(factory=deque[tuple[type[Message], Stamp]])
+    messages: int = 0
+    queued: dict[TopicPartition, deque[Cause]] = attrs.field(factory=dict[TopicPartition, deque[Cause]])
+    asked: dict[TopicPartition, Cause] = attrs.field(factory=dict[TopicPartition, Cause])
+    written: dict[TopicPartition, Json] = attrs.field(factory=dict[TopicPartition, Json])
+    _stamp_of: dict[int, Stamp] = attrs.field(factory=dict[int, Stamp])
+    _file: File | None = None
+
+    def begins(self, at: Millis, about: Mapping[str, Json]) -> None:
+        """The process starts: a file of its own, and its first line."""
+        name = node_name(self.node)
+        lives = [n for n in self.disk.names(ROOT) if n.startswith(f"{name}.") and n.endswith(".jsonl")]
+        number = 1 + max((int(n.split(".")[1]) for n in lives), default=0)
+        self.life = f"{name}.{number}"
+        self._file = self.disk.open(f"{self.life}.jsonl")
+        self._write({"format": FORMAT, "node": name, "life": number, "at": at, "snapshots": self.snapshots, **about})
+
+    def _write(self, line: Line) -> None:
+        """One line; where it cannot be written the trace ends, and the broker goes on."""
+        if self._file is None:
+            return
+        try:
+            self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        except OSError:
+            self._file = None
+
+    # Messages
+
+    def stamped(self, message: Message) -> Message | Stamped:
+        """The message as it leaves, with the stamp of the line that says so."""
+        if not self.stamps or self.stamps[0][0] is not type(message):
+            return message
+        return Stamped(message, self.stamps.popleft()[1])
+
+    def hears(self, stamp: Stamp) -> None:
+        """A message arrives; the next step is about it."""
+        self.heard = stamp
+        for life, count in stamp.clock.items():
+            self.clock[life] = max(self.clock.get(life, 0), count)
+
+    def _cause(self, told: NodeInput | ControllerInput) -> Cause:
+        heard, self.heard = self.heard, None
+        name = type(told.message).__name__ if isinstance(told, Received) else type(told).__name__
+        return name, None if heard is None else heard.message
+
+    # Steps
+
+    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+        """A log was found on the disk when the process started."""
+        line: Line = {"input": "LogOpened", "partition": str(found.partition), "log": batch_rows(batches(records))}
+        self._event(at, {**line, "high_watermark": found.high_watermark}, ())
+
+    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+        """A broker's core has taken an input; its effects are not yet performed."""
+        cause = self._cause(told)
+        disk: str | None = None
+        if isinstance(told, _DISK_DONE):
+            disk, cause = type(told).__name__, self.asked.pop(told.partition, cause)
+        causes = self._through_inboxes(before, step.core, cause)
+        groups: list[tuple[Took | None, list[Effect]]] = [(None, [])]
+        for effect in step.effects:
+            if isinstance(effect, Took):
+                groups.append((effect, []))
+            elif isinstance(effect, Send) and isinstance(effect.message, _OF_THE_NODE):
+                groups[0][1].append(effect)
+            else:
+                groups[-1][1].append(effect)
+        self._asks(step.effects, causes, cause)
+        lines = [self._node_line(took, effects, step.core, causes, cause) for took, effects in groups]
+        for (took, effects), line in zip(groups, lines, strict=True):
+            if took is None and not noticed(effects):
+                continue
+            tp = took.partition if took is not None else None
+            if disk is not None and took is not None:
+                line["disk"] = disk
+                if tp in self.written:
+                    line["wrote"] = self.written.pop(tp)
+            self._event(at, line, effects)
+        self._in_order(step.effects)
+
+    def _node_line(
+        self,
+        took: Took | None,
+        effects: list[Effect],
+        core: Node,
+        causes: Mapping[TopicPartition, Cause],
+        cause: Cause,
+    ) -> Line:
+        name, received = cause if took is None else causes.get(took.partition, cause)
+        line: Line = {"input": name, "received": received}
+        if took is not None:
+            line |= {"action": took.action, "partition": str(took.partition)}
+            if self.snapshots:
+                line["state"] = replica_snapshot(core.held[took.partition])
+        answered = [plain(e) for e in effects if isinstance(e, AnswerProduce | AnswerConsume)]
+        if answered:
+            line["answered"] = answered
+        ends = [plain(e) for e in effects if isinstance(e, Halt | StopProcess)]
+        if ends:
+            line["ends"] = ends[0]
+        return line
+
+    def _through_inboxes(self, before: Node, after: Node, cause: Cause) -> dict[TopicPartition, Cause]:
+        """Which input each replica took that did not take this one: of those that waited, the first."""
+        taken: dict[TopicPartition, Cause] = {}
+        if before.inboxes is after.inboxes:
+            return taken
+        for tp in {*before.inboxes, *after.inboxes}:
+            were, are = before.inboxes.get(tp, ()), after.inboxes.get(tp, ())
+            queue = self.queued.setdefault(tp, deque())
+            if len(are) > len(were):
+                queue.append(cause)
+            elif len(are) < len(were) and queue:
+                taken[tp] = queue.popleft()
+        return taken
+
+    def _asks(self, effects: Iterable[Effect], causes: Mapping[TopicPartition, Cause], cause: Cause) -> None:
+        for effect in effects:
+            if isinstance(effect, AppendLog | TruncateLog | AssignEpoch):
+                self.asked[effect.partition] = causes.get(effect.partition, cause)
+            if isinstance(effect, AppendLog):
+                self.written[effect.partition] = batch_rows(batches(effect.records))
+
+    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+        """The controller has taken an input; its effects are not yet performed."""
+        name, received = self._cause(told)
+        for effect in step.effects:
+            if isinstance(effect, Took):
+                line: Line = {"input": name, "received": received, "action": effect.action}
+                line |= {"partition": str(effect.partition), "replica": effect.replica}
+                if self.snapshots:
+                    line["state"] = _controller_state(step.core, effect.partition)
+                self._event(at, line, ())
+        if noticed(step.effects):
+            self._event(at, {"input": name, "received": received}, step.effects)
+        self._in_order(step.effects)
+
+    # Lines
+
+    def _event(self, at: Millis, line: Line, effects: Iterable[Effect]) -> None:
+        """One more event of this life, with what it sends."""
+        self.clock[self.life] = self.clock.get(self.life, 0) + 1
+        clock: dict[str, int] = dict(self.clock)
+        sent: list[Json] = []
+        for effect in effects:
+            message = _message_of(effect)
+            if message is None:
+                continue
+            self.messages += 1
+            stamp = Stamp(f"{self.life}:{self.messages}", clock)
+            self._stamp_of[id(effect)] = stamp
+            to = effect.to if isinstance(effect, Send | AnswerFetch) else CONTROLLER
+            sent.append({"id": stamp.message, "to": node_name(to), type(message).__name__: plain(message)})
+        if sent:
+            line["sent"] = sent
+        kept = {key: value for key, value in line.items() if value is not None}
+        self._write({"n": clock[self.life], "at": at, "clock": dict(clock), **kept})
+
+    def _in_order(self, effects: Iterable[Effect]) -> None:
+        """The stamps in the order in which the messages will leave, before those of a step that this one is within."""
+        waiting: list[tuple[type[Message], Stamp]] = []
+        for effect in effects:
+            message, stamp = _message_of(effect), self._stamp_of.pop(id(effect), None)
+            if message is not None and stamp is not None:
+                waiting.append((type(message), stamp))
+        self.stamps.extendleft(reversed(waiting))
+
+
+def _controller_state(controller: Controller, tp: TopicPartition) -> Json:
+    return controller_snapshot(controller.brokers, controller.partitions[tp])
+
+
+def _message_of(effect: Effect) -> Message | None:
+    match effect:
+        case Send(message=message):
+            return message
+        case AnswerFetch(response=response):
+            return response
+        case _:
+            return None
+
+
+def noticed(effects: Iterable[Effect]) -> bool:
+    """Whether anybody outside could tell that the step was taken."""
+    kinds = (Send, AnswerFetch, AnswerProduce, AnswerConsume, Halt, StopProcess)
+    return any(isinstance(effect, kinds) for effect in effects)
