@@ -40,6 +40,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_check": {"isr_lang"},
     "isr_pipeline": {"isr_check"},
     "isr_trace": {"isr_lang"},
+    "isr_visual": {"isr_trace"},
     "isr_broker": set(),
     "isr_sim": {"isr_broker"},
     "isr_cluster": {"isr_broker"},

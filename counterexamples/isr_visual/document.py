@@ -23,7 +23,7 @@ from isr_trace.scene import EVENTS, View
 from isr_trace.show import minimality, narration
 from isr_trace.trace import Step, Trace, TraceError
 from isr_visual.messages import Arrow, arrows
-from isr_visual.neighbours import Neighbourhood, Node
+from isr_visual.neighbours import BYTES_AT_MOST, Neighbourhood, Node
 from isr_visual.roles import CLIENTS, roles
 from isr_visual.schedule import Counterfactual, counterfactual, without_states
 from isr_visual.sources import Source, with_helpers
@@ -34,15 +34,21 @@ from isr_visual.survival import Outcome, survival
 SCHEMA = "insync/visual/1"
 ROLES_UP_TO = 60
 """Steps of which each is tried without: what that costs grows with their square."""
+DIAGRAMS_UP_TO = 200
+"""Steps that anyone would want in one sequence diagram."""
 
 
 @attrs.frozen
 class Model:
-    """The model of a trace, ready to run; `roomier` is the same with more room at the bounds that end the world."""
+    """The model of a trace, ready to run; `roomier` is the same with more room at the bounds that end the world.
+
+    `against` is the design to compare with; `branches`: how many bytes the states around the trace may take.
+    """
 
     evaluator: Evaluator
     roomier: Evaluator
     against: Evaluator | None = None
+    branches: int = BYTES_AT_MOST
 
 
 class StepEntry(TypedDict):
@@ -120,7 +126,7 @@ def document(
     """The document of a trace; TraceError when the model is given and does not do what the trace says."""
     run = run_of(trace, Replay(model.evaluator)) if model is not None else None
     strip = Strip(model.evaluator) if model is not None else None
-    diagrams = (mermaid(trace), plantuml(trace)) if trace.steps else ("", "")
+    diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
     actions, helpers = _sources(trace, model)
     views = [View(trace, i) for i in range(len(trace.states))]
     return Document(
@@ -258,7 +264,7 @@ def _lanes(trace: Trace) -> list[str]:
 def _nodes(run: Run | None, model: Model | None, strip: Strip | None) -> list[Node]:
     if run is None or model is None or strip is None:
         return []
-    return Neighbourhood(run.states, Replay(model.evaluator), strip).nodes
+    return Neighbourhood(run.states, Replay(model.evaluator), strip, model.branches).nodes
 
 
 def _against(trace: Trace, run: Run | None, model: Model | None) -> Counterfactual | None:

@@ -57,8 +57,7 @@ def _at(state: View, name: str, key: str) -> Plain:
 def _mailed(trace: Trace, states: list[View], mail: Mail) -> Iterator[Arrow]:
     keys = states[0][mail.variable]
     for key in keys if isinstance(keys, dict) else ():
-        fields = (mail.variable, *mail.fields.values(), mail.to)
-        letters = [tuple(_at(s, f, key) for f in fields) for s in states]
+        letters = [tuple(_at(s, name, key) for name in mail.variables()) for s in states]
         sent = 0
         for i in range(1, len(states) + 1):
             if i < len(states) and letters[i] == letters[sent]:
@@ -100,7 +99,7 @@ def _learned(trace: Trace, states: list[View]) -> Iterator[Arrow]:
         for own, theirs in METADATA:
             number = states[i].get(theirs)
             new, old = _at(states[i], own, step.actor), _at(states[i - 1], own, step.actor)
-            if number is None or new in ("", old) or new != number:
+            if number is None or new in ("", old) or not new == number == states[i - 1].get(theirs):
                 continue
             since = next((j for j in range(i - 1, 0, -1) if states[j].get(theirs) != states[j - 1].get(theirs)), None)
             if since is not None and since < i:
@@ -120,7 +119,11 @@ def _learned(trace: Trace, states: list[View]) -> Iterator[Arrow]:
 def _clients(trace: Trace, states: list[View]) -> Iterator[Arrow]:
     """Records from producers, acknowledgements to them, and what a consumer read, all within one step."""
     for i, step in enumerate(trace.steps, 1):
-        for name, text, kind in (("written_in", "record", "record"), ("acked", "ack", "ack"), ("consumed", "read", "read")):
+        for name, text, kind in (
+            ("written_in", "record", "record"),
+            ("acked", "ack", "ack"),
+            ("consumed", "read", "read"),
+        ):
             new, old = states[i].get(name), states[i - 1].get(name)
             if not (isinstance(new, tuple) and isinstance(old, tuple)) or len(new) <= len(old):
                 continue
@@ -136,4 +139,6 @@ def _taken_up(trace: Trace) -> Iterator[Arrow]:
         taken = next((j for j, later in enumerate(trace.steps, 1) if later.after == i), None)
         if step.peer:
             text = step.action.replace("_", " ")
-            yield Arrow(kind="step", text=text, source=step.actor, target=step.peer, sent=i, taken=taken or i, lost=False)
+            yield Arrow(
+                kind="step", text=text, source=step.actor, target=step.peer, sent=i, taken=taken or i, lost=False
+            )

@@ -16,6 +16,7 @@ from isr_visual.states import expressions
 from isr_visual.strip import Strip
 
 STATES_AT_MOST, BYTES_AT_MOST = 600, 220_000
+"""For one page; a gallery shares the bytes among its traces."""
 
 
 class Way(TypedDict):
@@ -40,14 +41,15 @@ class Node(TypedDict):
 class Neighbourhood:
     """Nodes 0 to n are the states of the trace (in which equal states are one node)."""
 
-    def __init__(self, states: tuple[Values, ...], replay: Replay, strip: Strip) -> None:
+    def __init__(
+        self, states: tuple[Values, ...], replay: Replay, strip: Strip, bytes_at_most: int = BYTES_AT_MOST
+    ) -> None:
         self.replay, self.strip, self.instance = replay, strip, replay.evaluator.instance
         self.types = {a.name: a.parameters for a in self.instance.actions}
         self.nodes: list[Node] = []
         self.states: list[Values] = []
         self.number: dict[Values, int] = {}
-        self.bytes = 0
-        self.room = True
+        self.bytes, self.bytes_at_most = 0, bytes_at_most
         for i, state in enumerate(states):
             if state not in self.number:
                 self._add(state, Node(at=i, since=None, values={}, ways=None))
@@ -61,7 +63,7 @@ class Neighbourhood:
 
     def _grow(self) -> None:
         at = 0
-        while at < len(self.nodes) and self.bytes < BYTES_AT_MOST:
+        while at < len(self.nodes) and self.bytes < self.bytes_at_most:
             ways = [self._way(at, move, state) for move, state in self.replay.expand(self.states[at])]
             self.nodes[at]["ways"] = ways
             self.bytes += len(json.dumps(ways))

@@ -16,14 +16,20 @@ from isr_trace.scene import ROLES as OF_THE_SCENE
 class Mail:
     """A variable that holds, per replica, the one message of that replica: its question or the answer to it.
 
-    `to` names the variable with the receiver of a question, or the one who receives them all.
+    `to` names the variable with the receiver of a question, or the one who receives them all; `fields`: what is worth
+    saying of a message, by the value that stands for it.
     """
 
     variable: str
     questions: Mapping[str, str]
     answers: Mapping[str, str]
     to: str
-    fields: Mapping[str, str]
+    fields: Mapping[str, Mapping[str, str]]
+
+    def variables(self) -> list[str]:
+        """Every variable that a message is made of."""
+        named = [name for said in self.fields.values() for name in said.values()]
+        return list(dict.fromkeys([self.variable, self.to, *named]))
 
 
 MAIL = (
@@ -33,11 +39,10 @@ MAIL = (
         {"answered": "records", "diverged": "diverging", "undefined": "unknown epoch"},
         "fetch_to",
         {
-            "from": "fetch_offset",
-            "epoch": "fetch_epoch",
-            "last epoch": "fetch_last_epoch",
-            "record": "fetch_record",
-            "watermark": "fetch_watermark",
+            "requested": {"from": "fetch_offset", "epoch": "fetch_epoch", "last epoch": "fetch_last_epoch"},
+            "asked": {"last epoch": "fetch_last_epoch", "epoch": "fetch_epoch"},
+            "answered": {"record": "fetch_record", "watermark": "fetch_watermark"},
+            "diverged": {"epoch": "fetch_last_epoch", "ends at": "fetch_offset"},
         },
     ),
     Mail(
@@ -45,7 +50,7 @@ MAIL = (
         {"requested": "AlterPartition"},
         {"accepted": "accepted", "refused": "refused"},
         "controller",
-        {"isr": "alter_isr", "epoch": "alter_leader_epoch", "version": "alter_partition_epoch"},
+        {"requested": {"isr": "alter_isr", "epoch": "alter_leader_epoch", "version": "alter_partition_epoch"}},
     ),
 )
 

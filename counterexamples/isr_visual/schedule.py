@@ -9,6 +9,7 @@ from typing import TypedDict, cast
 
 from isr_lang import FoldedAction, Node
 from isr_lang.nodes import literal
+from isr_trace.cases import option
 from isr_trace.codec import Json
 from isr_trace.reasons import Explainer, ReasonEntry, entry, substitute
 from isr_trace.replay import Evaluator, Move, Replay, Values
@@ -29,9 +30,10 @@ class Turn(TypedDict):
 
 
 class Counterfactual(TypedDict):
-    """`parts`: the first step after which the states differ, or that is refused; None if there is none."""
+    """`label`: the design, and the settings in which it differs; `parts`: the first step after which the states differ, or that is refused; None if there is none."""
 
     design: str
+    label: str
     summary: str
     parts: int | None
     source: Source | None
@@ -54,11 +56,18 @@ def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, th
     found = next((a.action for a in there.instance.actions if a.name == action), None)
     return Counterfactual(
         design=there.instance.design.name,
+        label=_label(here, there),
         summary=there.instance.design.summary,
         parts=parts,
         source=source(found.where) if found is not None else None,
         turns=turns,
     )
+
+
+def _label(here: Evaluator, there: Evaluator) -> str:
+    ours, theirs = here.instance.constants, there.instance.constants
+    other = [option(name, value) for name, value in theirs.items() if name in ours and ours[name] != value]
+    return " ".join([there.instance.design.name, *other])
 
 
 def _turn(

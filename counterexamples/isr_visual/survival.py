@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from isr_trace.diff import plain
+from isr_trace.diff import Plain, plain
 from isr_trace.replay import Evaluator, Replay, Values
 from isr_trace.trace import Trace
 from isr_visual.roles import ACKED, LEADER, LOG
@@ -47,12 +47,12 @@ def _outcomes(state: Values, replay: Replay) -> list[Outcome]:
             replica=r,
             leads=now[LEADER] == r,
             by=list(dict.fromkeys(electing.get(r, ()))),
-            loses=[str(m) for m in acked if m not in held],
+            loses=[str(m) for m in acked if isinstance(held, tuple) and m not in held],
         )
         for r, held in logs.items()
     ]
 
 
-def _shown(state: Values, replay: Replay) -> dict[str, object]:
+def _shown(state: Values, replay: Replay) -> dict[str, Plain]:
     wanted = expressions(replay.evaluator.instance, state, (LEADER, LOG, ACKED))
     return {name: plain(value) for name, value in wanted.items()}

@@ -27,14 +27,18 @@ insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
-    p.add_argument("traces", metavar="TRACE", nargs="+", help="an ITF file, ours or another program's; several with --html")
+    p.add_argument(
+        "traces", metavar="TRACE", nargs="+", help="an ITF file, ours or another program's; several with --html"
+    )
     p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
     p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
     instead = p.add_mutually_exclusive_group()
     instead.add_argument("--interactive", action="store_true", help="walk through it: Enter, p, e, q, ...")
     instead.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
     instead.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
-    instead.add_argument("--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery")
+    instead.add_argument(
+        "--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery"
+    )
     p.add_argument("--against", metavar="DESIGN", help="with --html: the same schedule under this design, too")
     p.add_json()
     given = p.read(argv)
@@ -60,7 +64,10 @@ def run(given: Namespace) -> int:
     else:
         _print(given, paths[0], traces[0])
     target = cast("str | None", given.json)
-    reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in zip(paths, traces, mismatches, strict=True)]
+    reports = [
+        {"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)}
+        for p, t, m in zip(paths, traces, mismatches, strict=True)
+    ]
     terminal.write_json(target, reports[0] if len(reports) == 1 else reports)
     for path, mismatch in zip(paths, mismatches, strict=True):
         if mismatch:

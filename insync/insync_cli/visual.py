@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from isr_trace.itf import itf_text, write_text
 from isr_trace.replay import Replay, run_of
 from isr_trace.trace import Trace, TraceError
 from isr_visual.document import Document, Model, document
+from isr_visual.neighbours import BYTES_AT_MOST
 from isr_visual.page import page
 from isr_visual.roles import ROOM
 from isr_visual.strip import Strip
@@ -23,25 +24,31 @@ if TYPE_CHECKING:
     from isr_lang import Design, Value
 
 CASES = "cases.toml"
+LEAST_ROOM = 20_000
+"""Bytes for what else could happen, of each trace of a large gallery."""
 
 
 def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> None:
     """The page of traces, each with its file and why the model of today cannot vouch for it, if so."""
-    made = [(described(path, trace, mismatch, against), itf_text(trace)) for path, trace, mismatch in shown]
+    room = max(BYTES_AT_MOST // len(shown), LEAST_ROOM)
+    made = [(described(path, trace, mismatch, against, room), itf_text(trace)) for path, trace, mismatch in shown]
     first = made[0][0]
-    title = (first["case"] or {}).get("title") or " ".join(filter(None, (first["property"], first["design"])))
+    named = " ".join(filter(None, (first["property"], first["design"]))) or first["name"]
+    title = first["case"]["title"] if first["case"] is not None else named
     try:
-        write_text(target, page(made, str(title or first["name"]) if len(made) == 1 else f"{len(made)} traces"))
+        write_text(target, page(made, title if len(made) == 1 else f"{len(made)} traces"))
     except TraceError as problem:
         raise UsageError(str(problem)) from None
 
 
-def described(path: Path, trace: Trace, mismatch: str, against: str | None) -> Document:
+def described(
+    path: Path, trace: Trace, mismatch: str = "", against: str | None = None, room: int = BYTES_AT_MOST
+) -> Document:
     """The document of a trace file, with the model where there is one of today's version."""
     case = case_of(path, trace)
     name = path.resolve().parent.name if case is not None else path.name.removesuffix(".json").removesuffix(".itf")
     with saying_which(path):
-        model = None if trace.foreign or mismatch else _model(path, trace, case, against)
+        model = None if trace.foreign or mismatch else _model(path, trace, case, against, room)
         return document(trace, name, model=model, mismatch=mismatch, case=case)
 
 
@@ -65,7 +72,7 @@ def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, lis
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 
-def _model(path: Path, trace: Trace, case: Case | None, against: str | None) -> Model:
+def _model(path: Path, trace: Trace, case: Case | None, against: str | None, room: int) -> Model:
     _, evaluator = replayable(path)
     design = evaluator.instance.design
     other = against or (case.fixed_by.design if case is not None and case.fixed_by is not None else None)
@@ -74,10 +81,11 @@ def _model(path: Path, trace: Trace, case: Case | None, against: str | None) -> 
         evaluator,
         _roomier(design, trace.constants),
         _at(registry.design_named(other), {**trace.constants, **settings}, trace.without) if other else None,
+        room,
     )
 
 
-def _at(design: Design, constants: dict[str, Value], without: Sequence[str]) -> Evaluator:
+def _at(design: Design, constants: Mapping[str, Value], without: Sequence[str]) -> Evaluator:
     """Another design at the same bounds, less the same actions where it has them."""
     known = {c.name for c in design.constants()}
     named = {a.name for a in design.actions}
@@ -85,8 +93,8 @@ def _at(design: Design, constants: dict[str, Value], without: Sequence[str]) -> 
     return Evaluator(registry.instance_of(less, {n: v for n, v in constants.items() if n in known}))
 
 
-def _roomier(design: Design, constants: dict[str, Value] | object) -> Evaluator:
-    given = dict(constants) if isinstance(constants, dict) else {}
+def _roomier(design: Design, constants: Mapping[str, Value]) -> Evaluator:
+    """The design with more room at the bounds that only end the explored world."""
     limits = {c.name: c.high for c in design.constants()}
-    more = {n: v + ROOM[n] if n in ROOM and isinstance(v, int) and v < limits[n] else v for n, v in given.items()}
+    more = {n: v + ROOM[n] if n in ROOM and isinstance(v, int) and v < limits[n] else v for n, v in constants.items()}
     return Evaluator(registry.instance_of(design, more))

@@ -148,15 +148,18 @@ class App {
 
   build() {
     const { about } = this.trace, section = (id, title, ...more) => h("section", { id, class: "panel", tabindex: "-1", "aria-label": title }, h("header", { class: "panel-head" }, h("h2", {}, title), more), (this[id] = h("div", { class: "panel-body" })));
+    this.room = null;
     this.controls = new Controls(this);
     const main = h("main", {},
       (this.banner = h("div", { class: "banners" })), (this.answerBox = h("div")),
-      h("section", { class: "panel steps", "aria-label": "Steps" }, this.controls.bar, (this.timeline = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline" })),
-        h("div", { class: "under" }, this.controls.under), (this.reason = h("div", { class: "reason-box" }))),
-      h("div", { class: "stage" }, section("scene", this.trace.drawable ? "Scene" : "State"), h("section", { id: "step", class: "panel", "aria-label": "Step", tabindex: "-1" }, (this.step = h("div", { class: "panel-body" })))),
+      this.controls.bar,
+      h("div", { class: "stage" }, section("scene", this.trace.drawable ? "Scene" : "State"),
+        h("section", { id: "step", class: "panel", "aria-label": "Step", tabindex: "-1" }, (this.step = h("div", { class: "panel-body" }))),
+      h("section", { class: "panel steps", "aria-label": "Timeline" }, h("header", { class: "panel-head" }, h("h2", {}, "Timeline"), h("div", { class: "tools" }, this.controls.switches)),
+        (this.timeline = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline, one column per state" })), (this.reason = h("div", { class: "reason-box" })), this.controls.form)),
       h("div", { class: "pair" }, section("lanes", "Lanes"), section("variables", "Variables", this.controls.tableTools)),
       about.nodes.length ? section("whatif", "What else could happen here") : null,
-      about.against ? section("against", `The same schedule under ${about.against.design}`) : null);
+      about.against ? section("against", `The same schedule under ${about.against.label}`) : null);
     this.sheet = h("div", { id: "sheet" });
     this.root.replaceChildren(heading(this), main, this.sheet, this.controls.help);
     this.answerBox.replaceChildren(...[answer(this.trace, (i) => this.go(i))].filter(Boolean));
@@ -166,7 +169,8 @@ class App {
     if (!this.trace) return;
     const focus = this.rememberFocus(), { trace, view } = this;
     view.here = this.here();
-    view.width = this.scene.clientWidth || 760;
+    this.room ??= { scene: this.scene.clientWidth || 760, lanes: this.lanes.clientWidth || 760 };
+    view.width = this.room.scene;
     const act = { go: (i) => this.go(i), take: (k) => this.take(k), back: () => this.go(view.at), allWays: () => { view.allWays = true; this.draw(); },
       pin: (n) => this.toggle(view.pinned, n), hide: (n) => this.toggle(view.hidden, n), showAll: () => { view.hidden.clear(); this.draw(); },
       unwatch: (text) => { view.watches = view.watches.filter((x) => x !== text); this.draw(); } };
@@ -176,15 +180,17 @@ class App {
     put(this.reason, this.whyBox());
     put(this.scene, this.picture());
     put(this.step, this.question() || new StepPanel(trace, view).draw());
-    put(this.lanes, new Lanes(trace, view.at, this.lanes.clientWidth || 760, act.go).draw());
+    put(this.lanes, new Lanes(trace, view.at, this.room.lanes, act.go).draw());
     put(this.variables, new VariableTable(trace, view, act).draw());
     put(this.whatif, new WhatIf(trace, view, act).draw());
     put(this.against, new Against(trace, view, act).draw());
     document.body.classList.toggle("off-trace", view.here.branch);
     this.controls.update();
     this.restoreFocus(focus);
-    this.showColumn();
-    if (this.linked === undefined || location.hash) history.replaceState(null, "", this.link());
+    cancelAnimationFrame(this.later);
+    this.later = requestAnimationFrame(() => this.showColumn());
+    clearTimeout(this.addressing);  // a browser takes only so many new addresses per second
+    this.addressing = setTimeout(() => this.trace && history.replaceState(null, "", this.link()), 200);
   }
 
   picture() {
@@ -225,6 +231,7 @@ class App {
 
   resized() {
     cancelAnimationFrame(this.soon);
+    this.room = null;
     this.soon = requestAnimationFrame(() => this.draw());
   }
 

@@ -45,12 +45,12 @@ class Against {
     const other = this.trace.about.against;
     if (!other) return null;
     const at = this.view.at, turn = other.turns[at], values = this.trace.otherValues[at];
-    return [h("p", { class: "quiet" }, `${other.design}: ${other.summary} `, other.parts === null
+    return [h("p", { class: "quiet" }, `${other.label}: ${other.summary} `, other.parts === null
       ? "The same schedule goes the same way there."
       : ["The same schedule parts at ", button(`T${other.parts}`, { class: "link", onclick: () => this.act.go(other.parts) }), "."]),
     this.marks(other), this.verdict(turn, other, at),
-    new Scene(this.trace.about, values, { before: at ? this.trace.otherValues[at - 1] : null, changes: turn.apart, cells: longestLog(this.trace), width: this.view.width }).draw(`The same step under ${other.design}`),
-    other.source && other.parts !== null && at === other.parts && !turn.refused ? [h("h3", {}, `What ${other.design} does instead`), codeBlock(other.source, turn.apart)] : null];
+    new Scene(this.trace.about, values, { before: at ? this.trace.otherValues[at - 1] : null, changes: turn.apart, cells: longestLog(this.trace), width: this.view.width }).draw(`The same step under ${other.label}`),
+    other.source && other.parts !== null && at === other.parts && !turn.refused ? [h("h3", {}, `What ${other.label} does instead`), codeBlock(other.source, turn.apart)] : null];
   }
 
   /** A strip of the whole schedule: the same, apart, refused. */
@@ -65,9 +65,9 @@ class Against {
 
   verdict(turn, other, at) {
     const lines = [];
-    if (turn.refused) lines.push(h("p", { class: "stopped" }, `${other.design} does not take this step:`), h("ul", { class: "reasons" }, reasonTree(turn.refused)));
+    if (turn.refused) lines.push(h("p", { class: "stopped" }, `${other.label} does not take this step:`), h("ul", { class: "reasons" }, reasonTree(turn.refused)));
     else if (!turn.apart.length) lines.push(h("p", { class: "quiet" }, "So far both designs are in the same state."));
-    else lines.push(h("p", { class: at === other.parts ? "stopped" : "quiet" }, `Here the two differ (left: ${this.trace.about.design}, right: ${other.design}):`), changeTable(turn.apart, new Set()));
+    else lines.push(h("p", { class: at === other.parts ? "stopped" : "quiet" }, `Here the two differ (left: ${this.trace.about.design}, right: ${other.label}):`), changeTable(turn.apart, new Set()));
     if (turn.broken.length) lines.push(h("p", { class: "broken" }, `Broken there: ${turn.broken.join(", ")}`));
     else if (at === this.trace.last) lines.push(h("p", { class: "kept" }, "✓ Every promise is kept there to the end."));
     return lines;

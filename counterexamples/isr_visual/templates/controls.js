@@ -13,7 +13,7 @@ class Controls {
     this.searching();
     this.all = h("input", { type: "checkbox", onchange: () => { app.view.allProperties = this.all.checked; app.draw(); } });
     this.ask = h("input", { type: "checkbox", onchange: () => { app.view.asking = this.ask.checked; app.view.asked = null; app.draw(); } });
-    this.under = [app.trace.about.properties.length ? h("label", {}, this.all, " All promises") : null, h("label", {}, this.ask, " Ask before revealing"), this.form];
+    this.switches = [app.trace.about.properties.length ? h("label", {}, this.all, " All promises") : null, h("label", {}, this.ask, " Ask before revealing")];
     this.only = h("input", { type: "checkbox", onchange: () => { app.view.changedOnly = this.only.checked; app.draw(); } });
     this.filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter variables", oninput: () => { app.view.filter = this.filter.value; app.draw(); } });
     this.tableTools = h("div", { class: "tools" }, h("label", {}, this.only, " Changed only"), this.filter);
@@ -22,7 +22,7 @@ class Controls {
   }
 
   searching() {
-    this.search = h("input", { type: "search", placeholder: "Search or watch: crash, high_watermark[r1] > 0", "aria-label": "Search text or predicate", spellcheck: "false" });
+    this.search = h("input", { type: "search", placeholder: "Search or watch: crash, or high_watermark[r1] > 0", "aria-label": "Search text or predicate", spellcheck: "false" });
     this.note = h("span", { class: "note", role: "status" });
     this.form = h("form", { class: "search", onsubmit: (event) => { event.preventDefault(); this.next(); } }, this.search, button("Find", { onclick: () => this.next() }), button("Watch", { onclick: () => this.watch() }), this.note);
   }

@@ -54,17 +54,36 @@ function rule(trace, to) {
   const { against, case: known } = trace.about, parts = [];
   if (against && against.parts !== null) {
     const turn = against.turns[against.parts], step = trace.step(against.parts);
-    parts.push(h("p", {}, h("b", {}, against.design), turn.refused ? " refuses " : " differs at ", to(against.parts), ` ${words(step.action)}${turn.refused ? ":" : ": there "}`,
-      turn.refused ? h("code", {}, turn.refused.text) : [difference(turn.apart[0]), "."]));
+    parts.push(h("p", {}, h("b", {}, against.label), turn.refused ? " refuses " : " differs at ", to(against.parts), ` ${words(step.action)}${turn.refused ? ": " : ": there "}`,
+      turn.refused ? refusal(turn.refused) : [difference(telling(trace, turn.apart)), "."]));
   }
-  if (known && known.fix) parts.push(prose(known.fix));
+  const refused = against ? against.turns.findIndex((t) => t.refused) : -1;
+  if (refused > against?.parts) parts.push(h("p", {}, "It refuses ", to(refused), ` ${words(trace.step(refused).action)}: `, refusal(against.turns[refused].refused)));
+  if (known && known.fix) {
+    const [short, ...more] = prose(known.fix);
+    parts.push(short, more.length ? h("details", {}, h("summary", {}, "More"), more) : null);
+  }
   if (!parts.length) parts.push(known ? h("p", {}, "None: this is what the setting means.") : h("p", { class: "quiet" }, "No other design was given to compare with."));
   return parts;
 }
 
-const difference = (c) => (c.before && c.after ? [h("code", {}, c.path), ` is ${c.after}, not ${c.before}`] : c.after ? [h("code", {}, c.path), ` keeps ${c.after}`] : [h("code", {}, c.path), ` does not get ${c.before}`]);
+/** Of the cells that differ one that a reader knows from the scene, if there is one. */
+function telling(trace, apart) {
+  const names = ["log", "high watermark", "committed", "leader", "isr"].flatMap((role) => trace.about.roles.scene[role]);
+  return names.map((name) => apart.find((c) => c.path.split("[")[0] === name)).find(Boolean) || apart[0];
+}
+
+const difference = (c) => [h("code", {}, c.path), c.before && c.after ? ` is ${c.after}, not ${c.before}` : c.after ? ` has ${c.after} more` : ` does not have ${c.before}`];
+
+/** The innermost condition that fails, with its values. */
+function refusal(reason) {
+  const inner = reason.because.find((part) => !part.holds);
+  if (inner) return refusal(inner);
+  const values = Object.entries(reason.values).map(([name, value]) => `${name} = ${value}`).join(", ");
+  return [h("code", {}, reason.text), values ? [" fails, for ", h("code", {}, values)] : ""];
+}
 
 function legend() {
-  return h("ul", { class: "legend" }, [["solid", "known here to be committed"], ["striped", "not known here to be committed"], ["ticked", "acknowledged to its producer"], ["missing", "committed, but missing"], ["ringed", "changed in this step"]]
+  return h("ul", { class: "legend" }, [["solid", "known here to be committed"], ["striped", "not known here to be committed"], ["ticked", "acknowledged to its producer"], ["missing", "promised, but missing"], ["ringed", "changed in this step"]]
     .map(([kind, text]) => h("li", {}, h("i", { class: `key ${kind}`, "aria-hidden": "true" }), text)));
 }

@@ -19,7 +19,7 @@ class Lanes {
     this.names = trace.about.lanes.length ? trace.about.lanes : Object.keys(trace.values(0)).slice(0, 12);
     this.byVariable = !trace.about.lanes.length;
     [this.first, this.end] = windowOf(trace, at);
-    const left = 74, right = Math.round(this.width * (this.narrow ? 0.56 : 0.6)) - 30;
+    const left = 74, right = Math.round(this.width * (this.narrow ? 0.6 : 0.64)) - 30;
     this.letters = Math.floor((this.width - right - 34) / 7);
     this.x = new Map(this.names.map((n, i) => [n, left + (this.names.length > 1 ? (i * (right - left)) / (this.names.length - 1) : 0)]));
     this.labelX = right + 30;
@@ -37,7 +37,7 @@ class Lanes {
   heads() {
     return this.names.map((name, i) => {
       const slanted = this.byVariable && this.names.length > 4;
-      return s("text", { x: this.x.get(name), y: slanted && i % 2 ? 34 : 20, "text-anchor": "middle", class: "lane-name" }, name === "controller" && this.width < 460 ? "ctrl" : name.slice(0, 16));
+      return s("text", { x: this.x.get(name), y: slanted && i % 2 ? 34 : 20, "text-anchor": "middle", class: "lane-name" }, this.width < 460 && name.length > 4 ? name.slice(0, 3) : name.slice(0, 16));
     });
   }
 

@@ -29,6 +29,7 @@ class Scene {
     this.messages = this.roles.messages();
     this.gutter = this.narrow || !about.roles.mail.some((m) => m.variable in values) ? 0 : 112;
     this.y = 0;
+    this.hatch = `hatch-${(Scene.drawn = (Scene.drawn || 0) + 1)}`;  // one of its own: a hidden picture lends nothing
   }
 
   changed(role, replica) {
@@ -46,7 +47,7 @@ class Scene {
     if (this.gutter) parts.push(this.wires());
     const height = this.y;
     return s("svg", { class: "scene", viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: "img", "aria-label": label || this.inWords() },
-      patterns(), parts);
+      patterns(this.hatch), parts);
   }
 
   /** The state in a sentence per replica, for those who do not see it. */
@@ -91,7 +92,7 @@ class Scene {
   }
 
   replica(r) {
-    const y = this.y, leads = this.roles.leads(r), down = this.roles.down(r), left = this.narrow ? 16 : 148;
+    const y = this.y, leads = this.roles.leads(r), down = this.roles.down(r), left = this.narrow ? 16 : 182;
     const logY = this.narrow ? y + 70 : y + 38, own = this.messages.filter((m) => m.key === r);
     const parts = [this.head(r, y, leads, down)];
     parts.push(...this.log(r, left, logY));
@@ -152,7 +153,7 @@ class Scene {
       acked ? "acknowledged to its producer" : ""].filter(Boolean).join(", ");
     return s("g", { class: `cell ${tone}${lit ? " lit" : ""}` },
       s("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "fill" }),
-      committed ? null : s("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "hatch", fill: "url(#hatch)" }),
+      committed ? null : s("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "hatch", fill: `url(#${this.hatch})` }),
       lit ? s("rect", { x: x - 1, y: y - 3, width: CELL - 2, height: CELL_HEIGHT + 6, rx: 8, class: "ring" }) : null,
       s("text", { x: x + CELL / 2 - 2, y: y + 17, "text-anchor": "middle", class: "t-record" }, record),
       s("text", { x: x + CELL / 2 - 2, y: y + 31, "text-anchor": "middle", class: "t-epoch" }, epoch === undefined ? "" : `epoch ${epoch}`.slice(0, 8)),
@@ -160,15 +161,23 @@ class Scene {
       s("title", {}, about));
   }
 
+  /** What should be at an offset: the committed record, else an acknowledged one that some log has there. */
+  expected(o) {
+    const committed = this.roles.many("committed")[o];
+    if (committed !== undefined) return committed;
+    const acked = this.roles.many("acked");
+    return this.roles.replicas.map((r) => this.roles.log(r)[o]).find((record) => record !== undefined && acked.includes(record));
+  }
+
   /** An offset that holds nothing: outlined red where the leader lacks an acknowledged or committed record. */
   hole(r, o, x, y, cut) {
-    const missing = this.roles.many("committed")[o];
+    const missing = this.expected(o);
     const gone = missing !== undefined && (this.roles.elected(r) || this.roles.leads(r));
     const text = cut !== undefined ? `${cut} cut` : gone ? `no ${missing}` : "";
     return s("g", { class: `cell hole${gone ? " gone" : ""}${cut !== undefined ? " cut" : ""}` },
       s("rect", { x: x + 2.5, y: y + 0.5, width: CELL - 9, height: CELL_HEIGHT - 1, rx: 6 }),
       text ? s("text", { x: x + CELL / 2 - 2, y: y + 22, "text-anchor": "middle", class: "t-epoch" }, text) : null,
-      gone ? s("title", {}, `record ${missing} is committed, and not here`) : null);
+      gone ? s("title", {}, `record ${missing} was promised, and is not here`) : null);
   }
 
   flag(x, y, watermark, lit, r) {
@@ -181,10 +190,11 @@ class Scene {
   seenMarks(r, seen, left, y) {
     const at = new Map();
     for (const [f, end] of Object.entries(seen)) if (f !== r && /^\d+$/.test(end)) at.set(end, [...(at.get(end) || []), f]);
-    return [...at].map(([end, followers]) => {
+    const marks = [...at].sort((a, b) => a[0] - b[0]);
+    return marks.map(([end, followers], k) => {
       const x = left + Number(end) * CELL - 3, lit = followers.some((f) => this.touched.has(`${this.about.roles.seen}[${r}][${f}]`));
       return s("g", { class: `seen${lit ? " lit" : ""}` }, s("path", { d: `M${x} ${y + 4} l4 7 h-8 z` }),
-        s("text", { x: x + 8, y: y + 13 }, `${followers.join(", ")} seen at ${end}`));
+        s("text", { x: x + 8, y: y + 13 }, `${followers.join(", ")}${k === marks.length - 1 ? ` seen at ${end}` : ""}`), s("title", {}, `the leader has seen ${followers.join(", ")} at offset ${end}`));
     });
   }
 }

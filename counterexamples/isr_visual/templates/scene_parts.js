@@ -17,7 +17,7 @@ Object.assign(Scene.prototype, {
   clients() {
     const committed = this.roles.many("committed"), acked = this.roles.many("acked"), consumed = this.roles.many("consumed");
     if (!this.roles.has("committed") && !this.roles.has("acked")) return null;
-    const y = this.y, left = this.narrow ? 16 : 148, logY = this.narrow ? y + 40 : y + 14, parts = [];
+    const y = this.y, left = this.narrow ? 16 : 182, logY = this.narrow ? y + 40 : y + 14, parts = [];
     const was = this.before ? this.before.many("committed") : [], lit = this.changed("committed");
     parts.push(s("text", { x: 16, y: this.narrow ? y + 28 : y + 37, class: "t-name" }, "Committed"));
     for (let o = 0; o < Math.max(this.room, committed.length); o++) {
@@ -55,8 +55,8 @@ Object.assign(Scene.prototype, {
   },
 });
 
-function patterns() {
-  return s("defs", {}, s("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+function patterns(id) {
+  return s("defs", {}, s("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
     s("line", { x1: 0, y1: 0, x2: 0, y2: 6, class: "hatch-line" })));
 }
 

@@ -82,6 +82,6 @@ class StepPanel {
     const source = this.trace.about.actions[this.view.here.action];
     if (!source || !source.text) return null;
     return [h("h3", {}, "The code that ran"), codeBlock(source, this.view.here.changes),
-      source.helpers.map((name) => this.trace.about.helpers[name]).map((helper) => codeBlock(helper, this.view.here.changes))];
+      source.helpers.map((name) => h("details", { class: "helper" }, h("summary", {}, "with ", h("code", {}, name.split(".").pop())), codeBlock(this.trace.about.helpers[name], this.view.here.changes)))];
   }
 }

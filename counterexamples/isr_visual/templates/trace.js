@@ -125,7 +125,7 @@ class Roles {
         if (!asks && !answers) continue;
         const to = field(mail.to, key) ?? mail.to;
         const other = asks ? to : mail.to in this.values ? this.of("follows", key) ?? "" : mail.to;
-        const said = Object.entries(mail.fields).map(([label, name]) => [label, field(name, key)]).filter(([, v]) => v !== undefined && v !== "none");
+        const said = Object.entries(mail.fields[status[key]] || {}).map(([label, name]) => [label, field(name, key)]).filter(([, v]) => v !== undefined && v !== "none");
         found.push({ kind: mail.variable, key, asks: Boolean(asks), other, text: asks || answers,
           said: said.map(([label, v]) => `${label} ${Array.isArray(v) ? `{${v.join(", ")}}` : v}`) });
       }
