@@ -219,13 +219,16 @@ def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> 
         error = Error.INVALID_TOPIC_EXCEPTION
     elif any(tp.topic == request.topic for tp in controller.partitions):
         error = Error.TOPIC_ALREADY_EXISTS
-    elif not 1 <= request.partitions <= MOST_PARTITIONS:
+    elif request.assignments and not all(_assignable(replicas, there) for replicas in request.assignments):
+        error = Error.INVALID_REPLICA_ASSIGNMENT
+    elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
         error = Error.INVALID_PARTITIONS
-    elif not 1 <= copies <= len(there):
+    elif not request.assignments and not 1 <= copies <= len(there):
         error = Error.INVALID_REPLICATION_FACTOR
-    answer = Send(source, AdminAnswer(request=request.request, error=error))
-    if error is not Error.NONE:
-        return decides(controller, (), (), (answer,))
+    if error is not Error.NONE or request.only_asks:
+        return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    topic_id = controller.offset + 1
+    answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
     minimum, unclean = request.min_insync_replicas, request.unclean_leader_election
     records = [
         PartitionMetadata(
@@ -235,11 +238,18 @@ def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> 
             leader=replicas[0],
             min_insync_replicas=settings.min_insync_replicas if minimum is None else minimum,
             unclean_leader_election=settings.unclean_leader_election_enable if unclean is None else unclean,
-            topic_id=controller.offset + 1,
+            topic_id=topic_id,
         )
-        for number, replicas in enumerate(placed(there, request.partitions, copies, len(controller.partitions)))
+        for number, replicas in enumerate(
+            request.assignments or placed(there, request.partitions, copies, len(controller.partitions))
+        )
     ]
     return decides(controller, records, (), (answer,))
+
+
+def _assignable(replicas: tuple[BrokerId, ...], there: list[BrokerId]) -> bool:
+    """Somebody, nobody twice, and all of them with a session."""
+    return 0 < len(replicas) == len(set(replicas)) and set(replicas) <= set(there)
 
 
 def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:

@@ -148,6 +148,8 @@ def _tagged(found: dict[str, Plain], field: Field | None, cursor: Cursor) -> Non
 
 
 def _field(cursor: Cursor, field: Field, flexible: bool) -> Plain:
+    if not field.array and field.holds is not None and field.nullable and cursor.number(_FIXED["int8"]) < 0:
+        return None
     if not field.array:
         return _one(cursor, field, flexible)
     count = cursor.length(flexible, "int32")

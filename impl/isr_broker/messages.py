@@ -37,6 +37,7 @@ class Error(Enum):
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
     NOT_CONTROLLER = 41
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
@@ -260,12 +261,18 @@ class Metadata:
 
 @attrs.frozen(kw_only=True)
 class CreateTopic:
-    """An admin asks for a topic (CreateTopics); `replication_factor` -1 means the default."""
+    """An admin asks for a topic (CreateTopics); `replication_factor` -1 means the default.
+
+    `assignments`: the replicas of each partition, the preferred leader first, if the admin chooses them. With
+    `only_asks` nothing is created, and the answer says whether it would have been.
+    """
 
     request: int
     topic: str
     partitions: int = 1
     replication_factor: int = -1
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    only_asks: bool = False
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
 
@@ -296,10 +303,11 @@ class ElectUncleanLeader:
 
 @attrs.frozen(kw_only=True)
 class AdminAnswer:
-    """The answer to an admin's request."""
+    """The answer to an admin's request; `topic_id` of the topic that was created."""
 
     request: int
     error: Error = Error.NONE
+    topic_id: int = 0
 
 
 ToController: TypeAlias = (

@@ -13,10 +13,11 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_broker import wire
+from isr_broker.admin_requests import UNKNOWN_TOPIC_ID, AdminRequests
 from isr_broker.effects import AnswerConsume, AnswerProduce
 from isr_broker.group_requests import GroupRequests
 from isr_broker.inputs import Consume, Produce
-from isr_broker.messages import AdminAnswer, CreateTopic, Error, Millis, TopicPartition
+from isr_broker.messages import Error, Millis, TopicPartition
 from isr_broker.record_batch import batches
 from isr_broker.runtime import Asked, ClientAnswer, Runtime
 from isr_broker.state import Leading, Replica
@@ -25,7 +26,8 @@ from isr_broker.wire import Answer, Fields, Request
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
 
-LEADER_NOT_AVAILABLE: Final = 5
+FETCH_SESSION_ID_NOT_FOUND: Final = 70
+_NO_SESSION, _NEW_SESSION = -1, 0
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _IDS_PER_LIFE: Final = 1 << 24
@@ -37,7 +39,11 @@ class Requests:
 
     runtime: Runtime
     groups: GroupRequests
+    admin: AdminRequests = attrs.field(init=False)
     producer_ids: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.admin = AdminRequests(self.runtime)
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or later."""
@@ -47,8 +53,8 @@ class Requests:
                 self.groups.serve(request, now, reply)
             case wire.API_VERSIONS:
                 reply({"api_keys": wire.api_keys()})
-            case wire.METADATA:
-                self._metadata(request, now, reply)
+            case key if self.admin.serves(key):
+                self.admin.serve(request, now, reply)
             case wire.PRODUCE:
                 self._produce(body, now, reply)
             case wire.FETCH:
@@ -59,79 +65,8 @@ class Requests:
                 reply({"topics": self._per_partition(body, self._epoch_end)})
             case wire.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
-            case wire.CREATE_TOPICS:
-                self._create_topics(body, now, reply)
             case _:
                 raise AssertionError(f"API {request.key} is advertised but not served")
-
-    # Metadata
-
-    def _metadata(self, request: Request, now: Millis, reply: Reply) -> None:
-        """Brokers and topics as this broker knows them; an unknown topic is created if client and settings agree."""
-        node, body = self.runtime.node, request.body
-        there: dict[str, list[Answer]] = {}
-        for tp, p in sorted(node.partitions.items()):
-            there.setdefault(tp.topic, []).append(
-                {
-                    "error_code": 0 if p.leader is not None else LEADER_NOT_AVAILABLE,
-                    "partition_index": tp.partition,
-                    "leader_id": -1 if p.leader is None else p.leader,
-                    "leader_epoch": p.leader_epoch,
-                    "replica_nodes": p.replicas,
-                    "isr_nodes": sorted(p.isr),
-                    "offline_replicas": [r for r in p.replicas if r not in node.brokers or node.brokers[r].fenced],
-                }
-            )
-        every = not body.all("topics") if request.version == 0 else not body.has("topics")
-        names = sorted(there) if every else [t.text("name") for t in body.all("topics")]
-        may_create = body.number("allow_auto_topic_creation", 1) and self.runtime.settings.auto_create_topics_enable
-        for name in names:
-            if name not in there and may_create:
-                self._create(name, now)
-        brokers = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
-        missing = LEADER_NOT_AVAILABLE if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION.value
-        reply(
-            {
-                "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port} for b in brokers],
-                "cluster_id": "insync",
-                "controller_id": brokers[0].broker if brokers else -1,
-                "topics": [
-                    {"error_code": 0 if n in there else missing, "name": n, "partitions": there.get(n, [])}
-                    for n in names
-                ],
-            }
-        )
-
-    def _create(self, name: str, now: Millis) -> None:
-        partitions = self.runtime.settings.num_partitions
-        self.runtime.ask(_numbered(CreateTopic(request=0, topic=name, partitions=partitions)), _nothing, now)
-
-    def _create_topics(self, body: Fields, now: Millis, reply: Reply) -> None:
-        """CreateTopics; `min.insync.replicas` and `unclean.leader.election.enable` may be given per topic."""
-        topics = body.all("topics")
-        found: dict[int, Answer] = {}
-
-        def answered(number: int, name: str, answer: ClientAnswer, records: bytes) -> None:
-            assert isinstance(answer, AdminAnswer)
-            found[number] = {"name": name, "error_code": answer.error.value}
-            if len(found) == len(topics):
-                reply({"topics": [found[n] for n in range(len(topics))]})
-
-        for number, topic in enumerate(topics):
-            name, configs = topic.text("name"), {c.text("name"): c.text("value") for c in topic.all("configs")}
-            minimum, unclean = configs.get("min.insync.replicas"), configs.get("unclean.leader.election.enable")
-            partitions = topic.number("num_partitions")
-            make = CreateTopic(
-                request=0,
-                topic=name,
-                partitions=self.runtime.settings.num_partitions if partitions == -1 else partitions,
-                replication_factor=topic.number("replication_factor"),
-                min_insync_replicas=int(minimum) if minimum and minimum.isdigit() else None,
-                unclean_leader_election=unclean == "true" if unclean else None,
-            )
-            self.runtime.ask(_numbered(make), partial(answered, number, name), now)
-        if not topics:
-            reply({"topics": []})
 
     # Records
 
@@ -159,14 +94,33 @@ class Requests:
             reply({"responses": []})
 
     def _fetch(self, body: Fields, now: Millis, reply: Reply) -> None:
-        """Fetch of a consumer: what there is at once, or, if there is nothing, the first that comes."""
+        """Fetch of a consumer: what there is at once, or, if there is nothing, the first that comes.
+
+        There are no fetch sessions (KIP-227): whoever asks for one gets session 0, which is none, and every fetch is
+        full; a fetch that continues a session is refused (FetchManager.newContext).
+        """
+        if body.number("session_epoch") not in (_NO_SESSION, _NEW_SESSION):
+            reply({"error_code": FETCH_SESSION_ID_NOT_FOUND, "responses": []})
+            return
         wait, limit = body.number("max_wait"), body.number("max_bytes", self.runtime.settings.fetch_max_bytes)
         wanted: dict[TopicPartition, Consume] = {}
+        unknown: list[Answer] = []
+        topics = self.admin.topics
         for topic in body.all("topics"):
+            uuid = topic.data("topic_id")
+            name = topic.text("topic") if uuid is None else topics.name(uuid)
+            if uuid is not None and not name:
+                unknown.append({"topic_id": uuid, "partitions": [_unknown(p) for p in topic.all("partitions")]})
+                continue
             for p in topic.all("partitions"):
-                tp = TopicPartition(topic.text("topic"), p.number("partition"))
+                tp = TopicPartition(name, p.number("partition"))
                 size = min(p.number("partition_max_bytes"), limit)
                 wanted[tp] = Consume(request=0, partition=tp, offset=p.number("fetch_offset"), max_bytes=size)
+
+        def responses() -> list[Answer]:
+            named = _by_topic(found, "partitions", "topic")
+            return unknown + [{**t, "topic_id": topics.uuid(str(t["topic"]))} for t in named]
+
         found: dict[TopicPartition, Answer] = {}
         news: list[bool] = []
 
@@ -177,8 +131,8 @@ class Requests:
 
         for tp, told in wanted.items():
             self.runtime.ask(_numbered(told), partial(answered, tp), now)
-        if any(news) or not wait or not wanted:
-            reply({"responses": _by_topic(found, "partitions", "topic")})
+        if any(news) or not wait or not wanted or unknown:
+            reply({"responses": responses()})
             return
         over: list[bool] = []
 
@@ -188,7 +142,7 @@ class Requests:
             answered(tp, answer, records)
             if news[-1] or len(news) == 2 * len(wanted):
                 over.append(True)
-                reply({"responses": _by_topic(found, "partitions", "topic")})
+                reply({"responses": responses()})
 
         for tp, told in wanted.items():
             parked = attrs.evolve(told, max_wait_ms=wait)
@@ -205,9 +159,8 @@ class Requests:
             for p in topic.all("partitions"):
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.held.get(TopicPartition(name, number))
-                said = self._error_of(replica, p) if replica is None else answer(replica, p)
-                if replica is not None and not isinstance(replica.role, Leading):
-                    said = self._error_of(replica, p)
+                leads = replica is not None and isinstance(replica.role, Leading)
+                said = answer(replica, p) if replica is not None and leads else self._error_of(replica, p)
                 answers.append({"partition_index": number, "partition": number, **said})
             topics.append({"name": name, "topic": name, "partitions": answers})
         return topics
@@ -261,15 +214,21 @@ def _numbered(request: Asked) -> Callable[[int], Asked]:
     return lambda number: attrs.evolve(request, request=number)
 
 
-def _nothing(answer: ClientAnswer, records: bytes) -> None:
-    """Nobody waits."""
-
-
 def _by_topic(found: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
     topics: dict[str, list[Answer]] = {}
     for tp, said in sorted(found.items(), key=lambda item: item[0]):
         topics.setdefault(tp.topic, []).append(said)
     return [{name: topic, inner: partitions} for topic, partitions in topics.items()]
+
+
+def _unknown(asked: Fields) -> Answer:
+    return {
+        "partition_index": asked.number("partition"),
+        "error_code": UNKNOWN_TOPIC_ID,
+        "high_watermark": -1,
+        "aborted_transactions": None,
+        "records": None,
+    }
 
 
 def _fetched(tp: TopicPartition, answer: AnswerConsume, records: bytes) -> Answer:

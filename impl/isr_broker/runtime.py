@@ -41,6 +41,9 @@ from isr_broker.messages import (
     AdminAnswer,
     BrokerId,
     CreateTopic,
+    DeleteTopic,
+    ElectPreferredLeader,
+    ElectUncleanLeader,
     Error,
     FetchRequest,
     Message,
@@ -56,7 +59,8 @@ from isr_broker.trace import Trace
 from isr_broker.watermark import refused
 
 Address: TypeAlias = tuple[str, int]
-Asked: TypeAlias = Produce | Consume | CreateTopic
+Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+Asked: TypeAlias = Produce | Consume | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | DeleteLog
 """What is done a little at a time, in the order in which it was asked."""
@@ -192,11 +196,11 @@ class Runtime:
         self.requests += 1
         request = make(self.requests)
         self.waiting[self.requests] = then
-        if isinstance(request, CreateTopic):
+        if isinstance(request, Produce | Consume):
+            self.tell(request, now)
+        else:
             self._send(CONTROLLER, self.me, request)
             self._drain(now)
-        else:
-            self.tell(request, now)
 
     def _answered(self, answer: ClientAnswer, records: bytes) -> None:
         then = self.waiting.pop(answer.request, None)

@@ -25,6 +25,8 @@ def uuid_of(topic_id: int) -> bytes:
 
 def topic_id_of(uuid: bytes) -> int:
     """The topic id in sixteen bytes; 0 if they are none of ours."""
+    if len(uuid) != _FORM.size:
+        return 0
     ours, topic_id = _FORM.unpack(uuid)
     return int(topic_id) if ours == _OURS else 0
 

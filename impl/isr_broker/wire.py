@@ -37,14 +37,18 @@ LEAVE_GROUP: Final = 13
 SYNC_GROUP: Final = 14
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
+DESCRIBE_CONFIGS: Final = 32
+ELECT_LEADERS: Final = 43
+DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 SERVED: Final[dict[int, tuple[int, int]]] = {
     PRODUCE: (3, 12),
-    FETCH: (4, 12),
+    FETCH: (4, 17),
     LIST_OFFSETS: (1, 7),
-    METADATA: (0, 9),
+    METADATA: (0, 12),
     OFFSET_COMMIT: (2, 8),
     OFFSET_FETCH: (1, 8),
     FIND_COORDINATOR: (0, 4),
@@ -54,8 +58,12 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
     SYNC_GROUP: (0, 5),
     API_VERSIONS: (0, 4),
     CREATE_TOPICS: (2, 7),
+    DELETE_TOPICS: (1, 6),
     INIT_PRODUCER_ID: (0, 4),
     OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    DESCRIBE_CONFIGS: (1, 4),
+    ELECT_LEADERS: (0, 2),
+    DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """The versions that are served, by API key."""
 
@@ -90,6 +98,21 @@ class Fields:
         """An array of entities, empty for null."""
         value = self.values.get(name)
         return [Fields(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+    def numbers(self, name: str) -> list[int]:
+        """An array of integers, empty for null."""
+        value = self.values.get(name)
+        return [item for item in value if isinstance(item, int)] if isinstance(value, list) else []
+
+    def texts(self, name: str) -> list[str]:
+        """An array of strings, empty for null."""
+        value = self.values.get(name)
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+    def part(self, name: str) -> Fields:
+        """An entity, empty for null."""
+        value = self.values.get(name)
+        return Fields(value) if isinstance(value, dict) else Fields({})
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
@@ -214,12 +237,21 @@ def _filled(field: Field, value: object) -> object:
     return _converted(field.kind, value) if holds is None else _built(holds, cast("Answer", value))
 
 
+@attrs.frozen
+class _Uuid:
+    """What the codec needs of a UUID."""
+
+    bytes: bytes
+
+
 def _converted(kind: str | None, value: object) -> object:
     match kind:
         case "error_code":
             return ErrorCode(cast("int", value))
         case "timedelta_i32" | "timedelta_i64":
             return timedelta(milliseconds=cast("int", value))
+        case "uuid":
+            return _Uuid(cast("bytes", value))
         case _:
             return value
 
