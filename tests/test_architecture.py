@@ -52,6 +52,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
         "isr_check",
         "isr_pipeline",
         "isr_trace",
+        "isr_visual",
         "isr_cluster",
         "isr_refine",
         "isr_anomalies",

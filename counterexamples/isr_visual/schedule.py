@@ -30,7 +30,8 @@ class Turn(TypedDict):
 
 
 class Counterfactual(TypedDict):
-    """`label`: the design, and the settings in which it differs; `parts`: the first step after which the states differ, or that is refused; None if there is none."""
+    """`label`: the design, and the settings in which it differs; `parts`: the first step after which the states differ,
+    or that is refused, None if there is none."""
 
     design: str
     label: str
