@@ -1,0 +1,274 @@
+"""The inputs of the cores, one function each: what is told to whom, and what must then be so.
+
+A function gives `None` where the core takes no action; then the core must be as it was. What the environment has to
+choose (whose clock, which order, how much is lost) are parameters. `table` says which action each of these leads to.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_broker.controller_state import Controller
+from isr_broker.effects import CONTROLLER, Send
+from isr_broker.inputs import LogOpened, Produce, Received, ShutDown, Start, Tick
+from isr_broker.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerId,
+    BrokerRegistered,
+    ElectPreferredLeader,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Heartbeat,
+    HeartbeatAnswer,
+    RegisterBroker,
+)
+from isr_broker.node import Node
+from isr_broker.settings import Settings
+from isr_broker.state import Leading, Replica, leading
+from isr_refine import canonical
+from isr_refine.driving import CoreFailed, Done, Ruled, asked_to, found, news_for, ruled, told
+from isr_refine.parts import TP, Answered, Asked, Broker, Decided, Proposed, batch_of
+
+
+def taken(before: Broker, done: Done) -> Done | None:
+    """The input's outcome, or None if no action was taken; then nothing else may have happened either."""
+    done.broker = done.rested
+    if done.action is not None:
+        return done
+    if done.broker != before or done.acked:
+        raise CoreFailed(f"broker {before.me} took no action and yet is another: {_difference(before, done.broker)}")
+    return None
+
+
+def _difference(old: Broker, new: Broker) -> str:
+    before, after = old.replica, new.replica
+    if before is None or after is None or before == after:
+        return f"{old} became {new}"
+    fields = [a.name for a in attrs.fields(type(before)) if getattr(before, a.name) != getattr(after, a.name)]
+    return ", ".join(f"{name} was {getattr(before, name)} and is {getattr(after, name)}" for name in fields)
+
+
+def _replica(broker: Broker) -> Replica:
+    assert broker.replica is not None
+    return broker.replica
+
+
+def _leading(broker: Broker) -> Leading:
+    return leading(_replica(broker))
+
+
+# Messages that a step sends.
+
+
+def fetch_sent(done: Done) -> Asked | None:
+    """The fetch that the step puts in flight, if it does."""
+    found = [Asked(s.to, s.message) for s in done.sent if isinstance(s.message, FetchRequest)]
+    return found[-1] if found else None
+
+
+def answer_sent(done: Done) -> Answered:
+    """The answer to the fetch that the step takes."""
+    (answer,) = [s.message for s in done.sent if isinstance(s.message, FetchResponse)]
+    return Answered(answer)
+
+
+def proposal_sent(before: Broker, done: Done) -> Proposed:
+    """The AlterPartition that the step puts in flight, and who would join by it."""
+    (request,) = [s.message for s in done.sent if isinstance(s.message, AlterPartitionRequest)]
+    joining = request.members - _leading(before).isr
+    return Proposed(attrs.evolve(request, attempt=1), min(joining, default=None))
+
+
+# A broker's replica.
+
+
+def produced(broker: Broker, record: int, acks: int) -> Done | None:
+    """A producer's record arrives."""
+    return taken(broker, told(broker, Produce(request=record, partition=TP, records=batch_of(record), acks=acks)))
+
+
+def fetched(leader: Broker, asked: Asked) -> Done | None:
+    """A follower's fetch arrives."""
+    return taken(leader, told(leader, Received(asked.request.replica, asked.request)))
+
+
+def answered(follower: Broker, answer: Answered) -> Done | None:
+    """The answer to a fetch arrives."""
+    return taken(follower, told(follower, Received(answer.response.leader, answer.response)))
+
+
+def heard(leader: Broker, decided: Decided) -> Done | None:
+    """The answer to an AlterPartition arrives."""
+    return taken(leader, told(leader, Received(CONTROLLER, decided.response)))
+
+
+def ticked(broker: Broker) -> Done | None:
+    """Whatever the replica wants to do at once."""
+    return taken(broker, told(broker, Tick()))
+
+
+def _arrived_twice(leader: Broker, follower: BrokerId) -> Done | None:
+    """The fetch that the leader took last from a follower outside its ISR arrives a second time."""
+    replica, role = _replica(leader), _leading(leader)
+    known = role.followers[follower]
+    if known.end is None or follower in role.isr:
+        return None
+    request = FetchRequest(
+        partition=TP,
+        replica=follower,
+        broker_epoch=known.broker_epoch,
+        leader_epoch=replica.leader_epoch,
+        offset=known.end,
+        last_epoch=replica.log.epochs.last_before(known.end),
+        max_bytes=replica.settings.replica_fetch_max_bytes,
+    )
+    return told(leader, Received(follower, request))
+
+
+def _moved(leader: Broker, done: Done) -> bool:
+    return _replica(done.broker).high_watermark != _replica(leader).high_watermark or done.acked != 0
+
+
+def reminded(leader: Broker, follower: BrokerId) -> Done | None:
+    """A follower's last fetch arrives a second time, which only reminds the leader of it, and then the leader ticks."""
+    done = _arrived_twice(leader, follower)
+    return None if done is None or _moved(leader, done) else ticked(done.rested)
+
+
+def commits_first(leader: Broker, follower: BrokerId) -> bool:
+    """Whether the leader would move its watermark if the follower's last fetch arrived a second time."""
+    done = _arrived_twice(leader, follower)
+    return done is not None and _moved(leader, done)
+
+
+def looked_for_lag(leader: Broker, lagging: frozenset[BrokerId]) -> Done | None:
+    """The leader looks at its ISR when these followers have not been at the log end for long."""
+    assert leader.node is not None
+    old = attrs.evolve(leader, node=canonical.aged_followers(leader.node, lagging))
+    done = told(old, Tick())
+    if done.action is None:
+        done.broker = _restored(done.rested, leader, lagging)
+    else:
+        done.broker = _restored(done.broker, leader, lagging)
+    return taken(leader, done)
+
+
+def _restored(broker: Broker, before: Broker, lagging: frozenset[BrokerId]) -> Broker:
+    """Whether a follower ever caught up is what it was: only its age was made up."""
+    node, replica = broker.node, broker.replica
+    if node is None or replica is None or not isinstance(replica.role, Leading):
+        return broker
+    followers = replica.role.followers
+    for member in lagging:
+        caught_up = _leading(before).followers[member].caught_up_at
+        followers = followers.set(member, attrs.evolve(followers[member], caught_up_at=caught_up))
+    replica = attrs.evolve(replica, role=attrs.evolve(replica.role, followers=followers))
+    return attrs.evolve(broker, node=attrs.evolve(node, held=node.held.set(TP, replica)))
+
+
+def waited_for_answer(follower: Broker) -> Done | None:
+    """The follower has waited long enough for an answer."""
+    assert follower.node is not None
+    return taken(follower, told(attrs.evolve(follower, node=canonical.aged_fetch(follower.node)), Tick()))
+
+
+def learned(core: Controller, broker: Broker) -> Done | None:
+    """The broker asks the controller for newer metadata, and gets it; if its log is not open yet, it is opened."""
+    news = Received(CONTROLLER, news_for(core, broker))
+    assert broker.node is not None
+    if broker.replica is None and TP in broker.node.opening:
+        opened = LogOpened(partition=TP, log=found(broker.log), high_watermark=broker.checkpoint)
+        done = told(broker, news, opened)
+    else:
+        done = told(broker, news)
+    if done.action is None and broker.replica is not None:
+        # It may know more of others now, which is in no variable.
+        done.broker = done.rested
+        if done.broker.replica != broker.replica:
+            return taken(broker, done)
+        return None
+    return taken(broker, done)
+
+
+# Processes.
+
+
+def crashed(broker: Broker, survivors: int, checkpoint: int) -> Broker:
+    """The process is gone; of its log these records survive, and of its watermarks this one was checkpointed."""
+    return Broker(broker.me, None, broker.log[:survivors], checkpoint, broker.incarnation)
+
+
+def restarted(core: Controller, broker: Broker, settings: Settings) -> tuple[Ruled, Broker] | None:
+    """The process starts and registers; None if the controller does not take it yet."""
+    started = attrs.evolve(broker, node=Node(me=broker.me, settings=settings))
+    start = Start(incarnation=broker.incarnation + 1, previous_broker_epoch=broker.clean)
+    done = told(started, start)
+    (asks,) = [s for s in done.sent if isinstance(s.message, RegisterBroker)]
+    registered = asked_to(canonical.before_registration(core, broker.me), broker.me, asks)
+    (answer,) = [s.message for s in registered.sent if isinstance(s.message, BrokerRegistered)]
+    if answer.error is not Error.NONE:
+        if registered.rested != core:
+            raise CoreFailed("the controller changes by a registration that it refuses")
+        return None
+    done = told(done.broker, Received(CONTROLLER, answer))
+    broker = attrs.evolve(done.rested, incarnation=answer.broker_epoch, clean=-1)
+    return registered, broker
+
+
+def called(core: Controller, broker: Broker) -> tuple[Ruled, Done]:
+    """The broker's heartbeat, after it has learned what it must know by then, and the controller's answer."""
+    node = broker.node
+    assert node is not None
+    if broker.replica is None and node.metadata_offset < node.broker_epoch:
+        # Its log is opened later: what it has learned it has not handed on yet.
+        done = told(broker, Received(CONTROLLER, news_for(core, broker)), opens=False)
+    else:
+        done = told(attrs.evolve(broker, node=canonical.calling(node)), Tick())
+    return _heartbeat(core, done)
+
+
+def asked_to_stop(core: Controller, broker: Broker) -> tuple[Ruled, Done]:
+    """The process is asked to stop, and says so in its heartbeat."""
+    return _heartbeat(core, told(broker, ShutDown()))
+
+
+def _heartbeat(core: Controller, done: Done) -> tuple[Ruled, Done]:
+    beats = [s for s in done.sent if isinstance(s.message, Heartbeat)]
+    me = done.broker.me
+    ruling = asked_to(core, me, beats[-1])
+    (answer,) = [s.message for s in ruling.sent if isinstance(s.message, HeartbeatAnswer)]
+    return ruling, told(done.broker, Received(CONTROLLER, answer))
+
+
+# The controller.
+
+
+def decided(core: Controller, proposed: Proposed) -> tuple[Ruled, AlterPartitionResponse]:
+    """An AlterPartition arrives."""
+    ruling = asked_to(core, proposed.request.leader, Send(CONTROLLER, proposed.request))
+    (answer,) = [s.message for s in ruling.sent if isinstance(s.message, AlterPartitionResponse)]
+    return ruling, answer
+
+
+def lost_session(core: Controller, broker: BrokerId, first: BrokerId) -> Ruled:
+    """Nothing was heard of the broker for too long; `first` comes first in the order of assignment.
+
+    What is due at once comes first, and is no action if nothing is to be done.
+    """
+    ruling = ruled(canonical.aged_session(canonical.assigned_first(core, first), broker), Tick())
+    if not ruling.took and core.due:
+        ruling = ruled(ruling.core, Tick())
+    return ruling
+
+
+def due(core: Controller, first: BrokerId) -> Ruled:
+    """What the controller has to do at once; `first` comes first in the order of assignment."""
+    return ruled(canonical.assigned_first(core, first), Tick())
+
+
+def preferred(core: Controller, leader: BrokerId) -> Ruled:
+    """An admin asks that the first replica in the order of assignment leads."""
+    ask = Received(CONTROLLER, ElectPreferredLeader(request=0, partition=TP))
+    return ruled(canonical.assigned_first(core, leader), ask)

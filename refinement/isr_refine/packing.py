@@ -1,0 +1,75 @@
+"""Abstract states as integers, put together from what each part of the system contributes.
+
+An abstract state is the model's (`isr_state.State`), each cell of the native layout in its bits. A core contributes the
+cells that it alone decides, so the abstraction of a whole system is a sum, and that of a core is made once.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from isr_check.native.layout import Layout
+from isr_lang import Instance
+from isr_lang.types import BoolType, MapType, SeqType, Type
+
+WORD = 64
+
+
+class OutOfRange(ValueError):
+    """A core holds a value that the model's variable cannot have: the message says which."""
+
+
+class Packing:
+    """Where each cell of each variable is in the integer."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.layout = Layout(instance)
+        self.types = {v.name: v.type for v in instance.variables}
+
+    def part(self, variable: str, value: object, *keys: int) -> int:
+        """What a variable at some keys contributes; nothing if the settings do without the variable."""
+        if variable not in self.types:
+            return 0
+        type, cell = self.types[variable], self.layout.offset[variable]
+        for key in keys:
+            assert isinstance(type, MapType)
+            cell, type = cell + key * self.layout.size(type.value), type.value
+        bits = 0
+        for i, number in enumerate(self._flattened(type, value)):
+            place = self.layout.cells[cell + i]
+            if not place.low <= number <= place.high:
+                raise OutOfRange(f"{variable}{list(keys) if keys else ''} would be {value}")
+            bits += number - place.low << WORD * place.word + place.shift
+        return bits
+
+    def member(self, variable: str, element: int) -> int:
+        """What one element contributes to a variable that is a set."""
+        return self.part(variable, 1 << element)
+
+    def _flattened(self, type: Type, value: object) -> list[int]:
+        match type:
+            case MapType():
+                parts = cast("tuple[object, ...]", value)
+                return [number for part in parts for number in self._flattened(type.value, part)]
+            case SeqType():
+                items = cast("tuple[int, ...]", value)
+                longest = self.layout.longest(type)
+                if len(items) > longest:
+                    raise OutOfRange(f"a sequence of {len(items)} items, at most {longest} fit")
+                return [len(items), *items, *[self.layout.range(type.of)[0]] * (longest - len(items))]
+            case BoolType() | _:
+                return [int(cast("int", value))]
+
+    def packed(self, state: tuple[object, ...]) -> int:
+        """A state of the reference evaluator as an integer."""
+        return self.of_words(self.layout.pack(state))
+
+    def of_words(self, words: tuple[int, ...]) -> int:
+        """The words of a packed state as one integer."""
+        return sum(word << WORD * i for i, word in enumerate(words))
+
+    def unpacked(self, bits: int) -> tuple[object, ...]:
+        """The state of the reference evaluator that the integer holds."""
+        mask = (1 << WORD) - 1
+        return self.layout.unpack(tuple(bits >> WORD * i & mask for i in range(self.layout.words)))
