@@ -140,6 +140,8 @@ def test_a_folder_with_other_data_is_refused(tmp_path: Path, capsys: pytest.Capt
         assert main(["cluster", "up", "--data", str(tmp_path), "--brokers", str(brokers)]) == 64
         return capsys.readouterr().err
 
+    (tmp_path / "photos").mkdir()
+    assert "holds photos, which is no broker's data" in refused()
     for broker in (1, 2, 3):
         claim(RealDisk(tmp_path / str(broker)), Claim(broker, "ours"))
     assert "holds the data of broker 3, but there are to be 2 brokers" in refused(2)
@@ -147,8 +149,6 @@ def test_a_folder_with_other_data_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "data of several clusters: 1 of ours, 2 of theirs, 3 of ours" in refused()
     (tmp_path / "2" / "meta.properties").write_text("version=1\ncluster.id=ours\nnode.id=3\n")
     assert "2 is the data of broker 3, not of broker 2" in refused()
-    (tmp_path / "photos").mkdir()
-    assert "holds photos, which is no broker's data" in refused()
 
 
 def test_data_are_claimed_once(tmp_path: Path) -> None:

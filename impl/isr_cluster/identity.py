@@ -29,13 +29,11 @@ def cluster_of(root: Path, brokers: int) -> str | None:
         raise OtherData(f"{root} is a file, not a folder")
     expected = {path.name: broker for broker, path in folders(root, brokers).items()}
     there = sorted(path for path in root.iterdir() if not path.name.startswith("."))
-    found: dict[Path, Claim] = {}
-    for path in there:
-        claim = claimed(RealDisk(path)) if path.is_dir() else None
-        if claim is not None:
-            found[path] = claim
-        elif path.name not in expected or any(path.iterdir()):
-            raise OtherData(f"{root} holds {path.name}, which is no broker's data; give a new folder")
+    claims = {path: claimed(RealDisk(path)) if path.is_dir() else None for path in there}
+    found: dict[Path, Claim] = {path: claim for path, claim in claims.items() if claim is not None}
+    strange = [path.name for path in there if path.name not in expected or any(path.iterdir())]
+    if strange and not found:
+        raise OtherData(f"{root} holds {strange[0]}, which is no broker's data; give a new folder")
     ids = {claim.cluster for claim in found.values()}
     if len(ids) > 1:
         whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in found.items())

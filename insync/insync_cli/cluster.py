@@ -19,7 +19,7 @@ from isr_cluster.processes import HOST, Mishap, Processes, in_use
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
-insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace data/trace"""
+insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace"""
 
 MOST_BROKERS = 50
 
