@@ -246,6 +246,8 @@ def leader_proposes_shrink(replica: Replica, now: Millis) -> Step:
     if behind and free_to_ask(replica):
         step = _asks(replica, state.isr - behind, now)
         return attrs.evolve(step, action="leader_proposes_shrink")
+    if not replica.settings.insync_waits_for_joiners:
+        return Step(replica)
     # Nobody to wait for may be left among those who were about to join.
     members = maximal_isr(replica)
     replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
@@ -276,7 +278,7 @@ def is_in_sync(replica: Replica, broker: BrokerId) -> bool:
 def candidates(replica: Replica) -> list[BrokerId]:
     """Followers that can be proposed now."""
     state = leading(replica)
-    joins = state.joining - state.ineligible if free_to_ask(replica) else frozenset[BrokerId]()
+    joins = state.joining - state.ineligible - state.isr if free_to_ask(replica) else frozenset[BrokerId]()
     return sorted(b for b in joins if is_in_sync(replica, b))
 
 

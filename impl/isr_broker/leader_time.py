@@ -57,12 +57,12 @@ def _deadlines(parked: Iterable[Waiting | ParkedFetch | ParkedConsume]) -> list[
 
 
 def on_tick(replica: Replica, now: Millis) -> Step:
-    """One thing that is due: a follower to propose, the lag check, an answer that waited long, a request again."""
+    """One thing that is due: the lag check, a follower to propose, an answer that waited long, a request again."""
     state, joins = leading(replica), candidates(replica)
-    if joins:
-        return leader_proposes_expansion(replica, joins[0], now)
     if state.next_lag_check <= now:
         return leader_proposes_shrink(replica, now)
+    if joins:
+        return leader_proposes_expansion(replica, joins[0], now)
     late = [w for w in state.waiting if w.deadline <= now]
     fetches = [p for p in state.fetches if p.deadline <= now]
     consumers = [c for c in state.consumers if c.deadline <= now]
