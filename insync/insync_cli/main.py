@@ -34,6 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("insync_cli.export", "the design for other people's checkers: TLA+, Murphi"),
     "certify": ("insync_cli.certify", "a stored proof, checked again by two solvers without our code"),
     "history": ("insync_cli.history", "check what clients did and saw for 29 anomalies of a log"),
+    "replay": ("insync_cli.replay", "every edge of the model, on the broker's cores"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
     "cluster": ("insync_cli.cluster", "a cluster of real processes for Kafka's clients"),
     "broker": ("insync_cli.broker", "one broker of a cluster"),

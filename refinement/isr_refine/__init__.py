@@ -11,5 +11,6 @@ which says in words what the others do and is printed into docs/conformance.md.
 """
 
 from isr_refine.replay import Difference, Kind, Mismatch, Replayed, replay
+from isr_refine.system import NoSuchCores
 
-__all__ = ["Difference", "Kind", "Mismatch", "Replayed", "replay"]
+__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "Replayed", "replay"]

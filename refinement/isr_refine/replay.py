@@ -17,7 +17,7 @@ import numpy as np
 
 from isr_check.native.steps import Stepper
 from isr_check.reference import Parameters
-from isr_lang import Instance
+from isr_lang import Design, Instance
 from isr_lang.declare import Value
 from isr_model import KIP_966
 from isr_refine.packing import WORD
@@ -99,8 +99,10 @@ class _Abstract:
 class Replay:
     """One comparison."""
 
-    def __init__(self, instance: Instance, own_look: bool, max_states: int | None) -> None:
-        self.instance, self.max_states = instance, max_states
+    def __init__(
+        self, instance: Instance, own_look: bool, max_states: int | None, progress: Callable[[int, int], None]
+    ) -> None:
+        self.instance, self.max_states, self.progress = instance, max_states, progress
         self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look)
         self.stepper = Stepper(instance, self.world.packing.layout)
         self.abstract: dict[int, _Abstract] = {}
@@ -130,6 +132,8 @@ class Replay:
             begin = len(self.states)
             for number in level:
                 self.compare(number)
+                if number % 1024 == 0:
+                    self.progress(number, len(self.states))
                 if self.max_states is not None and len(self.states) >= self.max_states:
                     return False
             level = range(begin, len(self.states))
@@ -282,12 +286,18 @@ def _product(into: int, out: int) -> set[tuple[int, int]]:
 def replay(
     constants: Mapping[str, Value],
     *,
+    design: Design = KIP_966,
     own_look: bool = False,
     max_states: int | None = None,
-    progress: Callable[[Replay], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda explored, known: None,
 ) -> Replayed:
-    """Compare the cores with `kip-966` under these bounds and settings."""
+    """Compare the cores with a design under these bounds and settings; NoSuchCores if the broker does not have it.
+
+    With `own_look` a leader looks itself who is fenced before it proposes anybody, as Kafka's does and the model does
+    not: then some proposals of the model are not the cores'. `progress` is told how many states of the cores were
+    explored, of how many found.
+    """
     start = time.monotonic()
-    work = Replay(Instance(KIP_966, constants), own_look, max_states)
+    work = Replay(Instance(design, constants), own_look, max_states, progress)
     complete = work.run()
     return work.answer(complete, time.monotonic() - start)

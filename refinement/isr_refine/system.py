@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 import attrs
 
 from isr_broker.controller_state import Controller
-from isr_broker.designs import KIP_966
+from isr_broker.designs import DESIGNS
 from isr_broker.messages import Error
 from isr_broker.settings import Settings
 from isr_broker.state import Following, Leading
@@ -38,6 +38,14 @@ Step: TypeAlias = tuple[int, State]
 T = TypeVar("T")
 NONE = 0
 """No message."""
+
+
+COMPARABLE = ("kip-966", "kraft-3.5", "kip-903", "kip-841")
+"""The designs that model and broker both have, under one name, with truncation on fetch and a controller."""
+
+
+class NoSuchCores(ValueError):
+    """The broker has no such design, or not in the same way: one sentence."""
 
 
 class Pool(Generic[T]):
@@ -119,9 +127,12 @@ class Cores:
         acks = {"0": 0, "1": 1, "all": -1}
         self.acks = acks[str(constants["acks"])]
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
-        base = settings_for(int(constants["min_insync"]), unclean, flush, Settings(insync_design=KIP_966))
+        if instance.design.name not in COMPARABLE:
+            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
+        design = DESIGNS[instance.design.name]
+        base = settings_for(int(constants["min_insync"]), unclean, flush, Settings(insync_design=design))
         self.settings = base
-        looks = attrs.evolve(KIP_966, keeps_out_fenced=own_look)
+        looks = attrs.evolve(design, keeps_out_fenced=own_look and design.keeps_out_fenced)
         self.of_brokers = attrs.evolve(base, insync_design=looks)
         self.controllers: Pool[Controller] = Pool(self.view.controller)
         self.histories: Pool[History] = Pool(self.view.history)
