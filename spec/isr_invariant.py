@@ -35,11 +35,12 @@ EPOCHS, OF_OWN, THERE, CUT = (
     "acknowledged-is-there",
     "logs-part-at-the-cut",
 )
-ZOMBIES, COMPLETE, BEFORE, WATERMARKS = (
+ZOMBIES, COMPLETE, BEFORE, WATERMARKS, READ = (
     "zombies-commit-nothing-new",
     "candidates-are-complete",
     "committed-before-own-epoch",
     "watermarks-are-committed",
+    "reads-are-of-what-is-committed",
 )
 
 # Each with the lemmas that its proof takes, by action (see isr_lang.Conjunct).
@@ -124,6 +125,7 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         sets.acked_is_committed, {"leader_appends": (WATERMARKS, AGREED, NAMED), "*": (WATERMARKS, AGREED, MATCHES)}
     ),
+    Conjunct(sets.reads_are_of_what_is_committed, {"consumer_reads": (WATERMARKS,), "*": (AGREED, MATCHES)}),
 )
 
 # What follows from all of them together, and from which.
@@ -134,4 +136,6 @@ FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {
     "no-divergence": {"*": (WATERMARKS,)},
     "strong-isr": {"*": (COMPLETE, WATERMARKS)},
     "committed-only-grows": {"*": (AGREED, MATCHES)},
+    "implements-committed-log": {"*": (AGREED, MATCHES, WATERMARKS)},
+    "reads-stable": {"*": (f"{WATERMARKS}'", f"{READ}'")},
 }

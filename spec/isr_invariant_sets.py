@@ -11,6 +11,7 @@ from isr_membership import current, isr_without
 from isr_properties import leads_now
 from isr_replication import may_commit
 from isr_state import (
+    CONSUMERS,
     Alter,
     Fetch,
     Offset,
@@ -268,3 +269,9 @@ def acked_is_committed(s: State) -> Bool:
         s.acked.has(m).implies(exists(s.committed[o] == m for o in Offset.below(s.committed.length())))
         for m in Record.all()
     )
+
+
+@always(when=CONSUMERS > 0)
+def reads_are_of_what_is_committed(s: State) -> Bool:
+    """The consumer is where its records end, and they are the first that are committed."""
+    return (s.position == s.consumed.length()) & s.consumed.is_prefix_of(s.committed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isr_committed_log import implements_committed_log
 from isr_invariant import INVARIANT
 from isr_lang import Bool, Conjunct, Count, Design, always, forall
 from isr_membership import controller_accepts_alter_partition
@@ -14,12 +15,15 @@ from isr_properties import (
     maximal_isr_covers,
     no_divergence,
     one_leader_per_epoch,
+    reads_committed,
+    reads_stable,
     strong_isr,
 )
 from isr_state import (
     CONSUMERS,
     CRASHES,
     EPOCHS,
+    FOLLOWER_READS,
     ISR_CHANGES,
     LOG,
     LOSSY_CRASHES,
@@ -45,11 +49,14 @@ PROMISES: tuple[str, ...] = tuple(
         strong_isr,
         maximal_isr_covers,
         committed_only_grows,
+        implements_committed_log,
+        reads_committed,
+        reads_stable,
     )
 )
 
 
-def _names(*bounds: Count) -> tuple[str, ...]:
+def _names(*bounds: Count | Bool) -> tuple[str, ...]:
     return tuple(b.node.attr.name for b in bounds)
 
 
@@ -58,7 +65,9 @@ OPEN: tuple[str, ...] = _names(LOG, RECORDS, EPOCHS, ISR_CHANGES, CRASHES, SESSI
 
 GIVEN: dict[str, int] = {
     **dict.fromkeys(_names(REPLICAS), 3),
-    **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED, CONSUMERS), 0),
+    **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED), 0),
+    **dict.fromkeys(_names(CONSUMERS), 1),
+    **dict.fromkeys(_names(FOLLOWER_READS), True),
 }
 """Others that do not have a design's default: what the invariant does not speak of does not happen."""
 

@@ -40,7 +40,8 @@ def induction(design: Design, replicas: int) -> Induction:
     ],
 )
 def test_every_conjunct_holds_wherever_one_can_get(name: str, bounds: dict[str, int]) -> None:
-    found = explore(Instance(with_invariant(DESIGNS[name]), bounds), NAMES, Limits(), lambda _: None)
+    reader = {"consumers": 1, "follower_reads": True}
+    found = explore(Instance(with_invariant(DESIGNS[name]), bounds | reader), NAMES, Limits(), lambda _: None)
     assert found.complete
     assert {f.name: f.verdict for f in found.findings} == dict.fromkeys(NAMES, Verdict.EXHAUSTED)
 

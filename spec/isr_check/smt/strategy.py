@@ -137,8 +137,11 @@ class Strategy:
         yield tuple(n for names in hints.values() for n in names if not n.endswith("'"))
 
     def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
-        """A conjunct after the step: proved before this one, so it may be used."""
-        if query.new is None or self.order.index(name) >= self.order.index(obligation.conjunct):
+        """A conjunct after the step: proved before this one, so it may be used; for a promise any will do."""
+        earlier = self.order
+        if obligation.conjunct in earlier:
+            earlier = earlier[: earlier.index(obligation.conjunct)]
+        if query.new is None or name not in earlier:
             raise ValueError(f"{obligation.conjunct} cannot use {name} after the step: it does not come earlier")
         key = name, id(query.new)
         if key not in self._after:
