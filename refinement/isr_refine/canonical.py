@@ -7,7 +7,8 @@ set here, and why it may be:
   makes old whatever has to be old (`aged_...`). Whether a follower ever caught up in this epoch is kept.
 - Broker epochs are those of the model: how often the broker registered before. They are compared only for one broker
   at a time. The metadata log ends at WRITTEN after every step; a broker that has learned metadata knows it up to READ.
-- Attempts of AlterPartition: with one request in flight the last one is the only one.
+- Attempts of AlterPartition: with one request in flight the last one is the only one. Of the incarnations in it the
+  controller looks at those of who joins.
 - Metadata that was handed on: a replica's copy of it is read for leader and leader epoch only; a node's copies are read
   when a log is opened, right after they were learned again, and to refuse fetches of earlier incarnations, of which
   none is in flight here.
@@ -134,7 +135,7 @@ def _role(role: Leading | Following | None) -> Leading | Following | None:
                 role,
                 followers=Map({b: _follower(f) for b, f in role.followers.items()}),
                 next_lag_check=FAR,
-                pending=_pending(role.pending),
+                pending=_pending(role.pending, role.isr),
                 attempts=0,
                 waiting=tuple(_waiting(w) for w in role.waiting),
             )
@@ -150,10 +151,16 @@ def _follower(known: Follower) -> Follower:
     return attrs.evolve(known, fetched_at=NOW)
 
 
-def _pending(pending: PendingIsr | None) -> PendingIsr | None:
+def _pending(pending: PendingIsr | None, isr: frozenset[BrokerId]) -> PendingIsr | None:
     if pending is None:
         return None
-    return attrs.evolve(pending, request=attrs.evolve(pending.request, attempt=1), sent_at=NOW)
+    return attrs.evolve(pending, request=proposal(pending.request, isr), sent_at=NOW)
+
+
+def proposal(request: AlterPartitionRequest, isr: frozenset[BrokerId]) -> AlterPartitionRequest:
+    """An AlterPartition, of whose members only those outside the ISR come with the incarnation that was seen."""
+    members = tuple((member, -1 if member in isr else seen) for member, seen in request.isr)
+    return attrs.evolve(request, isr=members, attempt=1)
 
 
 def _waiting(waiting: Waiting) -> Waiting:

@@ -77,8 +77,8 @@ def answer_sent(done: Done) -> Answered:
 def proposal_sent(before: Broker, done: Done) -> Proposed:
     """The AlterPartition that the step puts in flight, and who would join by it."""
     (request,) = [s.message for s in done.sent if isinstance(s.message, AlterPartitionRequest)]
-    joining = request.members - _leading(before).isr
-    return Proposed(attrs.evolve(request, attempt=1), min(joining, default=None))
+    isr = _leading(before).isr
+    return Proposed(canonical.proposal(request, isr), min(request.members - isr, default=None))
 
 
 # A broker's replica.
