@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 import aiokafka  # type: ignore[import-untyped]
 import confluent_kafka
 import confluent_kafka.admin
 import kafka  # type: ignore[import-untyped]
+import kafka.admin  # type: ignore[import-untyped]
 import kafka.structs  # type: ignore[import-untyped]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
+    ConfigSource,  # pyright: ignore[reportPrivateImportUsage]
+    ResourceType,  # pyright: ignore[reportPrivateImportUsage]
+)
 
 Setting = str | int | bool
 Codec = Literal["gzip", "snappy", "lz4", "zstd"] | None
@@ -214,3 +220,82 @@ def aiokafka_group(bootstrap: str, group: str, topic: str, count: int) -> list[b
         return found
 
     return asyncio.run(go())
+
+
+# Admins: each as a function that gives plain values
+
+
+def confluent_describe(bootstrap: str, topic: str) -> tuple[str, list[tuple[int, list[int], list[int]]]]:
+    """The topic's id; leader, replicas and in-sync replicas of each partition."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    wanted = confluent_kafka.TopicCollection([topic])
+    found = admin.describe_topics(wanted)[topic].result(10)
+    partitions = [
+        (p.leader.id if p.leader else -1, [r.id for r in p.replicas], sorted(r.id for r in p.isr))
+        for p in found.partitions
+    ]
+    return str(found.topic_id), partitions
+
+
+def confluent_configs(bootstrap: str, kind: str, name: str) -> dict[str, tuple[str, str]]:
+    """The value of each setting of a topic or broker, and where it comes from."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    (future,) = admin.describe_configs([ConfigResource(ResourceType[kind], name)]).values()
+    return {n: (entry.value, ConfigSource(entry.source).name) for n, entry in future.result(10).items()}
+
+
+def confluent_delete(bootstrap: str, topic: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics([topic]).values():
+        future.result(10)
+
+
+def confluent_elect(bootstrap: str, topic: str, partition: int, unclean: bool = False) -> str:
+    """The name of the error, empty for none."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    kind = confluent_kafka.ElectionType.UNCLEAN if unclean else confluent_kafka.ElectionType.PREFERRED
+    wanted = [confluent_kafka.TopicPartition(topic, partition)]
+    (error,) = admin.elect_leaders(kind, wanted).result(10).values()
+    return "" if error is None else str(error.name())
+
+
+class KafkaPythonAdmin(Protocol):
+    """What is used of kafka-python's admin."""
+
+    def create_topics(self, new_topics: object, *, validate_only: bool = False) -> object: ...
+    def describe_topics(self, topics: list[str]) -> list[dict[str, list[dict[str, object]]]]: ...
+    def delete_topics(self, topics: list[str]) -> object: ...
+    def describe_configs(self, config_resources: object) -> dict[str, dict[str, dict[str, dict[str, str]]]]: ...
+    def close(self) -> None: ...
+
+
+def kafka_python_admin(bootstrap: str) -> KafkaPythonAdmin:
+    return cast("KafkaPythonAdmin", kafka.KafkaAdminClient(bootstrap_servers=bootstrap.split(",")))
+
+
+def kafka_python_changed(admin: KafkaPythonAdmin, topic: str) -> dict[str, str]:
+    """The settings of a topic that are not the defaults."""
+    resource = kafka.admin.ConfigResource("TOPIC", topic)  # pyright: ignore[reportArgumentType]
+    found = admin.describe_configs([resource])["topic"][topic]
+    return {name: entry["value"] for name, entry in found.items()}
+
+
+Described = dict[str, list[tuple[int, int, list[int], list[int]]]]
+"""Of each topic's partitions: the number, the leader, the in-sync replicas, and the eligible leader replicas."""
+
+
+def kafka_python_page(
+    bootstrap: str, topics: list[str], limit: int = 2000, cursor: object = None
+) -> tuple[Described, object]:
+    """One page of DescribeTopicPartitions, and where the next one begins."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    page = admin.describe_topic_partitions(topics, limit, cursor)  # pyright: ignore[reportAttributeAccessIssue]
+    admin.close()
+    found = {
+        t["name"]: [
+            (p["partition_index"], p["leader_id"], p["isr_nodes"], p["eligible_leader_replicas"] or [])
+            for p in t["partitions"]
+        ]
+        for t in page["topics"]
+    }
+    return found, page["next_cursor"]

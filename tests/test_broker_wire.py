@@ -25,6 +25,7 @@ from isr_broker.record_batch import new_batch
 from isr_broker.requests import Requests
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
+from isr_broker.stamps import Stamped
 from isr_broker.state import Leading
 
 VERSIONS = [(key, version) for key, (low, high) in wire.SERVED.items() for version in range(low, high + 1)]
@@ -44,7 +45,7 @@ FIELDS: wire.Answer = {
 
 
 class Nowhere:
-    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message) -> None:
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         raise AssertionError("there is one broker")
 
     def stopped(self, why: str) -> None:
