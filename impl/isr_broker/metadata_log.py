@@ -5,18 +5,16 @@ Kafka: the __cluster_metadata log, as its only replica.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 import attrs
-import google_crc32c
 
 from isr_broker.disk import ROOT, Disk, File
 from isr_broker.messages import MetadataRecord
 from isr_broker.peers import BadMessage, record_line, record_of
+from isr_broker.record_batch import crc32c
 
 NAME: Final = "metadata.log"
-_crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
 
 def records_in(file: File) -> tuple[list[MetadataRecord], int]:
@@ -25,7 +23,7 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
     records: list[MetadataRecord] = []
     while (end := text.find(b"\n", good)) >= 0:
         crc, _, line = text[good:end].partition(b" ")
-        if crc != b"%08x" % _crc32c(line):
+        if crc != b"%08x" % crc32c(line):
             break
         try:
             records.append(record_of(line))
@@ -54,5 +52,5 @@ class MetadataLog:
     def append(self, records: tuple[MetadataRecord, ...]) -> None:
         """Write records, all of them durable when this returns."""
         lines = [record_line(record) for record in records]
-        self.file.append(b"".join(b"%08x %s\n" % (_crc32c(line), line) for line in lines))
+        self.file.append(b"".join(b"%08x %s\n" % (crc32c(line), line) for line in lines))
         self.file.flush()

@@ -32,7 +32,7 @@ _NO_PRODUCER: Final = -1
 _CONTROL: Final = 1 << 5
 
 # The extension has no type stubs.
-_crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
+crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
 
 class BadBatch(ValueError):
@@ -109,7 +109,7 @@ def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
 
 def crc_of(data: bytes | memoryview, batch: Batch) -> int:
     """The CRC-32C of a batch as it is."""
-    return _crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))
+    return crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))
 
 
 def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch) -> bytes:
@@ -133,4 +133,4 @@ def new_batch(
 ) -> bytes:
     """A batch around encoded records, for tests, the simulator and tools; `producer` is id, epoch and sequence."""
     tail = struct.pack(">hiqqqhii", 0, count - 1, timestamp, timestamp, *producer, count) + records
-    return struct.pack(">qiibI", 0, len(tail) + 9, -1, _MAGIC, _crc32c(tail)) + tail
+    return struct.pack(">qiibI", 0, len(tail) + 9, -1, _MAGIC, crc32c(tail)) + tail
