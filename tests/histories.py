@@ -28,14 +28,22 @@ class Story:
         return self.line(type=kind, f=f, process=process, **fields)
 
     def send(
-        self, value: object, offset: int | None = None, *, by: object = "p", kind: str = "ok", p: str = P, **more: object
+        self,
+        value: object,
+        offset: int | None = None,
+        *,
+        by: object = "p",
+        kind: str = "ok",
+        p: str = P,
+        **more: object,
     ) -> "Story":
         """A produce from its invocation to its end; without an offset the end says none."""
         self.begin("produce", by, partition=p, value=value, **more)
         return self.sent(offset, by=by, kind=kind)
 
     def sent(self, offset: int | None = None, *, by: object = "p", kind: str = "ok", **more: object) -> "Story":
-        self.end("produce", by, kind, **({} if offset is None else {"offset": offset}), **more)
+        fields: dict[str, object] = {} if offset is None else {"offset": offset}
+        self.line(type=kind, f="produce", process=by, **fields, **more)
         return self
 
     def sends(self, *pairs: tuple[object, int]) -> "Story":
@@ -51,12 +59,12 @@ class Story:
 
     def txn(self, asked: Records, got: Records, *, by: object = "x", kind: str = "ok", **more: object) -> "Story":
         self.begin("txn", by, ops=asked)
-        self.end("txn", by, kind, ops=got, **more)
+        self.line(type=kind, f="txn", process=by, ops=got, **more)
         return self
 
     def assign(self, *partitions: str, by: object = "c", f: str = "assign", **more: object) -> "Story":
         self.begin(f, by, partitions=list(partitions), **more)
-        self.end(f, by, partitions=list(partitions), **more)
+        self.line(type="ok", f=f, process=by, partitions=list(partitions), **more)
         return self
 
     def final(
@@ -66,7 +74,7 @@ class Story:
         upto = max(values, default=-1) + 1 if end is None else end
         records = [[offset, value] for offset, value in values.items()]
         self.begin("final-read", by, partition=p)
-        self.end("final-read", by, partition=p, records=records, end=upto, **more)
+        self.line(type="ok", f="final-read", process=by, partition=p, records=records, end=upto, **more)
         return self
 
     def holds(self, node: str, *pairs: tuple[object, int], p: str = P) -> "Story":
@@ -80,7 +88,13 @@ class Story:
         records = [[offset, value, 1] for offset, value in values.items()]
         more = {"in_sync": True, **more}
         self.line(
-            f="replica", node=node, partition=p, records=records, high_watermark=hw, epochs=list(cast("tuple[()]", epochs)), **more
+            f="replica",
+            node=node,
+            partition=p,
+            records=records,
+            high_watermark=hw,
+            epochs=list(cast("tuple[()]", epochs)),
+            **more,
         )
         return self
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import chain
 from typing import Final, cast
 
 import attrs
@@ -25,6 +26,8 @@ STARTS: Final = 200
 """From how many of them it is looked for."""
 
 Edges = list[tuple[int, int]]
+Pairs = NDArray[np.int64]
+"""Edges, one per row."""
 Labels = NDArray[np.int32]
 
 
@@ -85,12 +88,11 @@ def realtime_edges(history: History) -> Edges:
     return edges
 
 
-def components(size: int, kinds: list[Edges]) -> list[list[int]]:
+def components(size: int, kinds: list[Pairs]) -> list[list[int]]:
     """The strongly connected components with at least two nodes."""
-    flat = [edge for edges in kinds for edge in edges]
-    if not flat:
+    pairs = np.concatenate(kinds)
+    if not len(pairs):
         return []
-    pairs: NDArray[np.int64] = np.array(flat, dtype=np.int64)
     nodes = max(size, int(pairs.max()) + 1)
     matrix = cast("Callable[..., object]", import_module("scipy.sparse").csr_array)  # scipy has no types
     strong = cast("Callable[..., tuple[int, Labels]]", import_module("scipy.sparse.csgraph").connected_components)
@@ -103,16 +105,20 @@ def components(size: int, kinds: list[Edges]) -> list[list[int]]:
     return [order[b:e].tolist() for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def shortest_cycle(members: list[int], kinds: list[Edges]) -> list[int]:
+def edges_within(members: list[int], pairs: Pairs) -> Edges:
+    """The edges between these nodes."""
+    both = np.isin(pairs, members).all(axis=1)
+    return [(one, two) for one, two in pairs[both].tolist()]
+
+
+def shortest_cycle(members: list[int], kinds: list[Pairs]) -> list[int]:
     """A shortest cycle through one of the first members; empty where the component is too large to look."""
     if len(members) > LONGEST_SEARCH:
         return []
     inside = set(members)
     after: dict[int, list[int]] = {}
-    for edges in kinds:
-        for one, two in edges:
-            if one in inside and two in inside:
-                after.setdefault(one, []).append(two)
+    for one, two in edges_within(members, np.concatenate(kinds)):
+        after.setdefault(one, []).append(two)
     best: list[int] = []
     for start in members[:STARTS]:
         came: dict[int, int] = {}
@@ -138,10 +144,10 @@ def shortest_cycle(members: list[int], kinds: list[Edges]) -> list[int]:
 class Graphs:
     """All edges of a history, from which the three anomalies are read."""
 
-    ww: Edges
-    wr: Edges
-    process: Edges
-    realtime: Edges
+    ww: Pairs
+    wr: Pairs
+    process: Pairs
+    realtime: Pairs
 
 
 def g0(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
@@ -157,11 +163,9 @@ def g1c(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
         permitted = claims.isolation != "read_committed"
         yield _finding(history, found, [graphs.wr], "write-read", permitted=permitted)
     within = [set(found) for found in pure]
-    reads = {two for _, two in graphs.wr}
     for found in components(len(history.operations), [graphs.ww, graphs.wr]):
-        members = set(found)
-        joined = any(one in members and two in members for one, two in graphs.wr) if members & reads else False
-        if joined and not any(members <= inner for inner in within):
+        joined = edges_within(found, graphs.wr)
+        if joined and not any(inner.issuperset(found) for inner in within):
             yield _finding(history, found, [graphs.ww, graphs.wr], "write-write and write-read", permitted=True)
 
 
@@ -179,7 +183,7 @@ def ordered_cycles(history: History, graphs: Graphs, claims: Claims) -> Iterator
                 yield _finding(history, found, kinds, f"offsets, reads and {name}", permitted=True)
 
 
-def _finding(history: History, found: list[int], kinds: list[Edges], what: str, *, permitted: bool) -> Finding:
+def _finding(history: History, found: list[int], kinds: list[Pairs], what: str, *, permitted: bool) -> Finding:
     ops = [n for n in shortest_cycle(found, kinds) if n < len(history.operations)]
     shown = [history.operations[n] for n in ops]
     lines = tuple(op.completed if op.completed != NEVER else op.invoked for op in shown)
@@ -200,4 +204,8 @@ def all_edges(history: History, orders: Iterator[Order]) -> Graphs:
     for order in orders:
         ww += order.ww
         wr += order.wr
-    return Graphs(ww, wr, process_edges(history), realtime_edges(history))
+    return Graphs(*map(_pairs, (ww, wr, process_edges(history), realtime_edges(history))))
+
+
+def _pairs(edges: Edges) -> Pairs:
+    return np.fromiter(chain.from_iterable(edges), dtype=np.int64, count=2 * len(edges)).reshape(-1, 2)

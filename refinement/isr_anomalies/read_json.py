@@ -33,6 +33,10 @@ Kind = Literal["invoke", "ok", "fail", "info"]
 CLIENT: Final = frozenset({"produce", "poll", "txn", "assign", "subscribe", "crash", "final-read"})
 OTHER: Final = frozenset({"replica", "append", "truncate", "fault", "heal"})
 _KINDS: Final = frozenset({"invoke", "ok", "fail", "info", "error"})
+PLAIN: Final = frozenset(
+    {"type", "f", "process", "time", "id", "key", "partition", "value", "offset", "records", "ops"}
+)
+"""What most lines say, and nothing else."""
 _SEEKS: Final = ("beginning", "end")
 SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 
@@ -174,7 +178,7 @@ def _value(line: int, value: object) -> Value:
 
 
 def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
-    if len(table) <= 7 and f == "produce" and "acks" not in table and "error" not in table:
+    if table.keys() <= PLAIN and f != "final-read":
         return None
     acks = None if table.get("acks") is None else str(table["acks"]).replace("-1", "all")
     if acks not in (None, "0", "1", "all"):

@@ -102,18 +102,19 @@ class View:
     @cached_property
     def known(self) -> Known:
         """What anybody knew at a line: acknowledged or read, by whatever right."""
-        return Known([(line, offset) for line, _, offset, _ in self._telling()])
+        return Known([(line, offset) for line, _, offset, _ in self._telling])
 
     @cached_property
     def surely_known(self) -> Known:
         """The same of what is promised to stay: acknowledged by all replicas in sync, or read."""
-        return Known([(line, offset) for line, _, offset, sure in self._telling() if sure])
+        return Known([(line, offset) for line, _, offset, sure in self._telling if sure])
 
     @cached_property
     def known_at(self) -> Known:
         """What anybody knew at a time."""
-        return Known([(time, offset) for _, time, offset, _ in self._telling()])
+        return Known([(time, offset) for _, time, offset, _ in self._telling])
 
+    @cached_property
     def _telling(self) -> list[tuple[int, int, int, bool]]:
         told = [
             (s.completed, s.completed_at, s.offset, s.acks == "all")
