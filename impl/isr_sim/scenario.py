@@ -1,0 +1,327 @@
+"""Scenarios as text: what goes wrong when, on which design, and what is to come of it.
+
+    design kraft-3.5
+    set min.insync.replicas 1
+    at 500 crash 2
+    at 3000 lose-power 1
+    end 8000
+    expect broken committed-only-grows
+
+Times are milliseconds after clients have begun. One statement per line, `#` begins a comment. Brokers are 1, 2, 3 ...;
+in `cut` there are `controller` and `clients`, too; `leader` is whom the controller takes to lead partition 0 just then.
+
+| statement | |
+|---|---|
+| `design NAME`, `set NAME VALUE`, `brokers N` | what runs; settings by Kafka's names, over `simulate.QUICK` |
+| `weather fair` or `weather bad` | whether messages are also lost, doubled and late by chance; fair unless said |
+| `at T crash B` | the process dies (broker_crashes) |
+| `at T lose-power B` | the machine dies, and with it all that was not flushed (broker_loses_power) |
+| `at T shut-down B`, `at T start B` | stop in order; start again |
+| `at T pause B for D` | the process does nothing for so long |
+| `at T cut A -> B`, `at T cut A - B` | messages are lost in one direction, or in both |
+| `at T join A -> B`, `at T join A - B`, `at T join all` | they arrive again |
+| `at T restart controller`, `at T pause controller for D` | with its durable log; as a process that hangs |
+| `end T` | from then on everything works and runs, and the cluster must converge |
+| `expect kept` | every promise was kept, and the cluster converged |
+| `expect broken PROMISE` | this one was broken, whatever others were before |
+| `expect took ACTION` | the action was taken at least once |
+| `expect acked N` | at least so many writes were acknowledged, with whatever acks |
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from functools import partial
+from typing import Final
+
+import attrs
+
+from isr_broker.disk_memory import Everything, Nothing
+from isr_broker.effects import CONTROLLER
+from isr_broker.messages import BrokerId, Millis
+from isr_broker.settings import BadSetting, Settings
+from isr_sim.invariants import Invariants, Violation
+from isr_sim.simulate import QUICK, Config, Outcome, Run
+from isr_sim.world import FAIR, Weather, World
+
+LEADER: Final = 0
+"""Whoever leads when the statement is carried out; no broker has this number."""
+
+CLIENTS: Final = -2
+
+DEEDS: Final = ("crash", "lose-power", "shut-down", "start", "pause", "cut", "join", "restart")
+STATEMENTS: Final = ("design", "set", "brokers", "weather", "at", "end", "expect")
+
+
+class BadScenario(ValueError):
+    """A text that is no scenario; the message says in which line, and what would be."""
+
+
+@attrs.frozen
+class Deed:
+    """Something that is done to brokers, or to the ways between them, at a time."""
+
+    at: Millis
+    kind: str
+    who: BrokerId = CONTROLLER
+    to: BrokerId | None = None
+    both: bool = False
+    lasting: Millis = 0
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "cut" | "join" if self.to is None:
+                what = "all"
+            case "cut" | "join":
+                what = f"{_name(self.who)} {'-' if self.both else '->'} {_name(self.to)}"
+            case "pause":
+                what = f"{_name(self.who)} for {self.lasting}"
+            case _:
+                what = _name(self.who)
+        return f"at {self.at} {self.kind} {what}"
+
+
+@attrs.frozen
+class Expectation:
+    """`kept`, `broken` a promise, `took` an action, or `acked` so many."""
+
+    kind: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"expect {self.kind} {self.what}".rstrip()
+
+    def met(self, outcome: Outcome) -> bool:
+        """Whether the run came to it."""
+        match self.kind:
+            case "kept":
+                return outcome.promise is None
+            case "broken":
+                return outcome.promise == self.what
+            case "took":
+                return outcome.actions.get(self.what, 0) > 0
+            case _:
+                return outcome.acked >= int(self.what)
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """What was read; `str` gives the text again, without comments."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+    brokers: int = 3
+    bad_weather: bool = False
+    deeds: tuple[Deed, ...] = ()
+    end: Millis = 8_000
+    expectations: tuple[Expectation, ...] = (Expectation("kept"),)
+
+    def __str__(self) -> str:
+        head = [f"design {v}" if n == "insync.design" else f"set {n} {v}" for n, v in self.settings]
+        head += [f"brokers {self.brokers}"] if self.brokers != 3 else []
+        head += ["weather bad"] if self.bad_weather else []
+        lines = [*head, *map(str, self.deeds), f"end {self.end}", *map(str, self.expectations)]
+        return "\n".join(lines) + "\n"
+
+    def config(self) -> Config:
+        """How the simulator is to be set."""
+        usual = Settings().properties()
+        quick = {name: value for name, value in QUICK.properties().items() if value != usual[name]}
+        copies = {"default.replication.factor": str(min(self.brokers, 3))}
+        settings = Settings.from_properties({**quick, **copies, **dict(self.settings)})
+        weather = Weather() if self.bad_weather else FAIR
+        return Config(settings=settings, brokers=self.brokers, kinds=(), weather=weather, safety_ms=self.end)
+
+
+def _name(who: BrokerId | None) -> str:
+    names = {CONTROLLER: "controller", CLIENTS: "clients", LEADER: "leader"}
+    return "?" if who is None else names.get(who, str(who))
+
+
+# Reading
+
+
+def parse(text: str) -> Scenario:
+    """The scenario of a text; BadScenario if it is none."""
+    found, expectations = Scenario(expectations=()), list[Expectation]()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            if words[0] == "expect":
+                expectations.append(_expectation(words[1:]))
+            else:
+                found = _with(found, words)
+        except (BadScenario, BadSetting) as error:
+            raise BadScenario(f"line {number}: {error}") from None
+    for deed in found.deeds:
+        for broker in (deed.who, deed.to):
+            if broker is not None and broker > found.brokers:
+                raise BadScenario(f"'{deed}': there are {found.brokers} brokers")
+        if deed.at > found.end:
+            raise BadScenario(f"'{deed}' is after the end, {found.end}")
+    if not expectations:
+        raise BadScenario("nothing is expected of it; 'expect kept' says that every promise is kept")
+    deeds = tuple(sorted(found.deeds, key=lambda deed: deed.at))
+    return attrs.evolve(found, deeds=deeds, expectations=tuple(expectations))
+
+
+def _with(found: Scenario, words: list[str]) -> Scenario:
+    match words:
+        case ["design", name]:
+            return _setting(found, "insync.design", name)
+        case ["set", name, value]:
+            return _setting(found, name, value)
+        case ["brokers", count]:
+            return attrs.evolve(found, brokers=_number(count, "a number of brokers", 1))
+        case ["weather", "fair" | "bad" as weather]:
+            return attrs.evolve(found, bad_weather=weather == "bad")
+        case ["end", at]:
+            return attrs.evolve(found, end=_number(at, "a time"))
+        case ["at", at, *deed]:
+            return attrs.evolve(found, deeds=(*found.deeds, _deed(_number(at, "a time"), deed)))
+        case [name, *_] if name in STATEMENTS:
+            raise BadScenario(f"'{' '.join(words)}' is incomplete, or too much")
+        case _:
+            raise BadScenario(f"there is no statement '{words[0]}'{_meant(words[0], STATEMENTS)}")
+
+
+def _setting(found: Scenario, name: str, value: str) -> Scenario:
+    Settings.from_properties({name: value})
+    return attrs.evolve(found, settings=(*(s for s in found.settings if s[0] != name), (name, value)))
+
+
+def _deed(at: Millis, words: list[str]) -> Deed:
+    match words:
+        case ["crash" | "lose-power" | "shut-down" | "start" as kind, who]:
+            return Deed(at, kind, _broker(who))
+        case ["pause", "controller", "for", lasting]:
+            return Deed(at, "pause", CONTROLLER, lasting=_number(lasting, "a duration"))
+        case ["pause", who, "for", lasting]:
+            return Deed(at, "pause", _broker(who), lasting=_number(lasting, "a duration"))
+        case ["restart", "controller"]:
+            return Deed(at, "restart", CONTROLLER)
+        case ["join", "all"]:
+            return Deed(at, "join")
+        case ["cut" | "join" as kind, who, "->" | "-" as way, to]:
+            return Deed(at, kind, _end(who), _end(to), both=way == "-")
+        case [name, *_] if name in DEEDS:
+            raise BadScenario(f"'{' '.join(words)}' is not how {name} is said")
+        case _:
+            name = words[0] if words else ""
+            raise BadScenario(f"nobody can '{name}'{_meant(name, DEEDS)}")
+
+
+def _expectation(words: list[str]) -> Expectation:
+    match words:
+        case ["kept"]:
+            return Expectation("kept")
+        case ["broken" | "took" as kind, what]:
+            return Expectation(kind, what)
+        case ["acked", count]:
+            return Expectation("acked", str(_number(count, "a number of writes")))
+        case _:
+            raise BadScenario("expected is one of: kept, broken PROMISE, took ACTION, acked N")
+
+
+def _number(text: str, what: str, least: int = 0) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < least:
+        raise BadScenario(f"'{text}' is not {what}")
+    return int(text)
+
+
+def _broker(text: str) -> BrokerId:
+    return LEADER if text == "leader" else _number(text, "a broker", 1)
+
+
+def _end(text: str) -> BrokerId:
+    return {"controller": CONTROLLER, "clients": CLIENTS}.get(text) or _broker(text)
+
+
+def _meant(name: str, choices: tuple[str, ...]) -> str:
+    close = get_close_matches(name, choices, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+# Running
+
+
+@attrs.define(kw_only=True)
+class Watched(Invariants):
+    """Only these promises end a run, if any are named: a stronger one is often broken before that which is shown."""
+
+    promises: frozenset[str] = frozenset()
+
+    def stepped(self, world: World) -> None:
+        """Every promise, but only the watched ones matter."""
+        try:
+            super().stepped(world)
+        except Violation as violation:
+            if not self.promises or violation.promise in self.promises:
+                raise
+
+
+def play(scenario: Scenario, seed: int, keeps_lines: bool = False) -> Outcome:
+    """Carry the scenario out; the seed decides what it leaves open: delays, clocks, who is asked."""
+    broken = frozenset(e.what for e in scenario.expectations if e.kind == "broken")
+    run = Run(attrs.evolve(scenario.config(), keeps_lines=keeps_lines), seed, invariants=Watched(promises=broken))
+    try:
+        run.set_up()
+        run.world.weather = run.config.weather
+        for deed in scenario.deeds:
+            run.world.after(deed.at, partial(do, run, deed))
+        run.world.run(run.world.now + scenario.end)
+        healed = run.heal()
+    except Violation as violation:
+        run.world.note(f"violated: {violation}")
+        return run.outcome(violation, 0)
+    return run.outcome(None, healed)
+
+
+def do(run: Run, deed: Deed) -> None:
+    """One deed; on a broker that does not run only `start` does anything, on one that does it does nothing."""
+    world, who = run.world, _who(run, deed.who)
+    world.note(str(deed))
+    if deed.kind in ("cut", "join"):
+        pairs = _pairs(run, who, deed)
+        world.cut = world.cut | pairs if deed.kind == "cut" else world.cut - pairs
+        return
+    if who == CONTROLLER:
+        if deed.kind == "restart":
+            world.restart_controller()
+        else:
+            world.controller_paused_until = world.now + deed.lasting
+        return
+    host = world.hosts[who]
+    match deed.kind:
+        case "start" if not host.alive:
+            world.start(who)
+        case "crash" if host.alive:
+            world.stop(who, Everything())
+        case "lose-power" if host.alive:
+            run.invariants.lossy = True
+            world.stop(who, Nothing())
+        case "shut-down" if host.alive:
+            world.shut_down(who)
+        case "pause" if host.alive:
+            world.pause(who, deed.lasting)
+        case _:
+            pass
+
+
+def _who(run: Run, who: BrokerId) -> BrokerId:
+    """The broker itself; while nobody leads, `leader` is whoever led last."""
+    if who != LEADER:
+        return who
+    partition = min(run.world.controller.partitions.items())[1]
+    return next(b for b in (partition.leader, partition.last_known_leader, partition.replicas[0]) if b is not None)
+
+
+def _pairs(run: Run, who: BrokerId, deed: Deed) -> set[tuple[BrokerId, BrokerId]]:
+    if deed.to is None:
+        return set(run.world.cut)
+    clients = [*(p.identity for p in run.producers), *(c.identity for c in run.consumers)]
+    sources, targets = (clients if end == CLIENTS else [end] for end in (who, _who(run, deed.to)))
+    pairs = {(source, target) for source in sources for target in targets}
+    return pairs | {(target, source) for source, target in pairs} if deed.both else pairs
