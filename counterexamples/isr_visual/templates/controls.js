@@ -83,7 +83,10 @@ Object.assign(App.prototype, {
     if (this.controls.help.open) return;
     const typing = event.target.matches?.("input, textarea, select"), range = event.target.type === "range";
     if (typing && !range && !(event.target.type === "checkbox" && event.key.length === 1 && event.key !== " ")) {
-      if (event.key === "Escape") event.target.blur();
+      if (event.key === "Escape") {
+        event.preventDefault();  // which would empty a search field
+        event.target.blur();
+      }
       return;
     }
     const act = this.keys()[event.key];
