@@ -1,24 +1,33 @@
 """The broker's speed: produce and consume by batch size and acks, latency of acks=all, fail-over of many partitions.
 
-    python bench/broker.py [--records N] [--partitions N]
+    python bench/broker.py [--records N] [--partitions N] [--data FOLDER]
 
-Three brokers in one process and on one loop, disks in memory, librdkafka as client; so the figures are of the broker's
-code and of the protocol, not of disks or of a network. A follower fetches each partition by itself as yet, so a
-thousand partitions are too many for one loop.
+First three brokers in one process and on one loop, disks in memory, librdkafka as client: figures of the broker's code
+and of the protocol, not of disks or of a network. Then three processes with files in a folder, and many partitions.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
 from tests.clients import Confluent, confluent_read, create_topic
-from tests.clusters import Cluster
+from tests.clusters import Cluster, three_processes
+
+from isr_broker.disk_files import RealDisk
+from isr_broker.messages import BrokerMetadata, PartitionMetadata
+from isr_broker.metadata_log import NAME, records_in
+from isr_broker.settings import Settings
 
 
 def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, linger: int) -> float:
@@ -44,22 +53,90 @@ def latencies(cluster: Cluster, topic: str, count: int) -> list[float]:
     return found
 
 
-def fail_over(partitions: int) -> tuple[int, float]:
-    """How many partitions changed hands when a broker was killed, and seconds until all had leaders that know it."""
-    with Cluster(3) as cluster:
-        create_topic(cluster.bootstrap, "many", partitions, 1)
-        cluster.wait(lambda: cluster.leads("many") == partitions, "every partition has a leader that knows it", 60)
-        lost = sum(p.leader == 3 for p in cluster.partitions("many"))
+def processor_seconds(pid: int) -> float:
+    """What a process has used of a processor so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def written_after(bootstrap: str, partitions: list[int], began: float) -> list[float]:
+    """When one record to each of the partitions was acknowledged by all in sync, in seconds since `began`."""
+    impatient = {"topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "message.timeout.ms": 120_000}
+    producer, found = (
+        confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all", **impatient}),
+        list[float](),
+    )
+
+    def told(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        assert error is None, error
+        found.append(time.perf_counter() - began)
+
+    for partition in partitions:
+        producer.produce("many", b"x" * 100, partition=partition, on_delivery=told)
+    assert producer.flush(120) == 0
+    return sorted(found)
+
+
+def changes_without(root: Path, broker: int) -> tuple[int, int]:
+    """In how many changes of the metadata how many partitions lost a leader, after that broker's session had ended."""
+    records, _ = records_in(RealDisk(root / "1").open(NAME))
+    fenced = max(n for n, r in enumerate(records) if isinstance(r, BrokerMetadata) and r.broker == broker and r.fenced)
+    led = {r.partition: r.leader for r in records[:fenced] if isinstance(r, PartitionMetadata)}
+    lost = [
+        n
+        for n, r in enumerate(records)
+        if n > fenced and isinstance(r, PartitionMetadata) and led[r.partition] == broker != r.leader
+    ]
+    following = [n for n, r in enumerate(records) if n > fenced and not isinstance(r, PartitionMetadata)]
+    return len({sum(at < n for at in following) for n in lost}), len(lost)
+
+
+def many(partitions: int, folder: str | None) -> None:
+    """A topic of many partitions on three processes with Kafka's default settings, idle, and without a leader."""
+    root = Path(tempfile.mkdtemp(dir=folder))
+    defaults = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3"})
+    brokers = three_processes(root, defaults)
+    try:
+        brokers.start_all()
+        admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        while len(admin.list_topics(timeout=30).brokers) < 3:
+            time.sleep(0.1)
         began = time.perf_counter()
-        cluster.kill(3)
-        cluster.wait(lambda: cluster.leads("many") == partitions, "every partition has a leader that knows it", 60)
-        return lost, time.perf_counter() - began
+        create_topic(brokers.bootstrap, "many", partitions, 2)
+        while True:
+            topic = admin.list_topics(timeout=30).topics.get("many")
+            if topic and sum(len(p.isrs) == 3 and p.leader > 0 for p in topic.partitions.values()) == partitions:
+                break
+            time.sleep(0.05)
+        listed = time.perf_counter() - began
+        wrote = written_after(brokers.bootstrap, list(range(partitions)), began)[-1]
+        print(f"{partitions} partitions, three replicas each, three processes, data in {folder or 'the disk'}")
+        print(f"  created and in sync after {listed:.2f} s, each written to with acks=all after {wrote:.2f} s")
+        time.sleep(3)
+        before = {b: processor_seconds(p.process.pid) for b, p in brokers.running.items()}
+        time.sleep(10)
+        used = [(processor_seconds(p.process.pid) - before[b]) / 10 for b, p in brokers.running.items()]
+        share = ", ".join(f"{u:.0%}" for u in used)
+        print(f"  idle: {share} of a processor, {1e6 * sum(used) / 3 / partitions:.0f} us per replica and second")
+        lost = [n for n, p in admin.list_topics(timeout=30).topics["many"].partitions.items() if p.leader == 3]
+        began = time.perf_counter()
+        brokers.kill(3)
+        took = written_after(brokers.bootstrap, lost, began)
+        changes, moved = changes_without(root, 3)
+        print(f"  a leader killed: {moved} partitions moved in {changes} change of the metadata; unavailable for")
+        print(f"  {took[0]:.2f} s (first), {statistics.median(took):.2f} s (median), {took[-1]:.2f} s (last), with a")
+        print(f"  session of {defaults.broker_session_timeout_ms / 1000:.0f} s")
+    finally:
+        for broker in list(brokers.running):
+            brokers.kill(broker)
+        shutil.rmtree(root)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=50_000)
-    parser.add_argument("--partitions", type=int, default=60)
+    parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--data", help="the folder for the data directories, instead of that for temporary files")
     options = parser.parse_args()
     records = int(options.records)
     with Cluster(3) as cluster:
@@ -76,8 +153,7 @@ def main() -> None:
         print(f"  consume                        {records / (time.perf_counter() - began):10,.0f} records/s")
         cuts = statistics.quantiles(latencies(cluster, "t-all-0", 500), n=100)
         print(f"  acks=all, one at a time: median {cuts[49] * 1e3:.2f} ms, 99 % below {cuts[98] * 1e3:.2f} ms")
-    lost, seconds = fail_over(options.partitions)
-    print(f"fail-over of {lost} of {options.partitions} partitions: {seconds:.2f} s, with a session of 0.7 s")
+    many(int(options.partitions), options.data)
 
 
 if __name__ == "__main__":
