@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "history": ("insync_cli.history", "check what clients did and saw for 29 anomalies of a log"),
     "replay": ("insync_cli.replay", "every edge of the model, on the broker's cores"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
+    "simulate": ("insync_cli.simulate", "the broker's own code in a hostile world, one history per seed"),
     "cluster": ("insync_cli.cluster", "a cluster of real processes for Kafka's clients"),
     "broker": ("insync_cli.broker", "one broker of a cluster"),
     "topics": ("insync_cli.topics", "the topics of a running cluster: leader, epoch, ISR, ELR"),
