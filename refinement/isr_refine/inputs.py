@@ -186,10 +186,16 @@ def learned(core: Controller, broker: Broker) -> Done | None:
     if done.action is None and broker.replica is not None:
         # It may know more of others now, which is in no variable.
         done.broker = done.rested
-        if done.broker.replica != broker.replica:
-            return taken(broker, done)
-        return None
+        return taken(broker, done) if _without_look(done.broker) != _without_look(broker) else None
     return taken(broker, done)
+
+
+def _without_look(broker: Broker) -> Replica:
+    """The replica, but for whom it believes to be fenced, which it learns together with whatever is new."""
+    replica = _replica(broker)
+    if not isinstance(replica.role, Leading):
+        return replica
+    return attrs.evolve(replica, role=attrs.evolve(replica.role, ineligible=frozenset()))
 
 
 # Processes.
