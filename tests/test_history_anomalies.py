@@ -111,6 +111,7 @@ PERMITTED: list[Case] = [
     ("write-cycle", lambda: two_writers(), set()),
     ("ordered-cycle", lambda: stale(), {"stale-ack-offset"}),
     ("duplicate", lambda: Story(idempotence=False).send(1, 0).poll([0, 1], [1, 1]), set()),
+    ("duplicate", lambda: Story().send(1, kind="info").send(1, 1).poll([0, 1], [1, 1]), set()),
     ("lost-write", lambda: Story(acks="1").sends((1, 0), (2, 1)).final({1: 2}, unseen=[0]), set()),
     ("lost-write", lambda: Story().send(1, 0, acks=1).send(2, 1).final({1: 2}, unseen=[0]), set()),
     (

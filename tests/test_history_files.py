@@ -8,6 +8,7 @@ from tests.histories import Story, judged, with_word, words
 
 from insync_cli.main import main
 from isr_anomalies import Malformed, check, paired, read_edn, read_json
+from isr_anomalies.read_json import CLIENT, OTHER
 
 LOST = Story().sends((1, 0), (2, 1)).final({1: 2}, unseen=[]).lines
 GOOD = Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({0: 1, 1: 2}).lines
@@ -130,6 +131,11 @@ BEGUN = '{"type": "invoke", "f": "produce", "process": 0, "time": 5, "partition"
             '{"f": "final-read", "type": "ok", "process": 1, "time": 1, "partition": "t", "records": []}',
             "end is a whole number from 0, not missing",
         ),
+        (
+            '{"f": "final-read", "type": "ok", "process": 1, "time": 1, "partition": "t", "records": [[3, 1]],'
+            ' "end": 3}',
+            "offset 3 is outside of [0, 3)",
+        ),
         ('{"f": "replica", "node": "n", "partition": "t"}', "high_watermark is a whole number from 0, not missing"),
         ('{"settings": {"ack": 1}}', "there is no setting ack; they are acks, idempotence"),
         ('{"settings": {"acks": 3}}', 'acks is one of 0, 1, all, not "3"'),
@@ -159,6 +165,12 @@ UNDECIDED = [
     (Story().send(1, 0), {"lost-write", "unseen", "offset-gap"}),
     (Story().send(1, 0).poll([0, 1]), {"lost-write", "unseen", "offset-gap", "read-then-lost"}),
     (Story().send(1, 0).final({0: 1}).send(2, 0, p="t-1"), {"lost-write", "unseen", "offset-gap"}),  # t-1 is not read
+    (Story().send(1, 0).final({0: 1}).send(2, 1), {"lost-write", "unseen"}),  # acknowledged too late
+    (Story().send(1, 0).final({0: 1}).send(2, 1).poll([0, 1], [1, 2]), {"read-then-lost"}),
+    (
+        Story().assign("t-0", seek="beginning").send(1, 0).poll([0, 1]).send(2, 1),  # it went back, but too early
+        {"lost-write", "unseen"},
+    ),
     (Story().txn([["send", "t-0", 1]], [["send", "t-0", 1, 1]]).final({1: 1}), {"offset-gap"}),
     (Story().holds("n1", (1, 0)).send(1, 0).final({0: 1}), {"acks-contract"}),
     (Story().send(1, 0).send(2, 1).final({0: 1}), {"ack-then-gone"}),  # it is unseen, and no replica says where it is
@@ -251,3 +263,12 @@ def test_an_edn_file_is_known_by_its_name_or_its_beginning(tmp_path: Path) -> No
         assert (
             main(["history", write(tmp_path / name, list(map(str, EDN.splitlines()))), "--anomaly", "lost-write"]) == 0
         )
+
+
+def test_every_line_that_the_document_shows_can_be_read() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "history.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    {")]
+    shown = list(read_json(lines))
+    assert len(shown) == len(lines) > 15
+    said = {str(json.loads(line).get("f")) for line in lines}
+    assert said >= CLIENT - {"subscribe"} | OTHER  # which is written as assign is

@@ -153,6 +153,8 @@ def claims_given(given: Namespace) -> dict[str, object]:
 def quoted(path: Path, answer: Answer) -> dict[int, str]:
     """The lines that witnesses point to, from a second pass over the file."""
     lines = {line for judgement in answer.judgements for found in judgement.witnesses for line in found.lines}
+    if not lines:
+        return {}
     with suppress(OSError), path.open(encoding="utf-8") as file:
         return {number: text.strip() for number, text in enumerate(file, 1) if number in lines}
     return {}

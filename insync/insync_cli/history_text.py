@@ -19,6 +19,10 @@ SHOWN = 160
 """So much of a quoted line is printed; the report has all of it."""
 
 
+TIMES = ("progress_within", "max_lag", "max_unavailable")
+"""Claims that are nanoseconds."""
+
+
 class Quote(TypedDict):
     """A line of the history."""
 
@@ -125,7 +129,8 @@ def print_list(out: Console) -> None:
 def render(out: Console, answer: Report, written: Path | None, *, quiet: bool) -> None:
     if not quiet:
         out.print(f"{answer['history']}: {terminal.count(answer['operations'], 'operation')}", style="bold")
-        out.print("  " + ", ".join(f"{name} {said(value)}" for name, value in answer["claims"].items()), soft_wrap=True)
+        claims = [f"{name} {said(name, value)}" for name, value in answer["claims"].items() if value is not None]
+        terminal.print_wrapped(out, ", ".join(claims), 2)
         out.print()
         rows = [(line["verdict"], str(line["number"]), line["name"], remark(line)) for line in answer["anomalies"]]
         terminal.print_table(out, ("verdict", "", "anomaly", ""), rows)
@@ -139,9 +144,13 @@ def render(out: Console, answer: Report, written: Path | None, *, quiet: bool) -
     out.print(result_line(answer), soft_wrap=True)
 
 
-def said(value: object) -> str:
-    """A claim as the command line takes it."""
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else "unsaid" if value is None else str(value)
+def said(name: str, value: object) -> str:
+    """A claim for people."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int) and name in TIMES:
+        return f"{value / 1e9:g} s"
+    return str(value)
 
 
 def remark(line: Line) -> str:

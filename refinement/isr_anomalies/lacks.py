@@ -22,7 +22,12 @@ def no_scan(view: View) -> Lack | None:
     """Whether committed values were looked for."""
     if not any(send.committed for send in view.sends):
         return Lack(True, "nothing was acknowledged")
-    return None if view.scans else Lack(False, f"no complete final read of {view.name}")
+    if not view.scans:
+        return Lack(False, f"no complete final read of {view.name}")
+    if view.not_looked_for:
+        many = f"{view.not_looked_for} values of {view.name}" if view.not_looked_for > 1 else f"a value of {view.name}"
+        return Lack(False, f"{many} acknowledged after its last complete read began, and read by nobody")
+    return None
 
 
 def no_later_scan(view: View) -> Lack | None:
@@ -32,6 +37,8 @@ def no_later_scan(view: View) -> Lack | None:
     last = view.last_scan
     if last is None:
         return Lack(False, f"no complete final read of {view.name}")
+    if view.read_beyond:
+        return Lack(False, f"no complete read of {view.name} went as far as others had read")
     earlier = any(batch.records and batch.completed < last.invoked for batch in view.batches)
     return None if earlier else Lack(True, "nothing was read before the last complete read")
 

@@ -113,7 +113,17 @@ def _event(line: int, f: str, table: Object) -> Event:
     time = _natural(line, table, "time")
     invoke = kind == "invoke"
     micro, extra = _micro(line, f, table, invoke=invoke), _extra(line, f, table, ok=kind == "ok")
+    if extra is not None and f == "final-read" and kind == "ok":
+        _check_inside(line, micro, extra)
     return Event(line, cast("Kind", kind), f, str(process), time, token, micro, extra)
+
+
+def _check_inside(line: int, micro: tuple[Micro, ...], extra: Extra) -> None:
+    for step in micro:
+        for records in step.records.values() if isinstance(step, Polled) else ():
+            for offset, _, _ in records:
+                if not extra.start <= offset < extra.end:
+                    raise Malformed(line, f"offset {offset} is outside of [{extra.start}, {extra.end})")
 
 
 def _micro(line: int, f: str, table: Object, *, invoke: bool) -> tuple[Micro, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from functools import cached_property
 
 from isr_anomalies.index import WHOLE, Batch, Partition, Scan, Send
@@ -160,3 +161,22 @@ class View:
                 if lost or acked:
                     found.append((send, lost))
         return found
+
+    @cached_property
+    def not_looked_for(self) -> int:
+        """Acknowledged values that no complete read was late and long enough for, and that nobody read."""
+        last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
+        unread = [s for s in self.sends if s.outcome == "ok" and s.value not in self.polled]
+        return sum(last is None or (s.completed >= last.invoked and (s.offset or beyond) >= beyond) for s in unread)
+
+    @cached_property
+    def read_beyond(self) -> bool:
+        """Whether anybody read further than every complete read, after the last of them had begun."""
+        last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
+        later = [b for b in self.batches if b.records and (last is None or b.completed >= last.invoked)]
+        return any(batch.records[-1][0] >= beyond for batch in later)
+
+    @cached_property
+    def attempts(self) -> Counter[Value]:
+        """Value -> how often somebody sent it, unless it surely failed."""
+        return Counter(send.value for send in self.sends if send.outcome != "fail")
