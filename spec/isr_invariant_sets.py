@@ -69,11 +69,13 @@ def own_isr(s: State) -> Bool:
 
 @always
 def requests_of_isr(s: State) -> Bool:
-    """A leader's request is about what it knows, or about what it no longer does; an answer is about its last one."""
+    """A leader's request is about what it knows, or about what is no longer so; an answer is about its last one."""
     return forall(
         (leads(s, q) & (s.alter[q] == Alter.REQUESTED) & (s.alter_leader_epoch[q] == s.leader_epoch[q])).implies(
             (s.alter_partition_epoch[q] <= s.partition_epoch[q])
-            & (s.alter_partition_epoch[q] == s.partition_epoch[q]).implies(s.alter_isr[q] == s.pending_isr[q])
+            & ((s.alter_partition_epoch[q] == s.partition_epoch[q]) & current(s, q)).implies(
+                s.alter_isr[q] == s.pending_isr[q]
+            )
         )
         & (leads(s, q) & (s.alter[q] == Alter.REQUESTED)).implies(s.alter_leader_epoch[q] <= s.leader_epoch[q])
         & (s.alter[q] == Alter.REQUESTED).implies(s.alter_isr[q].has(q))
