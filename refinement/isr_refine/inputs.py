@@ -10,7 +10,7 @@ import attrs
 
 from isr_broker.controller_state import Controller
 from isr_broker.effects import CONTROLLER, Send
-from isr_broker.inputs import LogOpened, Produce, Received, ShutDown, Start, Tick
+from isr_broker.inputs import Consume, LogOpened, Produce, Received, ShutDown, Start, Tick
 from isr_broker.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -29,7 +29,7 @@ from isr_broker.settings import Settings
 from isr_broker.state import Leading, Replica, leading
 from isr_refine import canonical
 from isr_refine.driving import CoreFailed, Done, Ruled, asked_to, found, news_for, ruled, told
-from isr_refine.parts import TP, Answered, Asked, Broker, Decided, Proposed, batch_of
+from isr_refine.parts import TP, Answered, Asked, Broker, Decided, Proposed, batch_of, record_in
 
 
 def taken(before: Broker, done: Done) -> Done | None:
@@ -196,6 +196,18 @@ def _without_look(broker: Broker) -> Replica:
     if not isinstance(replica.role, Leading):
         return replica
     return attrs.evolve(replica, role=attrs.evolve(replica.role, ineligible=frozenset()))
+
+
+def consumed(broker: Broker, position: int) -> tuple[Done, int] | None:
+    """A consumer asks for what comes next, and takes one record of what it gets."""
+    ask = Consume(request=0, partition=TP, offset=position, max_bytes=1)
+    done = taken(broker, told(broker, ask))
+    if done is None:
+        return None
+    (answer,) = done.consumed
+    if answer.records is None or answer.records.offset != position:
+        raise CoreFailed(f"a consumer that asks for {position} is answered {answer}")
+    return done, record_in(broker.log[position])
 
 
 # Processes.

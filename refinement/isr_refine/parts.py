@@ -118,7 +118,7 @@ def epoch_of(batch: bytes) -> int:
     return header(batch, 0).leader_epoch
 
 
-def settings_for(minimum: int, unclean: bool, flush: bool, base: Settings) -> Settings:
+def settings_for(minimum: int, unclean: bool, flush: bool, reads: bool, base: Settings) -> Settings:
     """The settings under which a core and the model do the same: nothing waits, one record per fetch, no timers of its
     own beside those that the model has."""
     return attrs.evolve(
@@ -129,5 +129,6 @@ def settings_for(minimum: int, unclean: bool, flush: bool, base: Settings) -> Se
         replica_fetch_wait_max_ms=0,
         replica_fetch_max_bytes=1,
         insync_waits_for_joiners=False,
+        insync_follower_reads=reads,
         auto_leader_rebalance_enable=False,
     )

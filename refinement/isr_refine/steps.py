@@ -156,6 +156,15 @@ class Steps(Cores):
 
         return self.found(("hear", broker, message), make)
 
+    def reads(self, i: int, broker: int, position: int) -> Sequence[Turn]:
+        def make() -> Sequence[Turn]:
+            outcome = inputs.consumed(self.brokers.values[broker], position)
+            if outcome is None:
+                return ()
+            return (attrs.evolve(self.turn(outcome[0], i), read=outcome[1]),)
+
+        return self.found(("consume", broker, position), make)
+
     def learns(self, i: int, controller: int, broker: int) -> Sequence[Turn]:
         def make() -> Sequence[Turn]:
             done = inputs.learned(self.controllers.values[controller], self.brokers.values[broker])
@@ -245,6 +254,32 @@ class Steps(Cores):
             return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
 
         return self.ruled(("return", controller, broker), make)
+
+    def asks_to_stop(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
+        """The process is asked to stop in order, and tells the controller."""
+
+        def make() -> Sequence[Verdict]:
+            ruling, done = inputs.asked_to_stop(self.controllers.values[controller], self.brokers.values[broker])
+            if done.action is not None or done.stopped:
+                raise CoreFailed(f"{done.action or 'the end'} because somebody wants to stop")
+            (verdict,) = self._verdicts([ruling], controller)
+            return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
+
+        return self.ruled(("stop", controller, broker), make)
+
+    def stops(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
+        """A broker that wants to stop is heard, and may or may not; that the controller fences it is part of it."""
+
+        def make() -> Sequence[Verdict]:
+            ruling, done = inputs.called(self.controllers.values[controller], self.brokers.values[broker])
+            if not done.stopped:
+                if ruling.took or ruling.rested != self.controllers.values[controller] or done.action is not None:
+                    raise CoreFailed("a heartbeat of a broker that must wait does something")
+                return ()
+            label = self.labels.number("broker_shuts_down", i)
+            return (Verdict(label, self.after(ruling), broker=self.numbered(done.rested)),)
+
+        return self.ruled(("stopping", controller, broker), make)
 
     def restarts(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
         def make() -> Sequence[Verdict]:

@@ -75,6 +75,7 @@ class Turn:
     broker: int
     message: int = NONE
     acked: int = 0
+    read: int = -1
 
 
 @attrs.frozen
@@ -130,7 +131,8 @@ class Cores:
         if instance.design.name not in COMPARABLE:
             raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
         design = DESIGNS[instance.design.name]
-        base = settings_for(int(constants["min_insync"]), unclean, flush, Settings(insync_design=design))
+        minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
+        base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
         self.settings = base
         looks = attrs.evolve(design, keeps_out_fenced=own_look and design.keeps_out_fenced)
         self.of_brokers = attrs.evolve(base, insync_design=looks)

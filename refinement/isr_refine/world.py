@@ -127,6 +127,9 @@ class World(Steps):
                 self._turned(state, i, turn, steps, alter=turn.message)
         for turn in self.learns(i, state[0], broker):
             self._learned(state, i, turn, steps)
+        if self.bound("consumers"):
+            for turn in self.reads(i, broker, past.position):
+                self._turned(state, i, turn, steps)
         self._ends(state, i, steps)
 
     def _fetch_is_lost(self, state: State, i: int, epoch: int) -> bool:
@@ -210,6 +213,15 @@ class World(Steps):
                     self._controller(state, i, verdict, steps)
             return
         past = self.histories.values[state[1]]
+        if alive and known.shutting_down:
+            # In the model a broker that shuts down in order keeps its session meanwhile.
+            for verdict in self.stops(i, state[0], state[2 + i]):
+                self._controller(state, i, verdict, steps, stopped=True)
+            return
+        if alive and past.shutdowns < self.bound("shutdowns"):
+            after = self.histories.number(attrs.evolve(past, shutdowns=past.shutdowns + 1))
+            for verdict in self.asks_to_stop(i, state[0], state[2 + i]):
+                self._controller(state, i, verdict, steps, history=after)
         if alive and past.sessions_lost >= self.bound("sessions_lost"):
             return
         history = state[1]
@@ -265,11 +277,13 @@ class World(Steps):
             if appended and replica is not None:
                 past = attrs.evolve(past, written_in=(*past.written_in, replica.leader_epoch))
             past = attrs.evolve(past, acked=past.acked | turn.acked)
+            if turn.read >= 0:
+                past = attrs.evolve(past, position=past.position + 1, consumed=(*past.consumed, turn.read))
             if about.leads and about.watermark > len(past.committed):
                 past = attrs.evolve(past, committed=self.log_of(turn.broker)[: about.watermark])
             return self.histories.number(past)
 
-        return self.remembered(("seen", history, turn.broker, turn.acked, appended), make)
+        return self.remembered(("seen", history, turn.broker, turn.acked, turn.read, appended), make)
 
     def _controller(
         self,
@@ -281,6 +295,7 @@ class World(Steps):
         history: int = -1,
         alter: int = -1,
         restarted: bool = False,
+        stopped: bool = False,
     ) -> None:
         if verdict.controller < 0:
             if verdict.controller != BEYOND:
@@ -296,4 +311,7 @@ class World(Steps):
             new[2 + 2 * n + i] = alter
         if restarted:
             new[2 + 2 * n + i] = NONE
+        if stopped and verdict.broker >= 0:
+            self._gone(tuple(new), i, verdict.label, verdict.broker, new[1], steps)
+            return
         steps.append((verdict.label, tuple(new)))
