@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
 
+import attrs
 import pytest
 from playwright.sync_api import Browser
 from tests.conftest import require_package
+from tests.models import copied_log
 from tests.pages import NARROW, Opened, chromium, opened, page_text, plain_page, trace_file, with_data
+from tests.traces import violation
 
 from insync_cli.main import main
 from isr_trace.itf import itf_text, read_itf, trace_from_text
@@ -68,8 +71,11 @@ def test_the_diff_and_the_strip_of_every_step_are_those_of_the_command_line(
             assert tab.check(f"shownTruths({i})") == {name: holds[i] for name, holds in report["properties"].items()}
 
 
-def test_what_the_page_computes_itself_is_what_the_model_computed(browser: Browser, file: Path) -> None:
-    with opened(browser, file) as tab:
+@pytest.mark.parametrize("case", [CASE, "jepsen-2013"])
+def test_what_the_page_computes_itself_is_what_the_model_computed(browser: Browser, tmp_path: Path, case: str) -> None:
+    html = tmp_path / "page.html"
+    html.write_text(page_text(case))
+    with opened(browser, html) as tab:
         assert tab.check("otherwise()") == []
 
 
@@ -286,6 +292,26 @@ def test_a_trace_of_another_program_opens(browser: Browser, tmp_path: Path) -> N
         assert tab.texts("#step .changes th") == ["big", "who"]
         assert tab.page.locator("#lanes .dot").count() == 4
         assert tab.texts(".banner") == []
+
+
+@pytest.mark.parametrize(
+    ("loop", "head", "said"),
+    [
+        (2, ["T3loop", "T4loop", "T5loop"], "Then T2 again, for ever, and what was promised never comes."),
+        (5, ["T5stays"], "T5 for ever: nothing happens any more, and what was promised never comes."),
+    ],
+)
+def test_what_happens_for_ever_has_a_band(
+    browser: Browser, tmp_path: Path, loop: int, head: list[str], said: str
+) -> None:
+    html = tmp_path / "lasso.html"
+    lasso = attrs.evolve(violation(copied_log.UNCLEAN), loop=loop, kind="eventually")
+    html.write_text(plain_page(lasso, "lasso"))
+    with opened(browser, html) as tab:
+        assert tab.texts(".timeline th.loop") == head
+        assert said in tab.page.locator(".answer").inner_text()
+        tab.press("End")
+        assert ("then nothing, for ever" in tab.page.locator("#step").inner_text()) is (loop == 5)
 
 
 def test_several_traces_are_a_gallery(browser: Browser, tmp_path: Path) -> None:

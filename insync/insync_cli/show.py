@@ -56,19 +56,15 @@ def run(given: Namespace) -> int:
     traces = [load(path) for path in paths]
     mismatches = [other_version(trace) for trace in traces]
     if given.html is not None:
-        write_page(
-            list(zip(paths, traces, mismatches, strict=True)),
-            Path(cast("str", given.html)),
-            cast("str | None", given.against),
-        )
+        together = list(zip(paths, traces, mismatches, strict=True))
+        written = write_page(together, Path(cast("str", given.html)), cast("str | None", given.against))
+        print(written, file=sys.stderr if given.json == "-" else sys.stdout)
     else:
         _print(given, paths[0], traces[0])
-    target = cast("str | None", given.json)
-    reports = [
-        {"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)}
-        for p, t, m in zip(paths, traces, mismatches, strict=True)
-    ]
-    terminal.write_json(target, reports[0] if len(reports) == 1 else reports)
+    if given.json is not None:
+        found = zip(paths, traces, mismatches, strict=True)
+        reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in found]
+        terminal.write_json(cast("str", given.json), reports[0] if len(reports) == 1 else reports)
     for path, mismatch in zip(paths, mismatches, strict=True):
         if mismatch:
             print(f"insync: {path}: {mismatch}", file=sys.stderr)

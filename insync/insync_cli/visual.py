@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from insync_cli import registry
-from insync_cli.exits import UsageError
+from insync_cli.exits import InputError, UsageError
+from insync_cli.terminal import count
 from insync_cli.tracefiles import replayable, saying_which
 from isr_check.reference import Evaluator
 from isr_trace.cases import Case, load_cases
@@ -28,17 +29,20 @@ LEAST_ROOM = 20_000
 """Bytes for what else could happen, of each trace of a large gallery."""
 
 
-def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> None:
-    """The page of traces, each with its file and why the model of today cannot vouch for it, if so."""
+def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> str:
+    """Write the page of traces, each with its file and why the model of today cannot vouch for it, if so; says what
+    was written."""
     room = max(BYTES_AT_MOST // len(shown), LEAST_ROOM)
     made = [(described(path, trace, mismatch, against, room), itf_text(trace)) for path, trace, mismatch in shown]
     first = made[0][0]
     named = " ".join(filter(None, (first["property"], first["design"]))) or first["name"]
     title = first["case"]["title"] if first["case"] is not None else named
     try:
-        write_text(target, page(made, title if len(made) == 1 else f"{len(made)} traces"))
+        text = page(made, title if len(made) == 1 else f"{len(made)} traces")
+        write_text(target, text)
     except TraceError as problem:
         raise UsageError(str(problem)) from None
+    return f"{target}: {count(len(made), 'trace')}, {len(text.encode()) // 1000} KB; any browser opens it, offline"
 
 
 def described(
@@ -54,21 +58,24 @@ def described(
 
 def case_of(path: Path, trace: Trace) -> Case | None:
     """The historic bug whose folder the file is in, if the trace is of it."""
-    listed = path.resolve().parent.parent / CASES
-    if not listed.is_file():
+    folder = path.resolve().parent
+    try:
+        found = [c for c in load_cases(folder.parent / CASES).cases if c.name == folder.name]
+    except TraceError:  # it is in no corpus
         return None
-    found = [c for c in load_cases(listed).cases if c.name == path.resolve().parent.name]
     about = (trace.design, trace.property_name)
     return next((c for c in found if (c.design, c.property_name) == about), None)
 
 
 def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, list[bool | None]]]:
-    """What every promise says of every state, for `--json`; nothing where the model is not at hand."""
+    """What every promise says of every state, for `--json`; nothing where the model is not at hand or another."""
     if trace.foreign or mismatch:
         return {}
-    _, evaluator = replayable(path)
-    with saying_which(path):
+    try:
+        _, evaluator = replayable(path)
         states = run_of(trace, Replay(evaluator)).states
+    except (InputError, TraceError):
+        return {}  # it is shown as it was written
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 

@@ -29,6 +29,7 @@ function answer(trace, go) {
   const drops = dropped(trace);
   const which = [
     at !== null ? h("p", {}, to(at), ` ${words(trace.step(at)?.action ?? "the first state")}: from here on `, h("code", {}, about.property), about.kind.startsWith("sometimes") ? " has happened." : " is broken.") : null,
+    about.loop !== null ? h("p", {}, forEver(trace, to)) : null,
     drops.length ? h("p", {}, "Copies go at ", drops.map((d, k) => [k ? ", " : "", to(d.step), ` (${d.replica} drops record ${d.record})`]), ".") : null,
     needed.length ? h("p", { class: "quiet" }, "Decisive: ", needed.map((i, k) => [k ? ", " : "", to(i)]), ". ", about.minimality ? `${first(about.minimality)}.` : "") : about.minimality ? h("p", { class: "quiet" }, `${about.minimality}.`) : null,
   ];
@@ -36,6 +37,14 @@ function answer(trace, go) {
     h("div", {}, h("h2", {}, about.kind.startsWith("sometimes") ? "What happens" : "What goes wrong"), what),
     h("div", {}, h("h2", {}, "Which step did it"), which),
     h("div", {}, h("h2", {}, "Which rule would have stopped it"), rule(trace, to)));
+}
+
+/** How a behaviour goes on that never ends, which is what breaks a promise about the future. */
+function forEver(trace, to) {
+  const { about: { loop, kind }, last } = trace, so = kind === "eventually" ? ", and what was promised never comes." : ".";
+  if (loop === last) return [to(last), " for ever: nothing happens any more", so];
+  if (same(trace.values(loop), trace.values(last))) return [to(last), " is ", to(loop), " again: what happened since then happens for ever", so];
+  return ["Then ", to(loop), " again, for ever", so];
 }
 
 /** Where a lost record was dropped: the steps after which a log has it no more. */
