@@ -62,6 +62,7 @@ def processor_seconds(pid: int) -> float:
 def written_after(bootstrap: str, partitions: list[int], began: float) -> list[float]:
     """When one record to each of the partitions was acknowledged by all in sync, in seconds since `began`."""
     impatient = {"topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "message.timeout.ms": 120_000}
+    impatient |= {"retry.backoff.max.ms": 100, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
     producer, found = (
         confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all", **impatient}),
         list[float](),

@@ -7,7 +7,10 @@ how much of it was done.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class File(Protocol):
@@ -67,6 +70,13 @@ class Disk(Protocol):
 
     def flush_folder(self, path: str) -> None:
         """Make durable which names are in a folder (fsync of the folder)."""
+        ...
+
+    def together(self, doings: Sequence[Callable[[], T]]) -> list[T]:
+        """Do several things that have no file in common, in any order; back when all are done.
+
+        A disk can flush many files in hardly more time than one.
+        """
         ...
 
 

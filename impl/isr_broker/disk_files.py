@@ -5,7 +5,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
+
+from isr_broker.disk import T
+
+_FLUSHES: Final = 32
+"""At a time."""
 
 
 class RealFile:
@@ -102,6 +110,13 @@ class RealDisk:
             found.rmdir()
         else:
             found.unlink(missing_ok=True)
+
+    def together(self, doings: Sequence[Callable[[], T]]) -> list[T]:
+        """In as many threads as it takes to keep the disk busy; they wait for it, and share nothing else."""
+        if len(doings) < 2:
+            return [doing() for doing in doings]
+        with ThreadPoolExecutor(min(len(doings), _FLUSHES)) as threads:
+            return [future.result() for future in [threads.submit(doing) for doing in doings]]
 
     def flush_folder(self, path: str) -> None:
         """Make durable which names are in a folder."""

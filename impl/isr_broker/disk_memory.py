@@ -7,12 +7,12 @@ come. Before each operation a hook may make it fail, or look at the disk as it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import attrs
 
-from isr_broker.disk import ROOT, folder_of
+from isr_broker.disk import ROOT, T, folder_of
 
 Operation: TypeAlias = bytes | int
 """An append, or a truncation to a size."""
@@ -173,6 +173,10 @@ class MemoryDisk:
         there = {p: i for p, i in self.names_durable.items() if p == ROOT or folder_of(p) != path}
         self.names_durable = {**there, **here}
         self.renames = [(folder, names) for folder, names in self.renames if folder != path]
+
+    def together(self, doings: Sequence[Callable[[], T]]) -> list[T]:
+        """One after the other."""
+        return [doing() for doing in doings]
 
     # What happens to it
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -26,6 +28,7 @@ from isr_broker.effects import AppendLog, AssignEpoch, CheckpointWatermarks, Dis
 from isr_broker.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Truncated
 from isr_broker.log import Log
 from isr_broker.messages import Offset, TopicPartition
+from isr_broker.record_batch import leader_epoch_of
 from isr_broker.settings import MAX_LONG, Settings
 
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
@@ -100,6 +103,14 @@ class LogDirectory:
                     return EpochAssigned(partition=tp, log=log.assign_epoch(epoch, start))
         except OSError as error:
             return DiskFailed(partition=tp, why=str(error))
+
+    def begins_epoch(self, write: AppendLog) -> bool:
+        """Whether an append has to note the start of an epoch first, durably, and so takes long."""
+        return leader_epoch_of(write.records) > self.logs[write.partition].view.epochs.latest()
+
+    def perform_all(self, operations: Sequence[DiskOperation]) -> list[DiskDone]:
+        """Operations on several logs, as they come when a broker fails that led them all."""
+        return self.disk.together([partial(self.perform, operation) for operation in operations])
 
     def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
         """The batches of a slice."""

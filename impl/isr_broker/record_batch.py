@@ -107,6 +107,11 @@ def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
         position += batch.size
 
 
+def leader_epoch_of(data: bytes) -> LeaderEpoch:
+    """The leader epoch of the first batch."""
+    return int.from_bytes(data[12:16], "big", signed=True)
+
+
 def crc_of(data: bytes | memoryview, batch: Batch) -> int:
     """The CRC-32C of a batch as it is."""
     return crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))

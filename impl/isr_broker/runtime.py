@@ -8,7 +8,8 @@ topic is created, a few at each turn.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Final, Protocol, TypeAlias
 
 import attrs
@@ -62,12 +63,12 @@ Address: TypeAlias = tuple[str, int]
 Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
 Asked: TypeAlias = Produce | Consume | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
-Slow: TypeAlias = OpenLog | AssignEpoch | DeleteLog
+Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
 """What is done a little at a time, in the order in which it was asked."""
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
 
-_AT_ONCE: Final = 10
+_AT_ONCE: Final = 64
 """Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
 
 _ROUNDS: Final = 1_000
@@ -165,9 +166,9 @@ class Runtime:
         """Whatever is due by now happens."""
         while self.running and self.controller is not None and controllers.deadline(self.controller) <= now:
             self._tell_controller(Tick(), now)
-        for _ in range(min(_AT_ONCE, len(self._later))):
-            done = self._on_disk(self._later.popleft())
-            if done is not None:
+        at_once = [self._later.popleft() for _ in range(min(_AT_ONCE, len(self._later)))]
+        for _, effects in groupby(at_once, type):
+            for done in self._on_disk(list(effects)):
                 self._step(done, now)
         for _ in range(_ROUNDS):
             due = nodes.due(self.node, now)
@@ -226,6 +227,8 @@ class Runtime:
         match effect:
             case OpenLog() | AssignEpoch() | DeleteLog():
                 self._later.append(effect)
+            case AppendLog() if self.logs.begins_epoch(effect):
+                self._later.append(effect)
             case AppendLog() | TruncateLog():
                 return self.logs.perform(effect)
             case Send(to, message):
@@ -250,15 +253,17 @@ class Runtime:
                 raise AssertionError("a broker writes no metadata")
         return None
 
-    def _on_disk(self, effect: Slow) -> NodeInput | None:
-        match effect:
-            case OpenLog(tp, topic_id):
-                return self.logs.open(tp, topic_id)
-            case DeleteLog(tp):
-                self.logs.delete(tp)
-                return None
-            case AssignEpoch():
-                return self.logs.perform(effect)
+    def _on_disk(self, effects: list[Slow]) -> Iterator[NodeInput]:
+        """Do what is slow and of one kind: one after the other, but what begins an epoch together."""
+        yield from self.logs.perform_all([e for e in effects if isinstance(e, AssignEpoch | AppendLog)])
+        for effect in effects:
+            match effect:
+                case OpenLog(tp, topic_id):
+                    yield self.logs.open(tp, topic_id)
+                case DeleteLog(tp):
+                    self.logs.delete(tp)
+                case AssignEpoch() | AppendLog():
+                    pass
 
     def _ends(self, why: str) -> None:
         self.running = False
