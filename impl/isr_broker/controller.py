@@ -312,15 +312,15 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
 
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
-    """One thing that is due: partitions that need a leader or lose one, a session that ended, leadership to balance."""
-    if controller.due:
-        changes = [c for c in (_due_change(controller, tp) for tp in sorted(controller.due)) if c is not None]
-        again = frozenset(c.partition.partition for c in changes)
-        return decides(attrs.evolve(controller, due=again), (), changes)
+    """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
     timeout = controller.settings.broker_session_timeout_ms
     ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
     if ended:
         return _fences(controller, controller.brokers[ended[0]])
+    if controller.due:
+        changes = [c for c in (_due_change(controller, tp) for tp in sorted(controller.due)) if c is not None]
+        again = frozenset(c.partition.partition for c in changes)
+        return decides(attrs.evolve(controller, due=again), (), changes)
     if controller.next_balance > now:
         return ControllerStep(controller)
     controller = attrs.evolve(controller, next_balance=next_balance_after(controller.settings, now))

@@ -271,14 +271,8 @@ def decided(core: Controller, proposed: Proposed) -> tuple[Ruled, AlterPartition
 
 
 def lost_session(core: Controller, broker: BrokerId, first: BrokerId) -> Ruled:
-    """Nothing was heard of the broker for too long; `first` comes first in the order of assignment.
-
-    What is due at once comes first, and is no action if nothing is to be done.
-    """
-    ruling = ruled(canonical.aged_session(canonical.assigned_first(core, first), broker), Tick())
-    if not ruling.took and core.due:
-        ruling = ruled(ruling.core, Tick())
-    return ruling
+    """Nothing was heard of the broker for too long; `first` comes first in the order of assignment."""
+    return ruled(canonical.aged_session(canonical.assigned_first(core, first), broker), Tick())
 
 
 def due(core: Controller, first: BrokerId) -> Ruled:

@@ -225,16 +225,16 @@ class Steps(Cores):
             parameters.append(self.index(leader))
         return self.labels.number(action, *parameters)
 
-    def rules(self, controller: int) -> Sequence[Verdict]:
-        """What is due at once, and leadership moved to any replica."""
+    def rules(self, controller: int, at_once: bool) -> Sequence[Verdict]:
+        """What is due `at_once`, if it is to be done, and leadership moved to any replica."""
 
         def make() -> Sequence[Verdict]:
             core = self.controllers.values[controller]
-            rulings = [inputs.due(core, first) for first in self.ids] if core.due else []
+            rulings = [inputs.due(core, first) for first in self.ids] if core.due and at_once else []
             rulings += [inputs.preferred(core, first) for first in self.ids]
             return self._verdicts(rulings, controller)
 
-        return self.ruled(("rule", controller), make)
+        return self.ruled(("rule", controller, at_once), make)
 
     def fences(self, i: int, controller: int) -> Sequence[Verdict]:
         def make() -> Sequence[Verdict]:

@@ -77,9 +77,17 @@ class World(Steps):
                 for verdict in self.restarts(i, controller, state[2 + i]):
                     self._controller(state, i, verdict, steps, restarted=True)
             self._sessions(state, i, about.alive, steps)
-        for verdict in self.rules(controller):
+        for verdict in self.rules(controller, not self._died_leaving(state)):
             self._controller(state, 0, verdict, steps)
         return steps
+
+    def _died_leaving(self, state: State) -> bool:
+        """A broker has died that asked to be relieved: the model relieves it only by fencing it."""
+        known = self.controllers.values[state[0]].brokers
+        return any(
+            known[b].shutting_down and not known[b].fenced and not self.about[state[2 + i]].alive
+            for i, b in enumerate(self.ids)
+        )
 
     def _messages(self, state: State, i: int, steps: list[Step]) -> None:
         """The message of a follower's fetch, and that of a leader's AlterPartition, arrive."""

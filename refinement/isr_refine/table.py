@@ -1,0 +1,144 @@
+"""In words: which input of which core is which action of the model, which are none, and where each variable is.
+
+`inputs` and `world` do what stands here, `abstraction` reads the variables; `tables()` is printed into
+docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+
+@attrs.frozen
+class Step:
+    """One action of the model: the core, what it is told, what else belongs to the step, and who chose."""
+
+    core: str
+    told: str
+    composite: str = ""
+    choice: str = ""
+
+
+NEWS: Final = "`Tick` (asks for metadata), the controller's answer, `Metadata`"
+ORDER: Final = "the order of assignment"
+
+STEPS: Final[Mapping[str, Step]] = {
+    "leader_appends": Step("broker", "`Produce`", "`Appended`", "that a record comes, until there are enough"),
+    "follower_sends_fetch": Step("broker", "`Tick`", "", "that a fetch or its answer is lost; the clock"),
+    "leader_answers_fetch": Step("broker", "`FetchRequest`"),
+    "leader_answers_diverging": Step("broker", "`FetchRequest`"),
+    "follower_appends": Step("broker", "`FetchResponse`", "`Appended`, if it has a record"),
+    "follower_truncates": Step("broker", "`FetchResponse`", "`Truncated`"),
+    "leader_proposes_shrink": Step("broker", "`Tick`", "", "the clock: who was at the log end too long ago"),
+    "leader_proposes_expansion": Step("broker", "`Tick`", "before it, the follower's last fetch a second time"),
+    "controller_accepts_alter_partition": Step("controller", "`AlterPartitionRequest`", "`Written`"),
+    "controller_refuses_alter_partition": Step("controller", "`AlterPartitionRequest`"),
+    "controller_rejects_stale_alter_partition": Step(
+        "controller", "`AlterPartitionRequest`", "the leader, if it lives, is told: `AlterPartitionResponse`"
+    ),
+    "leader_adopts_isr": Step("broker", "`AlterPartitionResponse`"),
+    "leader_rolls_back": Step("broker", "`AlterPartitionResponse`"),
+    "becomes_leader": Step("broker", NEWS, "`LogOpened` before it, if its log is not open; `EpochAssigned`"),
+    "becomes_follower": Step("broker", NEWS, "`LogOpened` before it, if its log is not open"),
+    "leader_learns_isr": Step("broker", NEWS),
+    "controller_fences_outsider": Step("controller", "`Tick`", "`Written`", "the clock: whose session ended"),
+    "controller_fences_follower": Step("controller", "`Tick`", "`Written`", "the clock"),
+    "controller_fences_leader": Step("controller", "`Tick`", "`Written`", f"the clock; {ORDER}"),
+    "controller_fences_last_leader": Step("controller", "`Tick`", "`Written`", "the clock"),
+    "controller_unfences": Step("controller", "`Heartbeat`", "the broker asks for metadata first; `Written`"),
+    "controller_elects_returned": Step("controller", "`Heartbeat` or `Tick`", "`Written`", ORDER),
+    "controller_elects_last_known_leader": Step("controller", "`Heartbeat` or `Tick`", "`Written`", ORDER),
+    "controller_moves_leadership": Step("controller", "`ElectPreferredLeader`", "`Written`", ORDER),
+    "controller_elects_unclean": Step("controller", "`Tick`", "`Written`", ORDER),
+    "broker_crashes": Step("none", "the process is gone", "", "when; which watermark was checkpointed"),
+    "broker_loses_power": Step("none", "the process is gone", "", "when; what of log and checkpoint survives"),
+    "broker_asks_to_shut_down": Step("both", "`ShutDown`", "`Heartbeat`, `Written`, `HeartbeatAnswer`", "when"),
+    "broker_shuts_down": Step("both", "`Tick`", "`Heartbeat`, `Written` (it is fenced), `HeartbeatAnswer`"),
+    "broker_restarts": Step("both", "`Start`", "`RegisterBroker`, `Written`, `BrokerRegistered`", "when"),
+    "consumer_reads": Step("broker", "`Consume`", "", "when"),
+}
+"""Every action of the model."""
+
+STUTTERS: Final[Mapping[str, str]] = {
+    "`Produce` at a broker that does not lead, or under the minimum": "refused; checked in every state",
+    "`FetchRequest` for another epoch, or at a broker that does not lead": "refused; checked wherever one is in flight",
+    "`FetchResponse`, `AlterPartitionResponse` that nobody waits for": "checked; it is then no longer in flight",
+    "`Metadata` that is not news to the replica": "checked in every state",
+    "`Tick` with nothing due; a look for members that lag that finds none": "checked in every state of a leader",
+    "`Consume` at or past the watermark, or at a broker that may not serve it": "refused; checked where consumers are",
+    "`RegisterBroker` while the controller still has the session": "refused; checked for every dead broker",
+    "`Tick` of the controller with nothing due": "checked",
+    "`Heartbeat` of a broker that must wait to shut down": "checked",
+    "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the step is taken at once, see below",
+}
+"""Inputs that are no action, in which the abstraction must not change."""
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "alive": "there is a `Node`",
+    "log": "the batches on disk, one record each, by payload",
+    "high_watermark": "`Replica.high_watermark`; the checkpoint while no log is open",
+    "leader": "`Replica.metadata.leader`",
+    "leader_epoch": "`Replica.metadata.leader_epoch`, 0 for none",
+    "truncating": "nobody: no compared design has it",
+    "broker_epoch": "`Node.broker_epoch`, of the dead the last",
+    "isr": "`Leading.isr`",
+    "pending_isr": "`Leading.pending.isr`",
+    "partition_epoch": "`Replica.partition_epoch` of a leader",
+    "follower_end": "`Follower.end`",
+    "follower_broker_epoch": "`Follower.broker_epoch`, 0 for none",
+    "fetch": "the message in flight: `FetchRequest`, `FetchResponse` with or without a divergence",
+    "fetch_to": "the broker it is on its way to",
+    "fetch_epoch": "`leader_epoch` of the message",
+    "fetch_offset": "`FetchRequest.offset`; `FetchResponse.diverging.end`",
+    "fetch_last_epoch": "`FetchRequest.last_epoch`; `FetchResponse.diverging.epoch`, 0 where nothing is left",
+    "fetch_record": "the record in `FetchResponse.records`",
+    "fetch_watermark": "`FetchResponse.high_watermark`",
+    "alter": "the message in flight: `AlterPartitionRequest`, `AlterPartitionResponse` without or with an error",
+    "alter_isr": "`AlterPartitionRequest.members`",
+    "alter_leader_epoch": "`AlterPartitionRequest.leader_epoch`",
+    "alter_partition_epoch": "`AlterPartitionRequest.partition_epoch`",
+    "alter_broker_epoch": "in `AlterPartitionRequest.isr` the epoch of who joins",
+    "controller_leader": "`PartitionMetadata.leader`",
+    "controller_epoch": "`PartitionMetadata.leader_epoch`",
+    "controller_partition_epoch": "`PartitionMetadata.partition_epoch`",
+    "controller_isr": "`PartitionMetadata.isr`",
+    "controller_elr": "`PartitionMetadata.elr`",
+    "last_known_leader": "`PartitionMetadata.last_known_leader`",
+    "fenced": "`BrokerMetadata.fenced`",
+    "shutting_down": "`BrokerMetadata.shutting_down`, unless the mark of a clean shutdown is on its disk",
+    "clean_shutdown": "the mark on the disk of a broker that does not run",
+    "written_in": "history: the leader epoch at each `Appended` of a leader",
+    "acked": "history: `AnswerProduce` without an error",
+    "committed": "history: the log of a leader up to its watermark, when that is further than ever",
+    "position": "history: what the consumer has asked for",
+    "consumed": "history: what it was given, from the leader's or follower's disk",
+    "crashes": "history",
+    "lossy_crashes": "history",
+    "sessions_lost": "history",
+    "unnoticed": "history: none, for no compared design has them",
+    "shutdowns": "history",
+}
+"""Every variable of the model: where its value is in a system of cores."""
+
+
+def tables() -> str:
+    """The step table, the inputs that are no action, and the abstraction function, as Markdown."""
+    steps = [(f"`{action}`", s.core, s.told, s.composite, s.choice) for action, s in STEPS.items()]
+    parts = [
+        "## Which input is which action",
+        _table(("action", "core", "told", "and with it", "what the environment chooses"), steps),
+        "## Inputs that are no action",
+        _table(("input", "what is checked"), STUTTERS.items()),
+        "## Where each variable is",
+        _table(("variable", "in the cores"), ((f"`{name}`", where) for name, where in VARIABLES.items())),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [" | ".join(header), " | ".join("---" for _ in header)]
+    lines += [" | ".join(cell or "-" for cell in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
