@@ -141,6 +141,23 @@ def test_every_acknowledged_write_survives_fail_overs_once_and_in_order() -> Non
         assert found.leader_epoch > 0, "or nothing was survived"
 
 
+def test_many_partitions_settle_without_patience_and_fail_over_in_one_change() -> None:
+    with Cluster(3, attrs.evolve(QUICK, replica_socket_timeout_ms=30_000)) as cluster:
+        create(cluster, "many", 150)
+        producer = Confluent(cluster.bootstrap, {"acks": "all"})
+        for number in range(150):
+            producer.send("many", b"x", number)
+        assert producer.producer.flush(10) == 0, "no follower waits for a fetch that was lost"
+        assert not producer.errors
+        cluster.kill(3)
+        cluster.wait(lambda: cluster.leads("many") == 150, "every partition has a leader that knows it")
+        assert all(p.isr == {1, 2} for p in cluster.partitions("many"))
+        controller = cluster.servers[1].runtime.controller
+        assert controller is not None
+        offsets = [controller.changed[p.partition] for p in cluster.partitions("many")]
+        assert (min(offsets), max(offsets)) == (controller.changed[3] + 1, controller.changed[3] + 150)
+
+
 def test_a_broker_that_stops_in_order_is_relieved_first_and_comes_back_clean(tmp_path: Path) -> None:
     cluster = Cluster(3, attrs.evolve(QUICK, log_segment_bytes=5_000))
     cluster.disks = {broker: RealDisk(tmp_path / str(broker)) for broker in cluster.ports}
