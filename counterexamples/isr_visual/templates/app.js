@@ -156,7 +156,7 @@ class App {
       h("div", { class: "stage" }, section("scene", this.trace.drawable ? "Scene" : "State"),
         h("section", { id: "step", class: "panel", "aria-label": "Step", tabindex: "-1" }, (this.step = h("div", { class: "panel-body" }))),
       h("section", { class: "panel steps", "aria-label": "Timeline" }, h("header", { class: "panel-head" }, h("h2", {}, "Timeline"), h("div", { class: "tools" }, this.controls.switches)),
-        (this.timeline = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline, one column per state" })), (this.reason = h("div", { class: "reason-box" })), this.controls.form)),
+        (this.timeline = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline, one column per state" })), signs(this.trace), (this.reason = h("div", { class: "reason-box" })), this.controls.form)),
       h("div", { class: "pair" }, section("lanes", "Lanes"), section("variables", "Variables", this.controls.tableTools)),
       about.nodes.length ? section("whatif", "What else could happen here") : null,
       about.against ? section("against", `The same schedule under ${about.against.label}`) : null);

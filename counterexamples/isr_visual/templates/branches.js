@@ -45,12 +45,11 @@ class Against {
     const other = this.trace.about.against;
     if (!other) return null;
     const at = this.view.at, turn = other.turns[at], values = this.trace.otherValues[at];
-    return [h("p", { class: "quiet" }, `${other.label}: ${other.summary} `, other.parts === null
+    return [h("p", { class: "quiet" }, `${other.label}: ${other.summary.replace(/\.$/, "")}. `, other.parts === null
       ? "The same schedule goes the same way there."
       : ["The same schedule parts at ", button(`T${other.parts}`, { class: "link", onclick: () => this.act.go(other.parts) }), "."]),
-    this.marks(other), this.verdict(turn, other, at),
-    new Scene(this.trace.about, values, { before: at ? this.trace.otherValues[at - 1] : null, changes: turn.apart, cells: longestLog(this.trace), width: this.view.width }).draw(`The same step under ${other.label}`),
-    other.source && other.parts !== null && at === other.parts && !turn.refused ? [h("h3", {}, `What ${other.label} does instead`), codeBlock(other.source, turn.apart)] : null];
+    this.marks(other), h("div", { class: "twin" }, new Scene(this.trace.about, values, { before: at ? this.trace.otherValues[at - 1] : null, changes: turn.apart, cells: longestLog(this.trace), width: this.view.width }).draw(`The same step under ${other.label}`), h("div", {}, this.verdict(turn, other, at),
+    other.source && other.parts !== null && at === other.parts && !turn.refused ? [h("h3", {}, `What ${other.label} does instead`), codeBlock(other.source, turn.apart)] : null))];
   }
 
   /** A strip of the whole schedule: the same, apart, refused. */

@@ -22,7 +22,7 @@ class Controls {
   }
 
   searching() {
-    this.search = h("input", { type: "search", placeholder: "Search or watch: crash, or high_watermark[r1] > 0", "aria-label": "Search text or predicate", spellcheck: "false" });
+    this.search = h("input", { type: "search", placeholder: `Search or watch: a word, or ${this.app.trace.drawable ? "acked - log[r1]" : `${this.app.trace.about.variables[0].name} != 0`}`, "aria-label": "Search text or predicate", spellcheck: "false" });
     this.note = h("span", { class: "note", role: "status" });
     this.form = h("form", { class: "search", onsubmit: (event) => { event.preventDefault(); this.next(); } }, this.search, button("Find", { onclick: () => this.next() }), button("Watch", { onclick: () => this.watch() }), this.note);
   }

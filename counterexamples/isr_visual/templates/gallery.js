@@ -9,6 +9,6 @@ function gallery(traces, open) {
       h("h2", {}, button(trace.title, { class: "open", onclick: () => open(n) })),
       h("p", { class: "quiet" }, [about.design, about.property, plural(trace.last, "step")].filter(Boolean).join("  ·  ")),
       h("div", { class: "picture", "aria-hidden": "true" }, sceneAt(trace, trace.last, 760, true)),
-      about.case ? h("p", {}, about.case.result.split("\n").join(" ")) : null));
+      about.case ? h("div", {}, prose(about.case.result)) : null));
   })));
 }

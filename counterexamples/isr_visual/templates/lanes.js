@@ -16,11 +16,11 @@ class Lanes {
     this.go = go;
     this.narrow = width < 560;
     this.width = Math.round(Math.min(Math.max(width, 330), 1000));
-    this.names = trace.about.lanes.length ? trace.about.lanes : Object.keys(trace.values(0)).slice(0, 12);
+    this.names = trace.about.lanes.length ? trace.about.lanes : trace.about.variables.map((v) => v.name).slice(0, 12);
     this.byVariable = !trace.about.lanes.length;
     [this.first, this.end] = windowOf(trace, at);
     const left = 74, right = Math.round(this.width * (this.narrow ? 0.6 : 0.64)) - 30;
-    this.letters = Math.floor((this.width - right - 34) / 7);
+    this.letters = Math.floor((this.width - right - 34) / 7.8);
     this.x = new Map(this.names.map((n, i) => [n, left + (this.names.length > 1 ? (i * (right - left)) / (this.names.length - 1) : 0)]));
     this.labelX = right + 30;
   }

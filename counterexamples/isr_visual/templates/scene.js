@@ -63,7 +63,7 @@ class Scene {
 
   controller() {
     if (!this.roles.has("leader") && !this.roles.has("isr")) return null;
-    const y = this.y, height = this.narrow ? 72 : 46;
+    const y = this.y, height = this.narrow && this.roles.has("isr") ? 72 : 46;
     this.y += height + 12;
     this.controllerY = y + height / 2;
     const leader = this.roles.found.leader, lines = [];
@@ -73,8 +73,8 @@ class Scene {
     lines.push(s("text", { x: 16, y: y + 28, class: "t-name" }, "Controller"));
     lines.push(s("text", { x: 112, y: y + 28, class: `t-fact${lit ? " lit" : ""}` }, facts.join("  ·  ")));
     const chipsX = this.narrow ? 52 : 306, chipsY = this.narrow ? y + 40 : y + 12;
-    lines.push(s("text", { x: chipsX - 34, y: chipsY + 15, class: "t-small" }, "ISR"));
-    this.roles.replicas.forEach((r, i) => lines.push(this.chip(r, chipsX + i * 66, chipsY)));
+    if (this.roles.has("isr")) lines.push(s("text", { x: chipsX - 34, y: chipsY + 15, class: "t-small" }, "ISR"));
+    if (this.roles.has("isr")) this.roles.replicas.forEach((r, i) => lines.push(this.chip(r, chipsX + i * 66, chipsY)));
     const elr = this.roles.many("elr");
     if (elr.length) lines.push(s("text", { x: chipsX + this.roles.replicas.length * 66 + 4, y: chipsY + 15, class: "t-small" }, `ELR {${elr.join(", ")}}`));
     return s("g", {}, s("rect", { x: 0.5, y: y + 0.5, width: this.cardWidth - 1, height: height - 1, rx: 10, class: "card-box outer" }), lines);

@@ -91,6 +91,14 @@ class Timeline {
   }
 }
 
+function signs(trace) {
+  const events = Object.values(EVENT_SIGNS).map(([name, sign]) => [sign, name]);
+  const roles = Object.values(ROLE_SIGNS).map(([sign, about]) => [sign, about]);
+  const fates = [["●", "is elected"], ["○", "could be elected in one step"], ["−1", "acknowledged records that its log lacks"]];
+  const shown = [...(trace.drawable ? events : []), ...(trace.about.steps.some((x) => x.role) ? roles : []), ...(trace.about.survival.length ? fates : [])];
+  return shown.length ? h("details", { class: "signs" }, h("summary", {}, "What the signs mean"), h("dl", {}, shown.map(([sign, name]) => [h("dt", {}, sign), h("dd", {}, name)]))) : null;
+}
+
 /** The tree of reasons, what decides indented below what it decides. */
 function reasonTree(reason, depth = 0) {
   const values = Object.entries(reason.values);
