@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from tests.histories import Story, judged, with_word
+from tests.histories import P, Story, judged, with_word
 
 from isr_anomalies import ANOMALIES
+from isr_anomalies.results import Finding, Tally
 
 COMMITTED = {"isolation": "read_committed"}
 
@@ -68,6 +69,15 @@ PLANTED: list[Case] = [
     ("consume-counts", lambda: subscribers(exactly_once=True), set()),
     ("realtime-lag", lambda: lagging(max_lag=3_000_000_000), set()),
     ("stale-ack-offset", lambda: stale(), set()),
+    ("stale-ack-offset", lambda: Story().send(1, 0, by="a").send(2, 0, by="b"), {"inconsistent-offset"}),
+    ("lost-write", lambda: half_a_transaction(), set()),
+    ("acks-contract", lambda: cut_before_the_ack(), set()),
+    (
+        "replica-divergence",
+        lambda: Story().dump("n1", {0: 1}, hw=1, epochs=[[1, 0]]).dump("n2", {0: 1}, hw=1, epochs=[[0, 0]]),
+        set(),
+    ),
+    ("truncation-unnoticed", lambda: Story().sends((1, 0), (2, 1)).poll([0, 1, 2]).poll([1, 2, 1]), set()),
     (
         "late-ghost",
         lambda: Story().sends((1, 1)).send(5, by="q", kind="info").poll([0, 5], [1, 1]).final({0: 5, 1: 1}),
@@ -179,6 +189,7 @@ NEAR_MISSES: list[tuple[str, Callable[[], Story]]] = [
     ("write-cycle", lambda: two_writers(crossed=False)),
     ("read-write-cycle", lambda: crossing(both=False, isolation="read_committed")),
     ("ordered-cycle", lambda: Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).send(3, 2)),
+    ("ordered-cycle", lambda: reordered(idempotence=False)),  # in flight together, so in no order
     ("consume-counts", lambda: subscribers(groups=("g", "h"), exactly_once=True)),
     ("realtime-lag", lambda: lagging(max_lag=9_000_000_000)),
     ("stale-ack-offset", lambda: stale(overlapping=True)),
@@ -260,6 +271,21 @@ def crossing(*, both: bool = True, **claims: object) -> Story:
     return story
 
 
+def half_a_transaction() -> Story:
+    """Of a transaction of unknown outcome one send is read, so it was done; the other one is nowhere."""
+    story = Story()
+    story.begin("txn", "x", ops=[["send", "t-0", 1], ["send", "t-1", 2]])
+    story.end("txn", "x", "info", ops=[["send", "t-0", 1, 0], ["send", "t-1", 2, 0]])
+    return story.send(3, 1, p="t-1").final({0: 1}, unseen=[]).final({1: 3}, p="t-1", unseen=[0])
+
+
+def cut_before_the_ack() -> Story:
+    """Both nodes had it, but one of them cut its log before it was acknowledged."""
+    story = Story(min_insync=2).holds("n1", (1, 0)).holds("n2", (1, 0))
+    story.line(f="truncate", node="n2", partition="t-0", offset=0)
+    return story.send(1, 0)
+
+
 def interrupted() -> Story:
     """While an operation sends twice, somebody else's record comes between."""
     story = Story()
@@ -303,6 +329,18 @@ def test_a_near_miss_is_clean(name: str, story: Callable[[], Story]) -> None:
     answer = judged(story().lines)
     assert not with_word(answer, "VIOLATED")
     assert name in ALLOWED or name not in with_word(answer, "PERMITTED")
+
+
+def test_of_many_findings_the_least_are_kept_in_any_order() -> None:
+    found = [Finding(n % 2 == 0, (100 - n,), P, "", n) for n in range(40)]
+    one, two, together = Tally(), Tally(), Tally()
+    for n, finding in enumerate(found):
+        (one if n % 3 else two).add(finding)
+        together.add(finding)
+    two.merge(one)
+    assert two == together
+    assert (together.found, together.forbidden, together.largest) == (40, 20, 39)
+    assert together.least == sorted(found, key=Finding.rank)[:8]
 
 
 def test_all_29_are_planted_and_nearly_missed() -> None:

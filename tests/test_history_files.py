@@ -171,6 +171,10 @@ UNDECIDED = [
         Story().assign("t-0", seek="beginning").send(1, 0).poll([0, 1]).send(2, 1),  # it went back, but too early
         {"lost-write", "unseen"},
     ),
+    (
+        Story().sends((1, 0), (2, 1)).assign("t-0", seek="beginning").poll([0, 1]),  # it went back, but not far enough
+        {"lost-write", "unseen", "offset-gap", "read-then-lost"},
+    ),
     (Story().txn([["send", "t-0", 1]], [["send", "t-0", 1, 1]]).final({1: 1}), {"offset-gap"}),
     (Story().holds("n1", (1, 0)).send(1, 0).final({0: 1}), {"acks-contract"}),
     (Story().send(1, 0).send(2, 1).final({0: 1}), {"ack-then-gone"}),  # it is unseen, and no replica says where it is

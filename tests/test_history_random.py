@@ -1,6 +1,7 @@
 """Histories of a correct log are never accused, whatever clients do and however they crash; spoilt ones are."""
 
 import json
+import pickle
 from collections.abc import Callable
 from random import Random
 from typing import cast
@@ -8,6 +9,8 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.histories import Records, Story, judged, with_word
+
+from isr_anomalies import ANOMALIES, Partition, check, check_partition, merge, paired, read_json
 
 Line = dict[str, object]
 
@@ -129,6 +132,22 @@ def test_the_random_histories_have_everything_that_can_happen() -> None:
         assert all(getattr(counts, name) > 0 for counts in together), name
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_partitions_may_be_judged_anywhere_and_merged_in_any_order(seed: int) -> None:
+    lines = Log(Random(seed)).run(80)
+    lines += Story().send(1, 0, p="t-2").final({0: 2}, p="t-2").lines
+    history = paired(read_json(lines))
+    sent = [cast("Partition", pickle.loads(pickle.dumps(part))) for part in history.partitions.values()]
+    Random(seed).shuffle(sent)
+    results = [check_partition(part, history.claims) for part in sent]
+    for judgement, anomaly in zip(check(history).judgements, ANOMALIES, strict=True):
+        if anomaly.find is not None:
+            merged = merge(anomaly, [result.parts[anomaly.name] for result in results])
+            assert (merged.tally.found, merged.tally.forbidden) == (judgement.found, judgement.forbidden)
+            assert tuple(merged.tally.least) == judgement.witnesses
+
+
 # One edit of a correct history each: how, and which anomalies may show it.
 
 
@@ -204,24 +223,15 @@ def equivalent(edit: Callable[[list[Line], Random], None], before: list[Line], a
     """
     if edit is swap_two:
         return before == after
-    if edit in (forget_the_end, lose_one):
-        [line] = [n for n, (one, two) in enumerate(zip(before, after, strict=True)) if one != two]
-        [gone] = [r for r in _records(before[line]) if r not in _records(after[line])]
-        partition = before[line]["partition"]
-        others = [x for n, x in enumerate(before) if n != line]
-        polled = any(
-            gone in cast("dict[str, Records]", x["records"]).get(str(partition), [])
-            for x in others
-            if x["f"] == "poll" and x["type"] == "ok"
-        )
-        process = {
-            str(x["process"]): x
-            for x in others
-            if x["f"] == "produce" and x["type"] == "invoke" and x["value"] == gone[1]
-        }
-        acked = any(str(x["process"]) in process and x.get("offset") == gone[0] for x in others)
-        return edit is forget_the_end and not polled and not acked
-    return False
+    if edit is not forget_the_end:
+        return False
+    [line] = [one for one, two in zip(before, after, strict=True) if one != two]
+    gone, partition = _records(line)[-1], str(line["partition"])
+    polls = [cast("dict[str, Records]", x["records"]) for x in before if x["f"] == "poll" and "records" in x]
+    [sent] = [n for n, x in enumerate(before) if x["f"] == "produce" and x.get("value") == gone[1]]
+    ends = [x for x in before[sent + 1 :] if x["process"] == before[sent]["process"]]
+    acked = bool(ends) and ends[0].get("offset") is not None
+    return not acked and not any(gone in poll.get(partition, []) for poll in polls)
 
 
 @settings(max_examples=150, deadline=None)

@@ -83,7 +83,7 @@ def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
         return Part(tally, Lack(False, min(lack.why for lack in unknown) + more))
     vacuous = [lack for lack in lacks if lack is not None]
     if len(vacuous) == len(lacks):
-        return Part(tally, vacuous[0] if vacuous else Lack(True, "no partition at all"))
+        return Part(tally, min(vacuous) if vacuous else Lack(True, "no partition at all"))
     return Part(tally)
 
 
