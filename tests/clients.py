@@ -14,6 +14,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import kafka  # type: ignore[import-untyped]
 import kafka.admin  # type: ignore[import-untyped]
+import kafka.record  # type: ignore[import-untyped]
 import kafka.structs  # type: ignore[import-untyped]
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
@@ -105,6 +106,13 @@ def kafka_python_read(bootstrap: str, topic: str, count: int) -> list[bytes]:
             found += [record.value for record in records]
     consumer.close()
     return found
+
+
+def kafka_python_records(batch: bytes) -> list[tuple[bytes, bytes]]:
+    """Key and value of each record."""
+    found = kafka.record.MemoryRecords(batch).next_batch()
+    assert found is not None
+    return [(record.key, record.value) for record in found]
 
 
 # aiokafka

@@ -33,6 +33,7 @@ QUICK = Settings.from_properties(
         "default.replication.factor": "3",
         "min.insync.replicas": "2",
         "group.initial.rebalance.delay.ms": "100",
+        "offsets.topic.num.partitions": "3",
     }
 )
 

@@ -63,7 +63,7 @@ def alone() -> Requests:
     runtime.start(1, 0, with_controller=True)
     for now in range(0, 10_000, 100):
         runtime.tick(now)
-    requests = Requests(runtime, GroupRequests.of(runtime))
+    requests = Requests(runtime, GroupRequests(runtime))
     frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
     assert said(requests, frame) is not None
     while runtime.deadline() == 0:

@@ -24,6 +24,7 @@ from isr_broker.messages import (
     PartitionMetadata,
     TopicPartition,
 )
+from isr_broker.offsets_topic import TOPIC
 from isr_broker.runtime import Admin, ClientAnswer, Runtime
 from isr_broker.topic_ids import uuid_of
 from isr_broker.topics import Topics
@@ -139,6 +140,7 @@ class AdminRequests:
                     "error_code": error,
                     "name": None if by_id and request.version >= 12 and not name else name,
                     "topic_id": uuid if by_id else topics.uuid(name),
+                    "is_internal": name == TOPIC,
                     "partitions": [self._partition(p) for p in there or ()],
                 }
             )
@@ -169,6 +171,7 @@ class AdminRequests:
                     "error_code": 0 if there else _UNKNOWN_TOPIC,
                     "name": name,
                     "topic_id": topics.uuid(name),
+                    "is_internal": name == TOPIC,
                     "partitions": [self._partition(p) for p in rest[:left]],
                 }
             )

@@ -3,21 +3,20 @@
 The classic protocol: members join, the coordinator waits for all of them, one of them divides the partitions, all learn
 their part; whoever is not heard of is out, and they join again. No clock: `tick` and `deadline`.
 
-The coordinator of every group is the broker that has the controller, and committed offsets are lines in its data
-directory. Kafka spreads groups over brokers, and keeps offsets in a replicated topic.
+What is committed is kept in a topic (`offsets_topic`). Who is in a group is not: when another broker becomes the
+coordinator the members join again, where Kafka's would not notice.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.disk import ROOT, Disk, File
-from isr_broker.messages import Millis, Offset, TopicPartition
+from isr_broker.messages import Millis
+from isr_broker.offsets_topic import Committed
 from isr_broker.wire import Answer
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -27,8 +26,6 @@ ILLEGAL_GENERATION: Final = 22
 INCONSISTENT_GROUP_PROTOCOL: Final = 23
 UNKNOWN_MEMBER_ID: Final = 25
 REBALANCE_IN_PROGRESS: Final = 27
-
-OFFSETS: Final = "committed-offsets.log"
 
 
 class State(Enum):
@@ -69,47 +66,14 @@ class Group:
 
 
 @attrs.define
-class Offsets:
-    """Committed offsets, each change a line that is durable before it is acknowledged; a torn line is none."""
-
-    file: File
-    committed: dict[tuple[str, TopicPartition], tuple[Offset, str]] = attrs.field(
-        factory=dict[tuple[str, TopicPartition], tuple[Offset, str]]
-    )
-
-    @classmethod
-    def open(cls, disk: Disk) -> Offsets:
-        """The offsets that were committed."""
-        offsets, good = cls(disk.open(OFFSETS)), 0
-        disk.flush_folder(ROOT)
-        text = offsets.file.read(0, offsets.file.size())
-        while (end := text.find(b"\n", good)) >= 0:
-            try:
-                group, topic, partition, offset, note = cast(
-                    "tuple[str, str, int, int, str]", json.loads(text[good:end])
-                )
-            except ValueError:
-                break
-            offsets.committed[group, TopicPartition(topic, partition)] = (offset, note)
-            good = end + 1
-        offsets.file.truncate(good)
-        offsets.file.flush()
-        return offsets
-
-    def commit(self, group: str, new: dict[TopicPartition, tuple[Offset, str]]) -> None:
-        """Write offsets, durably."""
-        lines = [json.dumps([group, tp.topic, tp.partition, *said]) for tp, said in new.items()]
-        self.file.append("".join(f"{line}\n" for line in lines).encode())
-        self.file.flush()
-        self.committed.update({(group, tp): said for tp, said in new.items()})
-
-
-@attrs.define
 class Groups:
-    """All groups. `initial_delay_ms` is how long the first member of a group waits for others."""
+    """The groups of one coordinator, with what they have `committed`.
 
-    offsets: Offsets
+    `initial_delay_ms` is how long the first member of a group waits for others.
+    """
+
     initial_delay_ms: Millis
+    committed: Committed = attrs.field(factory=Committed)
     groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
     members: int = 0
 
@@ -227,18 +191,24 @@ class Groups:
         self._maybe_joined(group, now)
         return NONE
 
-    def commit(
-        self, name: str, identity: str, generation: int, new: dict[TopicPartition, tuple[Offset, str]], now: Millis
-    ) -> int:
-        """A member, or somebody who only uses the group's name, commits offsets (OffsetCommit)."""
+    def may_commit(self, name: str, identity: str, generation: int, now: Millis) -> int:
+        """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit)."""
         group = self.groups.get(name, Group())
         if generation >= 0 or group.members:
             known = self._known(name, identity, generation)
             if isinstance(known, int):
                 return known
             known[1].heard = now
-        self.offsets.commit(name, new)
         return NONE
+
+    def give_up(self, error: int) -> None:
+        """Another broker is the coordinator from now on: whoever waits is told."""
+        for group in self.groups.values():
+            for member in group.members.values():
+                for reply in (member.joining, member.syncing):
+                    if reply is not None:
+                        reply({"error_code": error, "member_id": member.identity, "generation_id": -1})
+        self.groups.clear()
 
     # Time
 

@@ -18,6 +18,7 @@ from isr_broker.effects import AnswerConsume, AnswerProduce
 from isr_broker.group_requests import GroupRequests
 from isr_broker.inputs import Consume, Produce
 from isr_broker.messages import Error, Millis, TopicPartition
+from isr_broker.offsets_topic import TOPIC
 from isr_broker.record_batch import batches
 from isr_broker.runtime import Asked, ClientAnswer, Runtime
 from isr_broker.state import Leading, Replica
@@ -88,6 +89,9 @@ class Requests:
                 reply({"responses": _by_topic(found, "partition_responses")})
 
         for tp, records in wanted.items():
+            if tp.topic == TOPIC:
+                answered(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+                continue
             told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
             self.runtime.ask(_numbered(told), partial(answered, tp), now)
         if not wanted and acks != 0:

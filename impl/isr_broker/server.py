@@ -141,7 +141,7 @@ class Server:
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), clock(), self.with_controller)
-        self.requests = Requests(self.runtime, GroupRequests.of(self.runtime))
+        self.requests = Requests(self.runtime, GroupRequests(self.runtime))
         self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
 
@@ -179,8 +179,7 @@ class Server:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        groups = self.requests.groups.groups
-        times = [self.runtime.deadline(), groups.deadline() if groups is not None else None]
+        times = [self.runtime.deadline(), self.requests.groups.deadline()]
         wanted = [at for at in times if at is not None]
         if wanted and self.runtime.running:
             delay = max(0, min(wanted) - clock()) / 1000
@@ -188,8 +187,7 @@ class Server:
 
     def _rings(self) -> None:
         self.runtime.tick(clock())
-        if self.requests.groups.groups is not None:
-            self.requests.groups.groups.tick(clock())
+        self.requests.groups.tick(clock())
         self._set_timer()
 
     # Connections

@@ -65,6 +65,8 @@ class Settings:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
 
     # Consumer groups
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_replication_factor: int = 3
     group_initial_rebalance_delay_ms: int = 3_000
 
     # Ours: the version of the protocol; whether a follower serves consumers (KIP-392); and whether the watermark waits
@@ -122,6 +124,8 @@ _LOWEST: Final = {
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
+    "offsets_topic_num_partitions": 1,
+    "offsets_topic_replication_factor": 1,
 }
 
 
