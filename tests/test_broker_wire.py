@@ -58,7 +58,9 @@ class Nowhere:
 @pytest.fixture
 def alone() -> Requests:
     """A broker with a topic, and no sockets."""
-    settings = Settings(auto_create_topics_enable=False)
+    settings = Settings(
+        auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
+    )
     runtime = Runtime(1, settings, MemoryDisk(), ("here", 1), ("here", 1), Nowhere())
     runtime.start(1, 0, with_controller=True)
     for now in range(0, 10_000, 100):
@@ -66,9 +68,10 @@ def alone() -> Requests:
     requests = Requests(runtime, GroupRequests(runtime))
     frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
     assert said(requests, frame) is not None
+    assert said(requests, wire.ask(wire.FIND_COORDINATOR, 0, 1, "test", FIELDS)) is not None
     while runtime.deadline() == 0:
         runtime.tick(10_200)
-    assert [isinstance(r.role, Leading) for r in runtime.node.held.values()] == [True]
+    assert [isinstance(r.role, Leading) for r in runtime.node.held.values()] == [True, True]
     return requests
 
 
