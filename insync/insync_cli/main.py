@@ -24,7 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "insync_cli.prove",
         "prove by induction, with bounds left open: conjunct x action, and what follows",
     ),
-    "show": ("insync_cli.show", "a trace in the terminal: its steps, what changed, the last scene"),
+    "show": ("insync_cli.show", "a trace in the terminal, as a diagram, or as a page to walk through offline"),
     "explain": (
         "insync_cli.explain",
         "why a trace violates its property: the failed conjunct with its values",

@@ -142,7 +142,7 @@ class Scene {
     }
     if (watermark !== null) parts.push(this.flag(left + watermark * CELL - 3, y, watermark, this.changed("high watermark", r), r));
     const end = left + Math.max(this.room, log.length) * CELL + 10;
-    parts.push(s("text", { x: end, y: y + 23, class: `t-small${lit ? " lit" : ""}` }, `end ${log.length}`));
+    parts.push(s("text", { x: end, y: y + 23, class: `t-small${lit ? " lit" : ""}` }, `LEO ${log.length}`));
     return parts;
   }
 

@@ -10,7 +10,7 @@ Object.assign(Scene.prototype, {
     const least = Math.min(...ends.map(Number));
     const lit = this.changed("own isr", r) || this.changed("pending isr", r);
     return s("tspan", { class: `rule${lit ? " lit" : ""}` },
-      `all of {${members.join(", ")}} hold up to min(${ends.join(", ")}) = ${least}`);
+      `min LEO over {${members.join(", ")}} = min(${ends.join(", ")}) = ${least}`);
   },
 
   /** Below the replicas: the truly committed sequence, on the same axis, and what clients were told. */
