@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from tests.clients import Confluent, confluent_read, create_topic
-from tests.clusters import three_processes
+from tests.clusters import Cluster, three_processes
 
 from isr_broker.disk_files import InUse, RealDisk, open_data_directory
 from isr_broker.log import Log
 from isr_broker.settings import Settings
-from isr_cluster.processes import Processes
+from isr_cluster.admin import Admin, Refused
+from isr_cluster.processes import HOST, Processes
 
 
 @pytest.fixture
@@ -62,6 +63,21 @@ def test_killed_brokers_lose_no_acknowledged_write(processes: Processes) -> None
     assert (processes.root / "3" / ".kafka_cleanshutdown").exists()
     log = Log.open(RealDisk(processes.root / "2"), "t-0", Settings())
     assert log.view.end == sent
+
+
+def test_a_broker_serves_nobody_before_it_has_a_session() -> None:
+    cluster = Cluster(2)
+    cluster.thread.start()
+    try:
+        cluster.start(2)
+        address = (HOST, cluster.ports[2])
+        with pytest.raises(Refused, match="timed out"):
+            Admin(address, 0.7)
+        cluster.start(1)
+        with Admin(address, 30) as admin:
+            assert 2 in admin.brokers(), "or a client would take all brokers for gone"
+    finally:
+        cluster.__exit__(None, None, None)
 
 
 def test_a_data_directory_has_one_user(tmp_path: Path) -> None:

@@ -144,7 +144,9 @@ class AdminRequests:
                     "partitions": [self._partition(p) for p in there or ()],
                 }
             )
-        brokers = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
+        alive = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
+        # Some clients take an empty list to mean that every broker is gone, and never ask again.
+        brokers = alive or [b for b in node.brokers.values() if b.broker == self.runtime.me]
         return {
             "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port} for b in brokers],
             "cluster_id": "insync",

@@ -186,6 +186,11 @@ class Runtime:
         wanted = [t for t in times if t is not None]
         return min(wanted) if wanted and self.running else None
 
+    def knows_itself(self) -> bool:
+        """Whether the broker has learned of its own session, and so of all metadata before that."""
+        mine = self.node.brokers.get(self.me)
+        return mine is not None and not mine.fenced and mine.epoch == self.node.broker_epoch
+
     def shut_down(self, now: Millis) -> None:
         """Stop in order: be relieved first."""
         self.tell(ShutDown(), now)

@@ -106,6 +106,7 @@ class Server:
     connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
     _timer: asyncio.TimerHandle | None = None
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
     _listener: asyncio.Server | None = None
     why: str = ""
 
@@ -177,6 +178,8 @@ class Server:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _set_timer(self) -> None:
+        if self.runtime.knows_itself():
+            self._ready.set()
         if self._timer is not None:
             self._timer.cancel()
         times = [self.runtime.deadline(), self.requests.groups.deadline()]
@@ -230,6 +233,9 @@ class Server:
         except BadFrame as error:
             self.log(f"{error}: connection closed")
             return False
+        # Until a broker has learned of its own session nobody is served (SocketServer.enableRequestProcessing): its
+        # metadata would name no broker, and some clients forget all that they know of and never ask again.
+        await self._ready.wait()
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         await replies.put(future)
         if isinstance(request, wire.Unsupported):
