@@ -30,7 +30,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_invariant_logs": {"isr_properties", "isr_replication"},
     "isr_invariant_sets": {"isr_invariant_logs", "isr_membership"},
     "isr_invariant": {"isr_invariant_sets"},
-    "isr_proof": {"isr_invariant"},
+    "isr_proof": {"isr_invariant", "isr_committed_log"},
     "isr_model": {"isr_faults", "isr_liveness", "isr_committed_log"},
     "isr_zookeeper": {"isr_membership"},
     "isr_quorum": {"isr_replication"},
