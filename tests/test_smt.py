@@ -181,7 +181,7 @@ def test_without_bounds_the_protocol_means_the_same() -> None:
                 found = free.evaluate(KIP_966.property_named(folded.name).condition, old, new)
                 differs = not_(same_truth(cast("Truth", found), compared.evaluator.holds(folded, state, after)))
                 asked = [term(t) for t in (*given, *free.assumed, differs)]
-                asked += free.defining(asked)
+                asked += free.defining(asked, asked)
                 assert ask([("", t) for t in asked], 20.0).status == "unsat", folded.name
 
 

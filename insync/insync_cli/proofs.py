@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SCHEMA = "insync/prove/1"
 PROVABLE = ("always", "step")
 """The kinds of property that induction can prove."""
+ANY = "any"
+"""The value of a bound that is left open."""
 NOTHING = "-"
 """The name of no conjunct."""
 
@@ -105,6 +107,15 @@ class Question:
     def open(self) -> list[str]:
         return [name for name, value in self.constants.items() if value is None]
 
+    @property
+    def open_sorts(self) -> list[str]:
+        """The options of bounds that are left open and say how many elements a sort has."""
+        from isr_lang import walk
+        from isr_lang.types import SortType
+
+        sizes = [n for t in self.design.types() if isinstance(t, SortType) for n in walk(t.size) if n.op == "constant"]
+        return [n.attr.option for n in sizes if self.constants.get(n.attr.name, 0) is None]
+
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.wanted if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
@@ -133,9 +144,11 @@ def question(given: Namespace, design: Design) -> Question:
     if not conjuncts:
         raise UsageError(f"no invariant is known that speaks of {design.name}")
     known = {c.name: c for c in design.constants()}
-    fixed = {k: v for k, v in GIVEN.items() if k in known} | options.constants_given(given)
-    instance = registry.instance_of(design, fixed)
-    left_open = [k for k in OPEN if k in known and k not in fixed]
+    told = options.constants_given(given)
+    free = [k for k, v in told.items() if v == ANY and not known[k].names]
+    fixed = {k: v for k, v in GIVEN.items() if k in known} | told
+    instance = registry.instance_of(design, {k: v for k, v in fixed.items() if k not in free})
+    left_open = [k for k in known if k in free or (k in OPEN and k not in fixed)]
     named = cast("list[str]", given.property)
     provable = {p.name: p for p in design.properties if p.kind in PROVABLE}
     for name in named:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 insync prove kip-966
+insync prove kip-966 --replicas any
 insync prove kip-966 --replicas 5 --property acked-survives --core
 insync prove kip-966 --only logs-match --only type-ok --action follower_appends
 insync prove kafka-13141 --replicas 2 --action leader_answers_diverging
@@ -79,6 +80,8 @@ def run(given: Namespace) -> int:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if given.proof and asked.partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
+    if given.proof and asked.open_sorts:
+        raise UsageError(f"--proof stores a proof for a number that is given, not for {asked.open_sorts[0]} any")
     if given.suggest or given.graph:
         return strengthened(given, asked)
     target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1

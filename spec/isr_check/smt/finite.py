@@ -33,7 +33,7 @@ class Finite:
         return Answer(status, time.monotonic() - began)
 
     def _defined(self, terms: Sequence[Term]) -> list[Term]:
-        return [*terms, *self.induction.translation.defining(terms)]
+        return [*terms, *self.induction.translation.defining(terms, terms)]
 
 
 class Kept:

@@ -13,13 +13,15 @@ import attrs
 
 from isr_check.engine import TYPE_OK
 from isr_check.smt import logic
+from isr_check.smt.goals import Goals
 from isr_check.smt.logic import Term, Truth, all_of, identity
 from isr_check.smt.orbits import told_apart
 from isr_check.smt.solving import Named as Named
-from isr_check.smt.terms import Choice, State, Translation
+from isr_check.smt.terms import Choice, Scope, State, Translation
 from isr_check.smt.values import Value
 from isr_lang import Action, Design, Property
 from isr_lang import Value as Setting
+from isr_lang.types import SortType
 
 RANGES = "typed"
 """The hypothesis that everything is in range before the step."""
@@ -59,11 +61,13 @@ class Induction:
         self.design, self.conjuncts = design, conjuncts
         self.apart = told_apart([*design.roots(), *(c.condition for c in conjuncts)])
         t = self.translation
+        sorts = {x for x in design.types() if isinstance(x, SortType) and not t.shapes.few(x)}
+        self.goals = Goals(t, frozenset(x for x in sorts if x.symmetric and x not in self.apart))
         self.old = t.state("")
         self.ranges = t.typed(self.old)
         self.hypotheses: list[Named] = [(RANGES, x) for x in _terms(self.ranges)]
         for c in conjuncts:
-            self.hypotheses += [(c.name, x) for x in _terms([self.promised(c, self.old)])]
+            self.hypotheses += [(c.name, x) for x in self.facts(c, self.old)]
         self._known = {identity(x) for _, x in self.hypotheses}
         self._steps: dict[str, list[tuple[Choice, tuple[Named, ...], State]]] = {}
 
@@ -109,7 +113,7 @@ class Induction:
         goals: list[tuple[str, list[Truth]]] = []
         if typed:
             goals.append((TYPE_OK, [all_of(t.typed(new)) for _, new in starts]))
-        goals += [(c.name, [self.promised(c, new) for _, new in starts]) for c in conjuncts]
+        goals += [(c.name, [self.wanted(c, choice, new) for choice, new in starts]) for c in conjuncts]
         for name, truths in goals:
             queries: list[Query] = []
             for (choice, new), goal in zip(starts, truths, strict=True):
@@ -119,8 +123,9 @@ class Induction:
             yield Obligation("initial", name, None, tuple(queries))
 
     def _implied(self, p: Property) -> Obligation:
-        goal = self._rest(self.promised(p, self.old))
-        query = Query(tuple(self.hypotheses), logic.term(goal), self.old, Choice({}, ()), None)
+        nobody = Choice({}, ())
+        goal = self._rest(self.wanted(p, nobody, self.old))
+        query = Query(tuple(self.hypotheses), logic.term(goal), self.old, nobody, None)
         return Obligation("implies", p.name, None, () if goal is True else (query,))
 
     def _preserved(
@@ -128,15 +133,16 @@ class Induction:
     ) -> Obligation:
         queries: list[Query] = []
         for choice, guards, new in steps:
-            after = self.promised(c, new) if c else all_of(self.translation.typed(new, self.old))
-            if (goal := self._rest(after)) is not True:
+            after = self.wanted(c, choice, new) if c else all_of(self.translation.typed(new, self.old))
+            before = self.wanted(c, choice, self.old) if c and self.goals.sorts else True
+            if (goal := self._rest(after, before)) is not True:
                 queries.append(self._query(choice, guards, new, goal))
         return Obligation("preserved", name, a.name, tuple(queries))
 
     def _of_step(self, p: Property, a: Action, steps: list[tuple[Choice, tuple[Named, ...], State]]) -> Obligation:
         queries: list[Query] = []
         for choice, guards, new in steps:
-            goal = self.promised(p, self.old, new)
+            goal = self.wanted(p, choice, self.old, new)
             if goal is not True:
                 queries.append(self._query(choice, guards, new, goal))
         return Obligation("implies", p.name, a.name, tuple(queries))
@@ -151,18 +157,42 @@ class Induction:
             return True
         return logic.implies(there, _truth(self.translation.evaluate(p.condition, old, new)))
 
-    def _rest(self, goal: Value) -> Truth:
-        """The goal less those of its parts that are hypotheses word for word."""
-        return all_of(x for x in _terms([_truth(goal)]) if identity(x) not in self._known)
+    def facts(self, p: Property, state: State) -> list[Term]:
+        """The parts of what holds of a state if a property does."""
+        every = _terms([self.promised(p, state)])
+        if not self.goals.sorts:
+            return every
+        there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
+        named = [logic.implies(there, x) for x in self.goals.known(p.condition, Scope(state, None, {}))]
+        return [*_terms(named), *(x for x in every if logic.about_others(x))]
 
-    def assertions(self, query: Query, using: Collection[str] | None = None) -> list[Named]:
-        """What would hold together if the goal did not follow, from all hypotheses or from some conjuncts only."""
+    def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
+        """What has to be proved so that a property is shown to hold of a state or a step, where it is promised."""
+        if not self.goals.sorts:
+            return self.promised(p, old, new)
+        there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
+        if there is False:
+            return True
+        parts = self.goals.parts(p.condition, Scope(old, new, {}), choice.named)
+        return all_of(logic.implies(there, part) for part in parts)
+
+    def _rest(self, goal: Value, known: Value = True) -> Truth:
+        """The goal less those of its parts that are hypotheses word for word, or follow from them: `known`."""
+        known_too = {identity(x) for x in _terms([_truth(known)])}
+        return all_of(x for x in _terms([_truth(goal)]) if identity(x) not in self._known | known_too)
+
+    def assertions(self, query: Query, using: Collection[str] | None = None, *, compared: bool = True) -> list[Named]:
+        """What would hold together if the goal did not follow, from all hypotheses or from some conjuncts only.
+
+        `compared`: also how large the sets are that the goal and the guards speak of, where that is not known.
+        """
         t = self.translation
         found: list[Named] = [("bounds", x) for x in _terms(t.assumed)]
         left_out = set[str]() if using is None else {c.name for c in self.conjuncts} - set(using)
         found += [(name, x) for name, x in query.hypotheses if name not in left_out]
         found.append((GOAL, logic.term(logic.not_(query.goal))))
-        return [*found, *(("defined", x) for x in t.defining([x for _, x in found]))]
+        sizes = [query.goal, *(x for _, x in query.hypotheses if identity(x) not in self._known)] if compared else []
+        return [*found, *(("defined", x) for x in t.defining([x for _, x in found], sizes))]
 
     def together(self) -> list[Named]:
         """What would hold of a state that satisfies every conjunct."""

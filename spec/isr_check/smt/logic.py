@@ -248,6 +248,45 @@ def mentioned(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
     return [t for i, t in among.items() if i in found]
 
 
+def is_symbol(t: Term) -> bool:
+    """Whether it is an unknown, or an unknown function of something."""
+    return bool(z3.is_app(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
+
+
+class Occurring:
+    """Which functions, and which unknowns, occur in terms; each term is looked through once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Term, frozenset[int], frozenset[int]]] = {}
+
+    def functions(self, t: Term) -> frozenset[int]:
+        """The numbers of all functions and constants."""
+        return self._of(t)[1]
+
+    def symbols(self, t: Term) -> frozenset[int]:
+        """The identities of all unknowns, and of unknown functions of something."""
+        return self._of(t)[2]
+
+    def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int]]:
+        i = identity(t)
+        if i not in self._known:
+            apps = [x for x in _below([t]) if z3.is_app(x)]
+            self._known[i] = t, frozenset(map(function, apps)), frozenset(identity(x) for x in apps if is_symbol(x))
+        return self._known[i]
+
+
+OTHER = "other "
+"""How the name of a variable begins that ranges over elements that have no name."""
+
+
+def about_others(t: Term) -> bool:
+    """Whether something is said of every element that has no name."""
+    return any(
+        z3.is_quantifier(x) and cast("Any", x).is_forall() and str(cast("Any", x).var_name(0)).startswith(OTHER)
+        for x in _below([t])
+    )
+
+
 def _below(terms: Iterable[Term]) -> Iterator[Term]:
     """Every term below these, each once."""
     waiting, seen = list(terms), set[int]()
@@ -271,7 +310,7 @@ def _patterns(x: Term, body: Term) -> list[Term]:
     for t in _below([body]):
         if not _applied(t) or not any(a.eq(x) for a in children(t)):
             continue
-        if not any(z3.is_var(below) for below in _below([t])):
+        if not any(z3.is_var(below) or z3.is_bool(below) for a in children(t) for below in _below([a])):
             found.append(t)
     return sorted(found, key=str)
 
@@ -308,8 +347,3 @@ def conjuncts(t: Term) -> list[Term]:
 def function(t: Term) -> int:
     """The number of the function or constant at the top of a term."""
     return int(cast("Any", t).decl().get_id())
-
-
-def functions(terms: Iterable[Term]) -> set[int]:
-    """The numbers of all functions and constants that occur."""
-    return {function(t) for t in _below(terms) if z3.is_app(t)}

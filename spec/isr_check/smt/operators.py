@@ -6,7 +6,7 @@ are methods of `Translation` and have their entries there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 from isr_check.smt import logic
@@ -37,7 +37,7 @@ def _equal(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
 
 def _some(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     of = n.args[0].type
-    if not isinstance(of, SortType | ChoiceType):
+    if not isinstance(of, SortType | ChoiceType) or not s.few(of):
         return Option(True, cast("Truth | Whole", args[0]))
     name = cast("int | Pick", args[0])
     return name + 1 if isinstance(name, int) else Pick((False, *name.at))
@@ -65,7 +65,8 @@ def _of(n: Node) -> Scalar:
 def _has(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     of, element = _of(n), args[1]
     if isinstance(args[0], Members):
-        return and_(s.inside(of, cast("Whole", element)), args[0].has(cast("Whole", element)))
+        inside = isinstance(of, SortType) or s.inside(of, cast("Whole", element))
+        return and_(inside, args[0].has(cast("Whole", element)))
     members = cast("tuple[Truth, ...]", args[0])
     return any_of(and_(s.is_element(of, element, k), m) for k, m in enumerate(members) if m is not False)
 
@@ -107,6 +108,9 @@ def _subset(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
 
 
 def _size(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
+    of = _of(n)
+    if isinstance(of, SortType) and isinstance(args[0], Members) and not can_be_written_out(s, of, args[0]):
+        return s.sizes.of(of, args[0])
     return logic.how_many(m for _, m in candidates(s, _of(n), args[0]))
 
 
@@ -127,8 +131,13 @@ def can_be_written_out(s: Shapes, of: Scalar, members: Value) -> bool:
 
 
 def every(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
-    size = s.size(cast("SetType", n.type).of)
-    return Members(lambda _: True) if size is None else (True,) * size
+    of = cast("SetType", n.type).of
+    size = s.size(of)
+    if size is not None:
+        return (True,) * size
+    members = Members(lambda _: True)
+    s.sizes.known(members, lambda: logic.plus(s.bounds(of)[1], 1))
+    return members
 
 
 def _below(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
@@ -150,7 +159,7 @@ def look_up(s: Shapes, t: MapType, m: Value, at: Value) -> Value:
     first = s.first(t.value)
     if isinstance(m, Table):
         x = cast("Whole", at)
-        return s.choose(t.value, s.inside(t.key, x), m.at(x), first)
+        return s.choose(t.value, isinstance(t.key, SortType) or s.inside(t.key, x), m.at(x), first)
     values = cast("tuple[Value, ...]", m)
     if isinstance(t.key, NumberType):
         return s.nth(t.value, values, logic.minus(cast("Whole", at), t.key.low))
@@ -212,16 +221,6 @@ def _take(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
 def _prefix(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     a, b = cast("Items", args[0]), cast("Items", args[1])
     return and_(at_most(a.length, b.length), s.agree(cast("SeqType", n.args[0].type), a, b))
-
-
-def extreme(candidates: Sequence[tuple[Whole, Truth]], otherwise: Whole, least: bool) -> Whole:
-    """The least or the greatest of some numbers, each with whether it counts."""
-    found, any_yet = otherwise, cast("Truth", False)
-    for x, counts in candidates:
-        better = less(x, found) if least else less(found, x)
-        found = logic.if_whole(and_(counts, or_(not_(any_yet), better)), x, found)
-        any_yet = or_(any_yet, counts)
-    return found
 
 
 MEANING: dict[str, Meaning] = {

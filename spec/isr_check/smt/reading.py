@@ -63,8 +63,10 @@ class Reader:
                 return bool(self.ask(cast("Truth", value)))
             case NumberType():
                 return self._small(cast("Whole", value))
+            case _ if not isinstance(value, int | Pick):
+                return self._small(cast("Whole", value))
             case _:
-                return self._name(cast("int | Pick", value))
+                return self._name(value)
 
     def _name(self, name: int | Pick) -> int:
         if isinstance(name, int):

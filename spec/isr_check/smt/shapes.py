@@ -6,11 +6,12 @@ over another is a quantifier of the solver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import cast
 
 from isr_check.smt import logic
 from isr_check.smt.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, or_
+from isr_check.smt.sizes import Sizes
 from isr_check.smt.values import (
     Items,
     Members,
@@ -37,6 +38,10 @@ from isr_lang.types import (
     Type,
 )
 
+NAMED = 4
+"""So many elements of a sort are written out where it is not known how many it has."""
+OF_MANY = "[]"
+"""In the name of a function, once for each argument that is an element of such a sort."""
 WRITTEN_OUT = 8
 """A range of so many numbers at most is written out although its type has no end."""
 
@@ -48,6 +53,7 @@ class Shapes:
         self._number = number
         self._bounds: dict[Scalar, tuple[int, Whole]] = {}
         self._fresh = 0
+        self.sizes = Sizes(self)
         self.bound: dict[int, Term] = {}
         """Every variable that a quantifier of the solver binds."""
         self.below: dict[int, list[Whole]] = {}
@@ -67,10 +73,7 @@ class Shapes:
                         raise NotTranslatable(f"{type} has no bounds; nothing ranges over it")
                     self._bounds[type] = type.low, self._number(type.high)
                 case SortType():
-                    size = self._number(type.size)
-                    if not isinstance(size, int):
-                        raise NotTranslatable(f"how many {type} there are has to be given")
-                    self._bounds[type] = 0, size - 1
+                    self._bounds[type] = 0, logic.minus(self._number(type.size), 1)
                 case ChoiceType():
                     self._bounds[type] = 0, len(type.members) - 1
         return self._bounds[type]
@@ -87,6 +90,10 @@ class Shapes:
         if isinstance(type, BoolType):
             return [False, True]
         return [low + k for k in range(size)]
+
+    def few(self, type: Scalar) -> bool:
+        """Whether its values are names that are written out, each with a truth of its own."""
+        return isinstance(type, SortType | ChoiceType) and self.size(type) is not None
 
     def inside(self, type: Scalar, x: Whole) -> Truth:
         low, high = self.bounds(type)
@@ -146,11 +153,11 @@ class Shapes:
                 return Table(remembered(lambda x: self.nth(type.value, values, logic.minus(x, low))))
 
     def _lift_maybe(self, of: Scalar, value: int) -> Value:
-        if isinstance(of, SortType | ChoiceType):
+        if self.few(of):
             return value
         there, first = value > 0, self.bounds(of)[0]
         of_value = cast("Truth | Whole", self.elements(of)[value - 1]) if there and self.size(of) else first
-        if there and isinstance(of, NumberType):
+        if there and isinstance(of, NumberType | SortType):
             of_value = first + value - 1
         return Option(there, bool(of_value) if isinstance(of, BoolType) else of_value)
 
@@ -177,24 +184,25 @@ class Shapes:
         match type:
             case BoolType():
                 return logic.bool_symbol(name, args)
-            case NumberType():
+            case SortType() | ChoiceType() if self.few(type):
+                return self._pick_symbol(name, self.names(type), args)
+            case NumberType() | SortType() | ChoiceType():
                 low, high = self.bounds(type)
                 return low if high == low and isinstance(high, int) else logic.int_symbol(name, args)
-            case SortType() | ChoiceType():
-                return self._pick_symbol(name, self.names(type), args)
             case MaybeType():
-                if isinstance(type.of, SortType | ChoiceType):
+                if isinstance(type.of, SortType | ChoiceType) and self.few(type.of):
                     return self._pick_symbol(name, ("none", *self.names(type.of)), args)
                 of = cast("Truth | Whole", self.symbol(type.of, f"{name}.value", args))
                 return Option(logic.bool_symbol(f"{name}.there", args), of)
             case SetType():
                 size = self.size(type.of)
                 if size is None:
-                    return Members(cast("Callable[[Whole], Truth]", self._function(BoolType(), name, args)))
+                    return self._set_symbol(type.of, name, args)
                 return tuple(logic.bool_symbol(f"{name}({e})", args) for e in self.labels(type.of))
             case MapType():
                 if self.size(type.key) is None:
-                    return Table(self._function(type.value, name, args))
+                    mark = OF_MANY if isinstance(type.key, SortType) else ""
+                    return Table(self._function(type.value, name + mark, args))
                 return tuple(self.symbol(type.value, f"{name}[{e}]", args) for e in self.labels(type.key))
             case SeqType():
                 length = cast("Whole", self.symbol(type.index, f"#{name}", args))
@@ -202,6 +210,13 @@ class Shapes:
                 if not isinstance(longest, int):
                     return Items(length, self._function(type.of, name, args))
                 return Items(length, tuple(self.symbol(type.of, f"{name}[{i}]", args) for i in range(longest)))
+
+    def _set_symbol(self, of: Scalar, name: str, args: tuple[Term, ...]) -> Members:
+        many = OF_MANY if isinstance(of, SortType) else ""
+        members = Members(cast("Callable[[Whole], Truth]", self._function(BoolType(), name + many, args)))
+        if many:
+            self.sizes.known(members, lambda: logic.int_symbol(f"|{name}|", args))
+        return members
 
     def _function(self, type: Type, name: str, args: tuple[Term, ...]) -> Callable[[Whole], Value]:
         return remembered(lambda x: self.symbol(type, name, (*args, logic.term(x))))
@@ -235,12 +250,12 @@ class Shapes:
         match type:
             case BoolType():
                 return logic.if_truth(c, cast("Truth", a), cast("Truth", b))
-            case NumberType():
-                return logic.if_whole(c, cast("Whole", a), cast("Whole", b))
-            case SortType() | ChoiceType():
+            case SortType() | ChoiceType() if self.few(type):
                 return self._choose_name(self.size(type) or 0, c, a, b)
+            case NumberType() | SortType() | ChoiceType():
+                return logic.if_whole(c, cast("Whole", a), cast("Whole", b))
             case MaybeType():
-                if isinstance(type.of, SortType | ChoiceType):
+                if self.few(type.of):
                     return self._choose_name(1 + (self.size(type.of) or 0), c, a, b)
                 x, y = cast("Option", a), cast("Option", b)
                 either = y.value if x.there is False else x.value if y.there is False else None
@@ -248,7 +263,7 @@ class Shapes:
                 return Option(logic.if_truth(c, x.there, y.there), cast("Truth | Whole", value))
             case SetType():
                 if isinstance(a, Members) and isinstance(b, Members):
-                    return Members(lambda x: logic.if_truth(c, a.has(x), b.has(x)))
+                    return self._choose_members(type.of, c, a, b)
                 return self._each(BoolType(), c, a, b)
             case MapType():
                 if isinstance(a, Table) and isinstance(b, Table):
@@ -256,6 +271,12 @@ class Shapes:
                 return self._each(type.value, c, a, b)
             case SeqType():
                 return self._choose_items(type, c, cast("Items", a), cast("Items", b))
+
+    def _choose_members(self, of: Scalar, c: Truth, a: Members, b: Members) -> Members:
+        chosen = Members(lambda x: logic.if_truth(c, a.has(x), b.has(x)))
+        if isinstance(of, SortType):
+            self.sizes.known(chosen, lambda: logic.if_whole(c, self.sizes.of(of, a), self.sizes.of(of, b)))
+        return chosen
 
     def _each(self, type: Type, c: Truth, a: Value, b: Value) -> Value:
         pairs = zip(cast("tuple[Value, ...]", a), cast("tuple[Value, ...]", b), strict=True)
@@ -295,12 +316,12 @@ class Shapes:
         match type:
             case BoolType():
                 return logic.same_truth(cast("Truth", a), cast("Truth", b))
-            case NumberType():
-                return logic.same_whole(cast("Whole", a), cast("Whole", b))
-            case SortType() | ChoiceType():
+            case SortType() | ChoiceType() if self.few(type):
                 return same_name(cast("int | Pick", a), cast("int | Pick", b))
+            case NumberType() | SortType() | ChoiceType():
+                return logic.same_whole(cast("Whole", a), cast("Whole", b))
             case MaybeType():
-                if isinstance(type.of, SortType | ChoiceType):
+                if self.few(type.of):
                     return same_name(cast("int | Pick", a), cast("int | Pick", b))
                 x, y = cast("Option", a), cast("Option", b)
                 alike = or_(logic.not_(x.there), self.same(type.of, x.value, y.value))
@@ -336,8 +357,21 @@ class Shapes:
 
     def every_number(self, type: Scalar, body: Callable[[Whole], Truth]) -> Truth:
         """The body holds of every number of a type without end."""
-        x = self.bind(str(type).lower())
-        return logic.forall(x, logic.implies(self.inside(type, x), body(x)))
+        return self.over(type, body, str(type).lower())
+
+    def over(self, of: Scalar, body: Callable[[Whole], Truth], name: str, universal: bool = True) -> Truth:
+        """The body holds of every value of a type without end, or of some.
+
+        Of a sort the first few are written out: most questions are about these, and all others are alike.
+        """
+        named = NAMED if isinstance(of, SortType) else 0
+        quantified, parts = (logic.forall if universal else logic.exists), list[Truth]()
+        for k in range(named):
+            parts += _guarded(self.inside(of, k), body(k), universal)
+        x = self.bind(f"{logic.OTHER}{name}" if named else name)
+        guard = and_(at_most(named, x) if named else True, self.inside(of, x))
+        parts += [quantified(x, p) for p in _guarded(guard, body(x), universal)]
+        return (all_of if universal else any_of)(parts)
 
     def every_below(self, end: Whole, body: Callable[[Whole], Truth]) -> Truth:
         """The body holds from 0 up to `end`."""
@@ -351,49 +385,9 @@ class Shapes:
         parts.append(logic.forall(i, logic.implies(and_(at_most(0, i), less(i, end)), body(i))))
         return all_of(parts)
 
-    # ranges
 
-    def typed(self, type: Type, value: Value) -> Iterator[Truth]:
-        """What is true of every value of the type, because it is in range.
-
-        A bound that is left open bounds no number, only how long a sequence is.
-        """
-        match type:
-            case BoolType():
-                pass
-            case NumberType():
-                low, high = self.bounds(type)
-                number = cast("Whole", value)
-                yield at_most(low, number)
-                if isinstance(high, int):
-                    yield at_most(number, high)
-            case SortType() | ChoiceType():
-                yield one_name(cast("int | Pick", value))
-            case MaybeType():
-                if isinstance(value, Option):
-                    yield or_(logic.not_(value.there), all_of(self.typed(type.of, value.value)))
-                else:
-                    yield one_name(cast("int | Pick", value))
-            case SetType():
-                pass
-            case MapType():
-                if isinstance(value, Table):
-                    yield self.every_number(type.key, lambda x: all_of(self.typed(type.value, value.at(x))))
-                else:
-                    for part in cast("tuple[Value, ...]", value):
-                        yield from self.typed(type.value, part)
-            case SeqType():
-                s = cast("Items", value)
-                yield self.inside(type.index, s.length)
-                if s.capacity is not None and not callable(s.items):
-                    for k, x in enumerate(s.items[: s.capacity]):
-                        yield or_(at_most(s.length, k), all_of(self.typed(type.of, x)))
-                else:
-                    yield self.every_below(s.length, lambda i: all_of(self.typed(type.of, self.item(type, s, i))))
-
-
-def one_name(name: int | Pick) -> Truth:
-    """Exactly one of the truths of a name holds."""
-    if isinstance(name, int):
-        return True
-    return and_(any_of(name.at), logic.same_whole(logic.how_many(name.at), 1)) if len(name.at) > 2 else True
+def _guarded(guard: Truth, body: Truth, universal: bool) -> list[Truth]:
+    """The body where the guard holds; of what holds of every value, part by part."""
+    if not universal:
+        return [and_(guard, body)]
+    return [logic.implies(guard, p) for p in ([body] if isinstance(body, bool) else logic.conjuncts(body))]

@@ -15,11 +15,13 @@ from typing import Any, cast
 
 import attrs
 
+from isr_check.smt import logic
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
-from isr_check.smt.logic import Term, conjuncts, identity, plus, term, z3
+from isr_check.smt.logic import Term, conjuncts, identity, plus, z3
 from isr_check.smt.sameness import Sameness
+from isr_check.smt.shapes import NAMED, OF_MANY
 from isr_check.smt.solving import MEGABYTES, Answer, Proof
-from isr_check.smt.values import Items, Value
+from isr_check.smt.values import Items, Table, Value
 from isr_lang.types import SortType
 
 Setting = dict[str, object]
@@ -36,14 +38,43 @@ FIRST, SECOND = 1.5, 4.0
 MARK = "in view"
 
 
+NONE, SMALL, ALL = range(3)
+"""Of the lemmas about elements without a name: none, those that are not about sequences, all."""
+
+
+@attrs.frozen(eq=False)
+class _Selection:
+    """Which hypotheses to try: whether only what is about the goal's sequences; and what of a sort of any number.
+
+    `first`: in the first round already.
+    """
+
+    strict: bool
+    others: int
+    compared: bool
+    first: bool
+
+
+GIVEN_NUMBER = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
+ANY_NUMBER = (
+    _Selection(True, NONE, False, True),
+    _Selection(False, SMALL, False, True),
+    _Selection(True, NONE, True, True),
+    _Selection(False, ALL, False, False),
+    _Selection(False, SMALL, True, False),
+    _Selection(False, ALL, True, False),
+)
+
+
 @attrs.frozen(eq=False)
 class _Lemma:
-    """A hypothesis, and the sequences that it is about."""
+    """A hypothesis, the sequences that it is about, and whether it is about elements that have no name."""
 
     name: str
     term: Term
     about: frozenset[str]
     small: bool
+    others: bool
 
 
 class Strategy:
@@ -56,6 +87,7 @@ class Strategy:
         self.induction, self.hints, self.exchange = induction, hints, exchange
         types = induction.design.types()
         self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]
+        self.many = bool(induction.goals.sorts)
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
         self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
         self._after: dict[tuple[str, int], list[Term]] = {}
@@ -110,24 +142,27 @@ class Strategy:
         guards = query.hypotheses[len(self.lemmas) :]
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
-        tried: set[frozenset[int]] = set()
+        tried: set[tuple[frozenset[int], bool]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
         for names in (*self._hinted(obligation), every):
             chosen = {obligation.conjunct, RANGES, *names}
             after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
-            for strict in (True, False):
+            for way in ANY_NUMBER if self.many else GIVEN_NUMBER:
                 lemmas = [
                     x
                     for x in self.lemmas
-                    if x.small or (x.name in chosen and not (strict and _elsewhere(x.about, about, families)))
+                    if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
+                    and (x.small or (x.name in chosen and not (way.strict and _elsewhere(x.about, about, families))))
                 ]
-                key = frozenset(identity(x.term) for x in lemmas) | {identity(x) for _, x in after}
-                if key in tried:
+                later = [(n, x) for n, x in after if way.others == ALL or not logic.about_others(x)]
+                key = frozenset(identity(x) for x in (*(x.term for x in lemmas), *(x for _, x in later)))
+                if (key, way.compared) in tried:
                     continue
-                tried.add(key)
-                hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *after)
-                asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses))
-                yield strict and names is not every, [*asked, *((MARK, x) for x in _marks(query))]
+                tried.add((key, way.compared))
+                hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *later)
+                changed = attrs.evolve(query, hypotheses=hypotheses)
+                asked = self.induction.assertions(changed, compared=way.compared)
+                yield way.first and names is not every, [*asked, *((MARK, x) for x in _marks(query))]
 
     def _hinted(self, obligation: Obligation) -> Iterator[tuple[str, ...]]:
         hints = self.hints.get(obligation.conjunct, {})
@@ -146,13 +181,12 @@ class Strategy:
         key = name, id(query.new)
         if key not in self._after:
             conjunct = next(c for c in self.induction.conjuncts if c.name == name)
-            value = self.induction.promised(conjunct, query.new)
-            self._after[key] = [x for x in conjuncts(term(value)) if not z3.is_true(x)]
+            self._after[key] = self.induction.facts(conjunct, query.new)
         return self._after[key]
 
     def _lemma(self, name: str, x: Term) -> _Lemma:
         about = self._sequences(x)
-        return _Lemma(name, x, about, not about)
+        return _Lemma(name, x, about, not about, logic.about_others(x))
 
     def _sequences(self, x: Term) -> frozenset[str]:
         """The names of the sequences whose items a term speaks of."""
@@ -164,10 +198,19 @@ class Strategy:
                     continue
                 seen.add(t.get_id())
                 if z3.is_app(t) and t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                    found.add(str(t.decl().name()))
+                    found |= _sequence(str(t.decl().name()), t.children())
                 stack += [t.body()] if z3.is_quantifier(t) else t.children()
             self._about[identity(x)] = x, frozenset(found)
         return self._about[identity(x)][1]
+
+
+def _sequence(function: str, args: Sequence[Any]) -> set[str]:
+    """What a function is called if its values are items of a sequence: by the elements whose sequence it is."""
+    family, *rest = function.split(OF_MANY)
+    if len(args) == len(rest):
+        return set()
+    elements = "".join(f"[{a if z3.is_int_value(a) else '?'}]" for a in args[: len(rest)])
+    return {f"{family}{elements}{''.join(rest)}"}
 
 
 def _family(name: str) -> str:
@@ -188,6 +231,9 @@ def _marks(query: Query) -> list[Term]:
         if isinstance(value, tuple):
             for part in value:
                 visit(part)
+        elif isinstance(value, Table):
+            for k in range(NAMED):
+                visit(value.at(k))
         elif isinstance(value, Items) and callable(value.items) and not isinstance(value.length, int):
             for at in (value.length, plus(value.length, -1)):
                 item = value.items(at)

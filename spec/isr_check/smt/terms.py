@@ -9,8 +9,10 @@ from typing import cast
 import attrs
 
 from isr_check.smt import logic
-from isr_check.smt.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, not_, or_
-from isr_check.smt.operators import MEANING, can_be_written_out, candidates, extreme, look_up, put
+from isr_check.smt.extremes import extreme, unbounded
+from isr_check.smt.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, or_
+from isr_check.smt.operators import MEANING, can_be_written_out, candidates, look_up, put
+from isr_check.smt.ranges import typed
 from isr_check.smt.shapes import Shapes
 from isr_check.smt.values import Key, Members, Table, Value, key, remembered
 from isr_lang import Action, Constant, Definition, Design, Node, text
@@ -38,10 +40,14 @@ def named(values: Mapping[str, Value]) -> Environment:
 
 @attrs.frozen(eq=False)
 class Choice:
-    """Parameters of an action: for a sort one element, for others an unknown value within its range."""
+    """Parameters of an action: for a sort one element, for others an unknown value within its range.
+
+    `named`: of each sort, how many of its first elements are among them.
+    """
 
     values: dict[str, Value]
     ranges: tuple[Truth, ...]
+    named: Mapping[SortType, int] = attrs.field(factory=dict[SortType, int])
 
 
 @attrs.frozen(eq=False)
@@ -85,6 +91,7 @@ class Translation:
         }
         """The operators that read a scope or bind a variable; all others are in `operators.MEANING`."""
         self._memo: dict[Key, Value] = {}
+        self._occurring = logic.Occurring()
         self._alive: list[object] = []
         self._footprints: dict[Node, tuple[object, ...]] = {}
         self._read: dict[Definition, tuple[str, ...]] = {}
@@ -97,15 +104,20 @@ class Translation:
         start = {u.variable: u.value for u in design.initial.updates}
         self.absent = {v: self.evaluate(start[v], {}) for v, there in self.exists.items() if there is not True}
 
-    def defining(self, terms: Sequence[Term]) -> list[Term]:
-        """The axioms about symbols that occur in these terms, or in those axioms."""
-        used, found = logic.functions(terms), dict[int, Term]()
-        while True:
-            more = [a for f, a in self.axioms if logic.function(f) in used and logic.identity(a) not in found]
-            if not more:
-                return list(found.values())
-            found |= {logic.identity(a): a for a in more}
-            used |= logic.functions(more)
+    def defining(self, terms: Sequence[Term], compared: Sequence[Term] = ()) -> list[Term]:
+        """The axioms about symbols that occur in these terms, or in those axioms; `compared`: where sizes matter."""
+        found, waiting = dict[int, Term](), list(terms)
+        used, symbols = set[int](), set[int]()
+        sizes = set[int]().union(*map(self._occurring.symbols, compared))
+        while waiting:
+            for t in waiting:
+                used |= self._occurring.functions(t)
+                symbols |= self._occurring.symbols(t)
+            more = [a for f, a in self.axioms if logic.function(f) in used]
+            more += self.shapes.sizes.defining(symbols, sizes)
+            waiting = [a for a in more if logic.identity(a) not in found]
+            found |= {logic.identity(a): a for a in waiting}
+        return list(found.values())
 
     # states
 
@@ -132,7 +144,7 @@ class Translation:
             there, value = self.exists[v.name], state[v.name]
             if there is False or (unlike is not None and unlike[v.name] is value):
                 continue
-            found += self.shapes.typed(v.type, value)
+            found += typed(self.shapes, v.type, value)
             if there is not True:
                 found.append(or_(there, self.shapes.same(v.type, value, self.absent[v.name])))
         return [t for t in found if t is not True]
@@ -145,9 +157,9 @@ class Translation:
         `apart` are the sorts whose elements some expression can tell apart (orbits.told_apart).
         """
         ways: list[Choice] = []
-        sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType)]
-        others = [(name, t) for name, t in action.parameters if not isinstance(t, SortType)]
-        for chosen in product(*(range(self.shapes.size(t) or 0) for _, t in sorts)):
+        sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType) and self._chosen(t, apart)]
+        others = [(name, t) for name, t in action.parameters if (name, t) not in sorts]
+        for chosen in product(*(self._elements(t, sorts) for _, t in sorts)):
             used: dict[SortType, int] = {}
             least = True
             for (_, sort), k in zip(sorts, chosen, strict=True):
@@ -156,24 +168,33 @@ class Translation:
             if not least:
                 continue
             values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
-            ranges: list[Truth] = []
+            ranges = [self.shapes.inside(t, k) for (_, t), k in zip(sorts, chosen, strict=True)]
             for name, t in others:
                 values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
-                ranges += self.shapes.typed(t, values[name])
-            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges)))
+                ranges += typed(self.shapes, t, values[name])
+            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), used))
         return ways
+
+    def _chosen(self, sort: SortType, apart: Collection[SortType]) -> bool:
+        """Whether an element can be chosen although the sort may have any number of them."""
+        return self.shapes.few(sort) or (sort.symmetric and sort not in apart)
+
+    def _elements(self, sort: SortType, sorts: Sequence[tuple[str, SortType]]) -> range:
+        """The elements from which parameters of this sort are chosen: all, or as many as there are parameters."""
+        size = self.shapes.size(sort)
+        return range(sum(t == sort for _, t in sorts) if size is None else size)
 
     def step(self, action: Action, choice: Choice, old: State) -> Step:
         scope = Scope(old, None, named(choice.values))
-        guards = tuple((text(g.condition), cast("Truth", self._value(g.condition, scope))) for g in action.guards)
+        guards = tuple((text(g.condition), cast("Truth", self.value(g.condition, scope))) for g in action.guards)
         types = {v.name: v.type for v in self.design.variables}
         new = dict(old)
         for update in action.updates:
             name, there = update.variable, self.exists[update.variable]
             if there is False:
                 continue
-            path = tuple(self._value(n, scope) for n in update.path)
-            changed = self._changed(types[name], old.get(name), path, self._value(update.value, scope))
+            path = tuple(self.value(n, scope) for n in update.path)
+            changed = self._changed(types[name], old.get(name), path, self.value(update.value, scope))
             new[name] = changed if there is True else self.shapes.choose(types[name], there, changed, old[name])
         return Step(guards, new)
 
@@ -188,7 +209,7 @@ class Translation:
     def start(self, choice: Choice) -> dict[str, Value]:
         """An initial state."""
         scope = Scope({}, None, named(choice.values))
-        new = {u.variable: self._value(u.value, scope) for u in self.design.initial.updates}
+        new = {u.variable: self.value(u.value, scope) for u in self.design.initial.updates}
         return {
             v.name: self.absent[v.name] if self.exists[v.name] is False else new[v.name] for v in self.design.variables
         }
@@ -198,9 +219,9 @@ class Translation:
     def evaluate(
         self, node: Node, old: State, new: State | None = None, parameters: Mapping[str, Value] | None = None
     ) -> Value:
-        return self._value(node, Scope(old, new, named(parameters or {})))
+        return self.value(node, Scope(old, new, named(parameters or {})))
 
-    def _value(self, node: Node, scope: Scope) -> Value:
+    def value(self, node: Node, scope: Scope) -> Value:
         if node.op == "bound" or node.op == "parameter":
             return scope.names[node.attr]
         k: list[Key] = [id(node)]
@@ -224,7 +245,7 @@ class Translation:
     def _compute(self, node: Node, scope: Scope) -> Value:
         if (special := self.special.get(node.op)) is not None:
             return special(node, scope)
-        return MEANING[node.op](self.shapes, node, tuple(self._value(a, scope) for a in node.args))
+        return MEANING[node.op](self.shapes, node, tuple(self.value(a, scope) for a in node.args))
 
     def _footprint(self, node: Node) -> tuple[object, ...]:
         """What the value of an expression depends on: variables as (name, primed), names and binders."""
@@ -274,18 +295,18 @@ class Translation:
 
     def _call(self, node: Node, scope: Scope) -> Value:
         definition, primed = cast("tuple[Definition, bool]", node.attr)
-        actuals = (self._value(a, scope) for a in node.args)
+        actuals = (self.value(a, scope) for a in node.args)
         names = {name: value for (name, _), value in zip(definition.parameters, actuals, strict=True)}
         state = scope.new if primed else scope.old
-        return self._value(definition.body, Scope({} if state is None else state, None, named(names)))
+        return self.value(definition.body, Scope({} if state is None else state, None, named(names)))
 
     # binders
 
     def _inner(self, node: Node, scope: Scope, x: Value, position: int = 1) -> Value:
-        return self._value(node.args[position], Scope(scope.old, scope.new, {**scope.names, node.attr: x}))
+        return self.value(node.args[position], Scope(scope.old, scope.new, {**scope.names, node.attr: x}))
 
     def _domain(self, node: Node, scope: Scope) -> tuple[Scalar, Value]:
-        return cast("SetType", node.args[0].type).of, self._value(node.args[0], scope)
+        return cast("SetType", node.args[0].type).of, self.value(node.args[0], scope)
 
     def _quantifier(self, node: Node, scope: Scope) -> Truth:
         universal = node.op == "forall"
@@ -303,6 +324,8 @@ class Translation:
         if can_be_written_out(self.shapes, of, domain):
             return joined(counts(x, guard) for x, guard in candidates(self.shapes, of, domain))
         members, inside = cast("Members", domain), self.shapes.inside
+        if isinstance(of, SortType):
+            return self.shapes.over(of, lambda x: counts(x, members.has(x)), node.attr.name, universal)
         parts: list[Truth] = []
         end = members.below
         while (
@@ -317,57 +340,27 @@ class Translation:
 
     def _count(self, node: Node, scope: Scope) -> Value:
         of, domain = self._domain(node, scope)
+        if isinstance(of, SortType) and not can_be_written_out(self.shapes, of, domain):
+            return self.shapes.sizes.of(of, cast("Members", self._select(node, scope)))
         pairs = candidates(self.shapes, of, domain)
         return logic.how_many(and_(m, cast("Truth", self._inner(node, scope, x))) for x, m in pairs if m is not False)
 
     def _extreme(self, node: Node, scope: Scope) -> Value:
         of, domain = self._domain(node, scope)
-        otherwise, least = cast("Whole", self._value(node.args[2], scope)), node.op == "smallest"
+        otherwise, least = cast("Whole", self.value(node.args[2], scope)), node.op == "smallest"
         if can_be_written_out(self.shapes, of, domain):
             pairs = candidates(self.shapes, of, domain)
             return extreme(
                 [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False], otherwise, least
             )
-        members = cast("Members", domain)
-
-        def counts(x: Term) -> Truth:
-            return and_(self.shapes.inside(of, x), members.has(x))
-
-        return self._defined(
-            node.op,
-            node.attr.name,
-            members.below,
-            counts,
+        found, axioms = unbounded(
+            self.shapes,
+            (node.op, node.attr.name, of),
+            cast("Members", domain),
             lambda x: cast("Whole", self._inner(node, scope, x)),
             otherwise,
-            least,
         )
-
-    def _defined(
-        self,
-        op: str,
-        name: str,
-        below: Whole | None,
-        counts: Callable[[Term], Truth],
-        body: Callable[[Term], Whole],
-        otherwise: Whole,
-        least: bool,
-    ) -> Whole:
-        """A symbol for the least or greatest value of the body, and the axioms that say so."""
-        x = self.shapes.bind(name, *(() if below is None else (below,)))
-        upper = True if below is None else less(x, below)
-        guard, value = and_(counts(x), upper), body(x)
-        among = [logic.term(t) for t in (guard, value, otherwise)]
-        outer = [t for t in logic.mentioned(among, self.shapes.bound) if not t.eq(x)]
-        found = logic.int_symbol(self.shapes.fresh(op), outer)
-        witness = logic.int_symbol(self.shapes.fresh(f"{op}_at"), outer)
-        bound = at_most(found, value) if least else at_most(value, found)
-        attained = logic.replaced(and_(guard, logic.same_whole(found, value)), x, witness)
-        nothing = and_(logic.forall(x, not_(guard)), logic.same_whole(found, otherwise))
-        for axiom in (logic.forall(x, logic.implies(guard, bound)), or_(attained, nothing)):
-            closed = logic.forall_at(outer, axiom, found)
-            if not isinstance(closed, bool):
-                self.axioms.append((found, closed))
+        self.axioms += axioms
         return found
 
     def _select(self, node: Node, scope: Scope) -> Value:

@@ -1,0 +1,78 @@
+"""What is to be proved of a sort of which nobody knows how many elements it has: of a few elements, for all.
+
+An action has named the elements that it is about: the first of their sort (Translation.parameters). What holds of
+every element is proved of each of those, and of one more; as nothing tells the elements apart, that one stands for all
+others. The next variable may be one of these, or one more, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import attrs
+
+from isr_check.smt.logic import Truth, and_, implies, same_truth
+from isr_check.smt.shapes import NAMED
+from isr_check.smt.terms import Scope, Translation, named
+from isr_check.smt.values import Members
+from isr_lang import Definition, Node
+from isr_lang.types import Scalar, SetType, SortType
+
+Element = tuple[int, Truth, Mapping[SortType, int]]
+"""An element, whether there is such a one, and how many are named then."""
+
+
+@attrs.frozen(eq=False)
+class Goals:
+    """The parts of goals; `sorts` are those whose elements nothing tells apart, `more`: with one more of each."""
+
+    translation: Translation
+    sorts: frozenset[SortType]
+    more: bool = True
+
+    def known(self, node: Node, scope: Scope) -> Iterator[Truth]:
+        """What follows from a condition for the elements that have a name, part by part."""
+        yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, NAMED))
+
+    def parts(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
+        """Truths that together say what the node says; `used`: how many elements are named already."""
+        t = self.translation
+        match node.op:
+            case "and":
+                for a in node.args:
+                    yield from self.parts(a, scope, used)
+            case "implies":
+                there = cast("Truth", t.value(node.args[0], scope))
+                if there is not False:
+                    yield from (implies(there, p) for p in self.parts(node.args[1], scope, used))
+            case "call":
+                definition, primed = cast("tuple[Definition, bool]", node.attr)
+                actuals = (t.value(a, scope) for a in node.args)
+                names = {n: value for (n, _), value in zip(definition.parameters, actuals, strict=True)}
+                state = scope.new if primed else scope.old
+                yield from self.parts(definition.body, Scope(state or {}, None, named(names)), used)
+            case "forall" if (sort := self._of(node.args[0])) is not None:
+                domain = cast("Members", t.value(node.args[0], scope))
+                for k, there, more in self.each(sort, used):
+                    inside = and_(there, domain.has(k))
+                    if inside is not False:
+                        inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
+                        yield from (implies(inside, p) for p in self.parts(node.args[1], inner, more))
+            case "subset" | "equal" if (sort := self._of(node.args[0])) is not None:
+                first, second = (cast("Members", t.value(x, scope)) for x in node.args)
+                alike = implies if node.op == "subset" else same_truth
+                yield from (implies(there, alike(first.has(k), second.has(k))) for k, there, _ in self.each(sort, used))
+            case _:
+                yield cast("Truth", t.value(node, scope))
+
+    def _of(self, node: Node) -> SortType | None:
+        """The sort of a set's members, if it is one of these."""
+        of: Scalar | None = node.type.of if isinstance(node.type, SetType) else None
+        return of if isinstance(of, SortType) and of in self.sorts else None
+
+    def each(self, sort: SortType, used: Mapping[SortType, int]) -> Iterator[Element]:
+        """Every element that is named and one more: whether there is such a one, and how many are named then."""
+        before = used.get(sort, 0)
+        for k in range(before + self.more):
+            yield k, self.translation.shapes.inside(sort, k), {**used, sort: max(before, k + 1)}

@@ -1,0 +1,233 @@
+"""Sorts of which nobody knows how many elements they have: what is said of them, and proofs for any number."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import cast
+
+import pytest
+from tests.models import two_phase_commit as tpc
+from tests.test_invariant import HINTS
+from tests.test_smt import BOUNDS, CONJUNCTS, Comparison, sampled
+
+from insync_cli.main import main
+from isr_check.reference import State
+from isr_check.smt import Counterexample, Induction, Obligation, Proved, Translation, decide, shapes
+from isr_check.smt.goals import Element, Goals
+from isr_check.smt.guide import Guide
+from isr_check.smt.logic import (
+    Term,
+    Truth,
+    Whole,
+    all_of,
+    and_,
+    any_of,
+    at_most,
+    implies,
+    not_,
+    or_,
+    same_truth,
+    same_whole,
+    term,
+)
+from isr_check.smt.sizes import Size, Sizes
+from isr_check.smt.solving import ask
+from isr_check.smt.strategy import Strategy
+from isr_check.smt.terms import Scope
+from isr_check.smt.values import Members
+from isr_check.symmetry import Symmetry
+from isr_invariant import INVARIANT
+from isr_lang import Conjunct
+from isr_lang.types import Scalar, SetType, SortType
+from isr_model import KIP_966
+from isr_proof import GIVEN, OPEN
+
+Body = Callable[[Whole], Truth]
+FEW = 2
+"""Elements with a name: fewer than there are, so that what is said of the others is tried too."""
+STATED = [p for p in KIP_966.properties if p.kind == "always" and p.when is None]
+REPLICA = next(t for t in KIP_966.types() if isinstance(t, SortType))
+
+
+def status(t: Translation, truths: Sequence[Truth]) -> str:
+    asked = [term(x) for x in (*t.assumed, *truths)]
+    return ask([("", x) for x in (*asked, *t.defining(asked, asked))], 20.0).status
+
+
+class Three:
+    """The design with any number of replicas, of which then there are three."""
+
+    def __init__(self) -> None:
+        self.compared = Comparison(KIP_966, BOUNDS)
+        self.free = Translation(
+            KIP_966, {**self.compared.instance.constants, **dict.fromkeys(BOUNDS), "replicas": None}
+        )
+        given = {**BOUNDS, "replicas": 3}
+        self.given = [same_whole(self.free.bounds[name], cast("int", value)) for name, value in given.items()]
+
+    def states(self) -> list[State]:
+        """A few that can be reached and a few of which every second variable is another's."""
+        reached = [state for state, _ in sampled(self.compared.instance, self.compared.evaluator, 3)][::3]
+        mixed = [tuple(a[i] if i % 2 else b[i] for i in range(len(a))) for a, b in pairwise(reached)]
+        return [*reached[-1:], *mixed]
+
+    def lifted(self, state: State) -> dict[str, object]:
+        return dict(zip(self.compared.types, state, strict=True))
+
+    def must_be(self, truth: Truth, value: bool) -> bool:
+        return status(self.free, [*self.given, not_(same_truth(truth, value))]) == "unsat"
+
+
+# What is said of any number, of three.
+
+
+def agrees_of_three() -> None:
+    three, seen = Three(), set[bool]()
+    folded = {f.name: f for f in three.compared.instance.properties}
+    for state in three.states():
+        lifted = three.free.lifted(three.lifted(state))
+        for p in STATED:
+            said = cast("Truth", three.free.evaluate(p.condition, lifted))
+            holds = three.compared.evaluator.holds(folded[p.name], state, state)
+            assert three.must_be(said, holds), p.name
+            seen.add(holds)
+    assert seen == {False, True}
+
+
+def test_of_three_replicas_it_says_what_the_reference_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "NAMED", FEW)
+    agrees_of_three()
+
+
+def named_only(self: shapes.Shapes, of: Scalar, body: Body, name: str, universal: bool = True) -> Truth:
+    """As if there were no others than those that have a name."""
+    parts = (implies(self.inside(of, k), body(k)) if universal else and_(self.inside(of, k), body(k)) for k in (0, 1))
+    return (all_of if universal else any_of)(parts)
+
+
+def test_to_forget_the_others_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes.Shapes, "over", named_only)
+    with pytest.raises(AssertionError):
+        agrees_of_three()
+
+
+# What is proved instead of a condition, of a few elements for all.
+
+
+def agrees_under_every_name() -> None:
+    """A condition holds if its goals hold however the elements are called; also of states that nothing leads to."""
+    three = Three()
+    evaluator, folded = three.compared.evaluator, {f.name: f for f in three.compared.instance.properties}
+    symmetry, goals = Symmetry(three.compared.instance), Goals(three.free, frozenset([REPLICA]))
+    for state in three.states():
+        images = [three.free.lifted(three.lifted(image)) for image in symmetry.images(state)]
+        for p in STATED:
+            parts = [x for image in images for x in goals.parts(p.condition, Scope(image, None, {}), {})]
+            assert three.must_be(all_of(parts), evaluator.holds(folded[p.name], state, state)), p.name
+
+
+def test_what_is_proved_of_a_few_under_every_name_is_what_is_promised() -> None:
+    agrees_under_every_name()
+
+
+def test_to_prove_nothing_of_one_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    each = Goals.each
+
+    def only_named(self: Goals, sort: SortType, used: Mapping[SortType, int]) -> Iterator[Element]:
+        yield from list(each(self, sort, used))[:-1]
+
+    monkeypatch.setattr(Goals, "each", only_named)
+    with pytest.raises(AssertionError):
+        agrees_under_every_name()
+
+
+# Sizes.
+
+
+def true_of_small_sets() -> None:
+    """Whatever two sets of three elements are, nothing that is said of their sizes is false."""
+    t = Translation(KIP_966, {**GIVEN, **dict.fromkeys(OPEN), "replicas": None})
+    a, b = (cast("Members", t.shapes.symbol(SetType(REPLICA), name)) for name in "ab")
+    both = Members(lambda x: or_(a.has(x), b.has(x)))
+    sizes = [t.shapes.sizes.of(REPLICA, x) for x in (a, b, both)]
+    for first, second in product(range(8), repeat=2):
+        truths = [same_whole(t.bounds["replicas"], 3)]
+        for k in range(3):
+            truths += [same_truth(a.has(k), first >> k & 1 == 1), same_truth(b.has(k), second >> k & 1 == 1)]
+        counted = zip(sizes, (first, second, first | second), strict=True)
+        truths += [same_whole(size, members.bit_count()) for size, members in counted]
+        assert status(t, truths) == "sat", (first, second)
+
+
+def test_what_is_said_of_sizes_is_true_of_small_sets() -> None:
+    true_of_small_sets()
+
+
+def test_a_planted_false_axiom_about_sizes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_alike(_: Sizes, a: Size, b: Size) -> list[Term]:
+        return [term(at_most(a.number, b.number))]
+
+    monkeypatch.setattr(Sizes, "_compared", all_alike)
+    with pytest.raises(AssertionError):
+        true_of_small_sets()
+
+
+# Proofs.
+
+
+def test_two_phase_commit_is_proved_for_any_number_of_managers() -> None:
+    asked = Induction(tpc.DESIGN, {"rms": None}, CONJUNCTS)
+    first, every = Strategy(asked, {}).decide, list(asked.obligations([tpc.consistent]))
+    assert [o.name for o in every if not isinstance(decide(asked, o, 10.0, first=first), Proved)] == []
+    assert sum(bool(o.queries) for o in every) > 10
+
+
+SETS = [
+    c
+    for c in INVARIANT
+    if c.name
+    in {
+        "blanks",
+        "one-epoch-one-leader",
+        "epochs-are-the-controllers",
+        "elected-leader",
+        "no-elr-beside-enough",
+        "own-isr",
+        "requests-of-isr",
+        "leaders-count-candidates",
+    }
+]
+ACTIONS = ["leader_learns_isr", "broker_restarts"]
+
+
+def of_sets(conjuncts: Sequence[Conjunct]) -> tuple[Induction, list[Obligation]]:
+    asked = Induction(
+        KIP_966, {**GIVEN, **dict.fromkeys(OPEN), "replicas": None}, [KIP_966.restated(c.promise) for c in conjuncts]
+    )
+    return asked, list(asked.obligations((), [c.name for c in conjuncts], ACTIONS))
+
+
+def test_in_sync_sets_are_proved_for_any_number_of_replicas() -> None:
+    asked, some = of_sets(SETS)
+    first = Strategy(asked, HINTS).decide
+    assert [o.name for o in some if not isinstance(decide(asked, o, 5.0, first=first), Proved)] == []
+    assert sum(bool(o.queries) for o in some) > 8
+
+
+def test_a_conjunct_that_is_missing_is_noticed() -> None:
+    asked, some = of_sets([c for c in SETS if c.name != "no-elr-beside-enough"])
+    goal = next(o for o in some if o.name == "leaders-count-candidates / leader_learns_isr")
+    assert Strategy(asked, HINTS).decide(goal, goal.queries[0], 0.2).status != "unsat"
+    guide = Guide(KIP_966, asked.translation.given, asked.conjuncts)
+    assert isinstance(decide(asked, goal, 10.0, guide=guide), Counterexample)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--proof", "p.zip"], "--proof stores a proof for a number that is given, not for --replicas any"),
+        (["--acks", "any"], "--acks"),
+    ],
+)
+def test_what_any_number_cannot_do_is_said(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    assert main(["prove", "kip-966", "--replicas", "any", *words]) == 64
+    assert says in capsys.readouterr().err
