@@ -98,7 +98,7 @@ def test_the_answer_names_the_step_and_the_rule(tab: Opened) -> None:
     answer = tab.page.locator(".answer").inner_text()
     assert "T9 becomes leader: from here on committed-on-new-leader is broken" in answer
     assert "T7 (r2 drops record 0)" in answer
-    assert "kip-101 differs at T7 becomes follower: there log[r2] has 0 more" in answer
+    assert "kip-101 differs at T7 becomes follower: there log[r2] also has 0" in answer
 
 
 def test_the_scene_says_what_the_state_is(tab: Opened) -> None:

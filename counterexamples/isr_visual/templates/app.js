@@ -2,7 +2,7 @@
 
 const KEYS = [
   ["→ or n", "next step"], ["← or p", "step before"], ["Home, End", "first, last step"], ["e, E", "next, previous event"], ["b", "to the step that breaks the promise"],
-  ["u", "next step of which the search or watch holds"], ["1 2 3", "to scene, lanes, table"], ["w", "to what else could happen"], ["Esc", "back to the trace"],
+  ["u", "next step that the search finds"], ["1 2 3", "to scene, lanes, table"], ["w", "to what else could happen"], ["Esc", "back to the trace"],
   ["c", "only what changed"], ["/", "search"], ["a", "ask before revealing"], ["s", "save the scene as SVG"], ["i", "save the trace as ITF"], ["l", "copy a link"], ["t", "light or dark"], ["g", "gallery"], ["?", "these keys"],
 ];
 

@@ -82,7 +82,10 @@ function telling(trace, apart) {
   return names.map((name) => apart.find((c) => c.path.split("[")[0] === name)).find(Boolean) || apart[0];
 }
 
-const difference = (c) => [h("code", {}, c.path), c.before && c.after ? ` is ${c.after}, not ${c.before}` : c.after ? ` has ${c.after} more` : ` does not have ${c.before}`];
+function difference({ path, before, after }) {
+  const [where, old, now] = [path, before, after].map((text) => h("code", {}, text));
+  return [where, ...(before && after ? [" is ", now, ", not ", old] : after ? [" also has ", now] : [" does not have ", old])];
+}
 
 /** The innermost condition that fails, with its values. */
 function refusal(reason) {
