@@ -77,10 +77,23 @@ def test_two_brokers_take_every_edge(bounds: Mapping[str, Value]) -> None:
         {"sessions_lost": 1},
         {"min_insync": 1},
         {"acks": "1"},
+        {"shutdowns": 1},
+        {"consumers": 1, "follower_reads": True},
+        pytest.param({"crashes": 1, "shutdowns": 1, "isr_changes": 2}, marks=pytest.mark.slow),
         pytest.param({"log": 2, "records": 2}, marks=pytest.mark.slow),
         pytest.param({"crashes": 1, "unclean": True, "epochs": 2, "isr_changes": 2}, marks=pytest.mark.slow),
     ],
-    ids=["power", "sessions", "minimum of one", "acks=1", "two records", "unclean"],
+    ids=[
+        "power",
+        "sessions",
+        "minimum of one",
+        "acks=1",
+        "shutdown",
+        "reader",
+        "shutdown and crash",
+        "two records",
+        "unclean",
+    ],
 )
 def test_two_brokers_take_every_edge_also_with(more: Mapping[str, Value]) -> None:
     assert_every_edge({**TWO, "isr_changes": 1, **more})

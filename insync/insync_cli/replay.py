@@ -93,6 +93,7 @@ def report(done: Replayed, constants: Mapping[str, object]) -> dict[str, object]
             for m in done.mismatches
         ],
         "seconds": round(done.seconds, 3),
+        "processor_seconds": round(done.processor, 3),
     }
 
 
@@ -124,8 +125,8 @@ def called(action: str, parameters: tuple[int, ...]) -> str:
 def result_line(done: Replayed) -> str:
     parts = [f"{done.replayed:,} of {done.edges:,} edges", f"{done.states:,} states"]
     parts.append(f"{done.pairs[0]:,} of {done.pairs[1]:,} action pairs")
-    if done.seconds > 0:
-        parts.append(f"{done.replayed / done.seconds:,.0f} edges per second")
+    if done.processor > 0:
+        parts.append(f"{done.replayed / done.processor:,.0f} edges per second of a processor")
     explained = sum(done.explained.values())
     parts += [f"{explained:,} explained"] if explained else []
     parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n] or ["no mismatch"]

@@ -79,6 +79,8 @@ class Replayed:
     mismatches: tuple[Mismatch, ...]
     count: Mapping[Kind, int]
     seconds: float
+    processor: float
+    """Seconds, by the clock and of a processor."""
 
     @property
     def alike(self) -> bool:
@@ -236,7 +238,7 @@ class Replay:
 
     # the answer
 
-    def answer(self, complete: bool, seconds: float) -> Replayed:
+    def answer(self, complete: bool, seconds: float, processor: float) -> Replayed:
         explained = self.missing(complete)
         names = [a.name for a in self.instance.actions]
         taken, of = [0] * len(names), [0] * len(names)
@@ -267,6 +269,7 @@ class Replay:
             mismatches=tuple(self.mismatches),
             count=dict(self.count),
             seconds=seconds,
+            processor=processor,
         )
 
     def _actions(self, steps: dict[int, int]) -> int:
@@ -297,7 +300,7 @@ def replay(
     not: then some proposals of the model are not the cores'. `progress` is told how many states of the cores were
     explored, of how many found.
     """
-    start = time.monotonic()
+    start, used = time.monotonic(), time.process_time()
     work = Replay(Instance(design, constants), own_look, max_states, progress)
     complete = work.run()
-    return work.answer(complete, time.monotonic() - start)
+    return work.answer(complete, time.monotonic() - start, time.process_time() - used)

@@ -20,21 +20,7 @@ from isr_refine import inputs
 from isr_refine.driving import CoreFailed, Done, Ruled, records, told
 from isr_refine.packing import OutOfRange
 from isr_refine.parts import TP, AlterMessage, Answered, Asked, Broker, Decided, FetchMessage, Proposed
-from isr_refine.system import NONE, Cores, State, Step, Turn
-
-BEYOND = -2
-"""The controller has gone past the bounds."""
-
-
-@attrs.frozen
-class Verdict:
-    """What an input made of the controller: its label, the controller, and the answer to a leader."""
-
-    label: int
-    controller: int
-    message: int = NONE
-    broker: int = -1
-    """The broker of whom it is about, if that changed as well."""
+from isr_refine.system import BEYOND, FAILED, NONE, Cores, Turn, Verdict
 
 
 class Steps(Cores):
@@ -42,27 +28,24 @@ class Steps(Cores):
 
     def found(self, key: tuple[object, ...], make: Callable[[], Sequence[Turn]]) -> Sequence[Turn]:
         """The turns that are possible; a core that fails takes a turn of that name."""
-        return self.remembered(key, lambda: self._guarded(str(key[0]), make))
+        self.runs += 1
+        try:
+            known = make()
+        except (CoreFailed, OutOfRange, AssertionError, ValueError, KeyError) as problem:
+            known = (Turn(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
+        self.turns[key] = known
+        return known
 
     def ruled(self, key: tuple[object, ...], make: Callable[[], Sequence[Verdict]]) -> Sequence[Verdict]:
         """The same for the controller."""
 
-        def failed(label: int) -> Verdict:
-            return Verdict(label, -1)
-
-        def guarded() -> Sequence[Verdict]:
-            try:
-                return make()
-            except (CoreFailed, OutOfRange, AssertionError, ValueError, KeyError) as problem:
-                return (failed(self.labels.number(f"{key[0]}: {problem}")),)
-
-        return self.remembered(key, guarded)
-
-    def _guarded(self, what: str, make: Callable[[], Sequence[Turn]]) -> Sequence[Turn]:
+        self.runs += 1
         try:
-            return make()
+            known = make()
         except (CoreFailed, OutOfRange, AssertionError, ValueError, KeyError) as problem:
-            return (Turn(self.labels.number(f"{what}: {problem}"), -1),)
+            known = (Verdict(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
+        self.verdicts[key] = known
+        return known
 
     def index(self, broker: int) -> int:
         """Which replica of the model it is."""
@@ -76,14 +59,21 @@ class Steps(Cores):
         return Turn(self.labels.number(done.action, *parameters), self.numbered(done.broker), message, done.acked)
 
     def produces(self, i: int, broker: int, record: int) -> Sequence[Turn]:
+        key = ("produce", broker, record)
+        if (known := self.turns.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Turn]:
             done = inputs.produced(self.brokers.values[broker], record, self.acks)
             return () if done is None else (self.turn(done, i),)
 
-        return self.found(("produce", broker, record), make)
+        return self.found(key, make)
 
     def fetched(self, leader: int, broker: int, follower: int, message: int) -> Sequence[Turn]:
         """A fetch arrives at its leader; no turn if that does not take it."""
+        key = ("fetch", broker, follower, message)
+        if (known := self.turns.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Turn]:
             asked = self.fetches[follower].values[message]
@@ -94,10 +84,13 @@ class Steps(Cores):
             answer = self.fetches[follower].number(inputs.answer_sent(done))
             return (self.turn(done, leader, follower, message=answer),)
 
-        return self.found(("fetch", broker, follower, message), make)
+        return self.found(key, make)
 
     def answered(self, i: int, broker: int, message: int) -> Sequence[Turn]:
         """The answer to a fetch arrives; no turn if nobody waits for it."""
+        key = ("answer", broker, message)
+        if (known := self.turns.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Turn]:
             answer = self.fetches[i].values[message]
@@ -105,12 +98,16 @@ class Steps(Cores):
             done = inputs.answered(self.brokers.values[broker], answer)
             return () if done is None else (self.turn(done, i, message=self._asks(i, done)),)
 
-        return self.found(("answer", broker, message), make)
+        return self.found(key, make)
 
     def _asks(self, i: int, done: Done) -> int:
         return self.fetches[i].number(inputs.fetch_sent(done))
 
     def asks_again(self, i: int, broker: int) -> Sequence[Turn]:
+        key = ("wait", broker)
+        if (known := self.turns.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Turn]:
             done = inputs.waited_for_answer(self.brokers.values[broker])
             if done is None:
@@ -119,10 +116,13 @@ class Steps(Cores):
             to = () if sent is None else (self.index(sent.to),)
             return (self.turn(done, i, *to, message=self._asks(i, done)),)
 
-        return self.found(("wait", broker), make)
+        return self.found(key, make)
 
     def proposes(self, i: int, broker: int) -> Sequence[Turn]:
         """The leader does what it wants to do at once, or looks for members that lag: any of them."""
+        key = ("tick", broker)
+        if (known := self.turns.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Turn]:
             value, about = self.brokers.values[broker], self.about[broker]
@@ -134,7 +134,7 @@ class Steps(Cores):
             turns = [self._proposal(i, value, done) for done in outcomes if done is not None]
             return tuple(dict.fromkeys(turns))
 
-        return self.found(("tick", broker), make)
+        return self.found(key, make)
 
     def _proposal(self, i: int, before: Broker, done: Done) -> Turn:
         proposed = inputs.proposal_sent(before, done)
@@ -147,6 +147,9 @@ class Steps(Cores):
 
     def heard(self, i: int, broker: int, message: int) -> Sequence[Turn]:
         """The controller's answer arrives; no turn if nobody waits for it."""
+        key = ("hear", broker, message)
+        if (known := self.turns.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Turn]:
             answer = self.alters[i].values[message]
@@ -154,23 +157,31 @@ class Steps(Cores):
             done = inputs.heard(self.brokers.values[broker], answer)
             return () if done is None else (self.turn(done, i),)
 
-        return self.found(("hear", broker, message), make)
+        return self.found(key, make)
 
     def reads(self, i: int, broker: int, position: int) -> Sequence[Turn]:
+        key = ("consume", broker, position)
+        if (known := self.turns.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Turn]:
             outcome = inputs.consumed(self.brokers.values[broker], position)
             if outcome is None:
                 return ()
             return (attrs.evolve(self.turn(outcome[0], i), read=outcome[1]),)
 
-        return self.found(("consume", broker, position), make)
+        return self.found(key, make)
 
     def learns(self, i: int, controller: int, broker: int) -> Sequence[Turn]:
+        key = ("learn", controller, broker)
+        if (known := self.turns.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Turn]:
             done = inputs.learned(self.controllers.values[controller], self.brokers.values[broker])
             return () if done is None else (self.turn(done, i, message=self._asks(i, done)),)
 
-        return self.found(("learn", controller, broker), make)
+        return self.found(key, make)
 
     # What the inputs of the controller do.
 
@@ -183,6 +194,9 @@ class Steps(Cores):
 
     def decides(self, i: int, controller: int, message: int, broker: int) -> Sequence[Verdict]:
         """An AlterPartition arrives; an answer of unknown effect is told to the leader at once."""
+        key = ("alter", i, controller, message, broker)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Verdict]:
             proposed = self.alters[i].values[message]
@@ -203,7 +217,7 @@ class Steps(Cores):
                 raise CoreFailed(f"{done.action} because of {answer.error}")
             return (Verdict(label, after, NONE, self.numbered(done.rested)),)
 
-        return self.ruled(("alter", i, controller, message, broker), make)
+        return self.ruled(key, make)
 
     def _verdicts(self, rulings: Sequence[Ruled], before: int) -> Sequence[Verdict]:
         """What the controller does of itself, under every order of assignment."""
@@ -227,6 +241,9 @@ class Steps(Cores):
 
     def rules(self, controller: int, at_once: bool) -> Sequence[Verdict]:
         """What is due `at_once`, if it is to be done, and leadership moved to any replica."""
+        key = ("rule", controller, at_once)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Verdict]:
             core = self.controllers.values[controller]
@@ -234,17 +251,24 @@ class Steps(Cores):
             rulings += [inputs.preferred(core, first) for first in self.ids]
             return self._verdicts(rulings, controller)
 
-        return self.ruled(("rule", controller, at_once), make)
+        return self.ruled(key, make)
 
     def fences(self, i: int, controller: int) -> Sequence[Verdict]:
+        key = ("session", i, controller)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Verdict]:
             core = self.controllers.values[controller]
             return self._verdicts([inputs.lost_session(core, self.ids[i], first) for first in self.ids], controller)
 
-        return self.ruled(("session", i, controller), make)
+        return self.ruled(key, make)
 
     def returns(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
         """A fenced broker is heard."""
+        key = ("return", controller, broker)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Verdict]:
             ruling, done = inputs.called(self.controllers.values[controller], self.brokers.values[broker])
@@ -253,10 +277,13 @@ class Steps(Cores):
             (verdict,) = self._verdicts([ruling], controller)
             return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
 
-        return self.ruled(("return", controller, broker), make)
+        return self.ruled(key, make)
 
     def asks_to_stop(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
         """The process is asked to stop in order, and tells the controller."""
+        key = ("stop", controller, broker)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Verdict]:
             ruling, done = inputs.asked_to_stop(self.controllers.values[controller], self.brokers.values[broker])
@@ -265,10 +292,13 @@ class Steps(Cores):
             (verdict,) = self._verdicts([ruling], controller)
             return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
 
-        return self.ruled(("stop", controller, broker), make)
+        return self.ruled(key, make)
 
     def stops(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
         """A broker that wants to stop is heard, and may or may not; that the controller fences it is part of it."""
+        key = ("stopping", controller, broker)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
 
         def make() -> Sequence[Verdict]:
             ruling, done = inputs.called(self.controllers.values[controller], self.brokers.values[broker])
@@ -279,9 +309,13 @@ class Steps(Cores):
             label = self.labels.number("broker_shuts_down", i)
             return (Verdict(label, self.after(ruling), broker=self.numbered(done.rested)),)
 
-        return self.ruled(("stopping", controller, broker), make)
+        return self.ruled(key, make)
 
     def restarts(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
+        key = ("restart", controller, broker)
+        if (known := self.verdicts.get(key)) is not None:
+            return known
+
         def make() -> Sequence[Verdict]:
             core, value = self.controllers.values[controller], self.brokers.values[broker]
             outcome = inputs.restarted(core, value, self.of_brokers)
@@ -290,7 +324,7 @@ class Steps(Cores):
             (verdict,) = self._verdicts([outcome[0]], controller)
             return (attrs.evolve(verdict, broker=self.numbered(outcome[1])),)
 
-        return self.ruled(("restart", controller, broker), make)
+        return self.ruled(key, make)
 
     # What the environment knows.
 
@@ -302,6 +336,3 @@ class Steps(Cores):
 
     def log_of(self, broker: int) -> tuple[int, ...]:
         return records(self.brokers.values[broker])
-
-
-__all__ = ["NONE", "State", "Step", "Steps", "Verdict"]

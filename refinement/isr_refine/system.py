@@ -7,22 +7,19 @@ the core, and remembered; a step of the system is a few look-ups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 import attrs
 
 from isr_broker.controller_state import Controller
 from isr_broker.designs import DESIGNS
-from isr_broker.messages import Error
 from isr_broker.settings import Settings
 from isr_broker.state import Following, Leading
 from isr_check.reference import Parameters, parameter_values
 from isr_lang import Instance
-from isr_refine import inputs
 from isr_refine.abstraction import Abstraction
-from isr_refine.driving import CoreFailed, Done, Ruled, records
-from isr_refine.packing import OutOfRange, Packing
+from isr_refine.packing import Packing
 from isr_refine.parts import (
     AlterMessage,
     Broker,
@@ -76,6 +73,21 @@ class Turn:
     message: int = NONE
     acked: int = 0
     read: int = -1
+
+
+BEYOND, FAILED = -2, -1
+"""Instead of a part: it has gone past the bounds, or a core has failed."""
+
+
+@attrs.frozen
+class Verdict:
+    """What an input made of the controller: its label, the controller, and the answer to a leader."""
+
+    label: int
+    controller: int
+    message: int = NONE
+    broker: int = -1
+    """The broker of whom it is about, if that changed as well."""
 
 
 @attrs.frozen
@@ -145,7 +157,8 @@ class Cores:
             pool.number(None)
         for alters in self.alters:
             alters.number(None)
-        self.memory: dict[tuple[object, ...], object] = {}
+        self.turns: dict[tuple[object, ...], Sequence[Turn]] = {}
+        self.verdicts: dict[tuple[object, ...], Sequence[Verdict]] = {}
         self.about: list[About] = []
         self.runs = 0
 
@@ -172,13 +185,6 @@ class Cores:
             self.about.append(_about(broker))
         return number
 
-    def remembered(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What was found out before, or is found out now by running the cores."""
-        if key not in self.memory:
-            self.runs += 1
-            self.memory[key] = make()
-        return self.memory[key]  # type: ignore[return-value]
-
 
 def _about(broker: Broker) -> About:
     replica = broker.replica
@@ -189,6 +195,3 @@ def _about(broker: Broker) -> About:
     asks = isinstance(role, Following) and replica.leader is not None
     members = tuple(sorted(role.isr - {broker.me})) if isinstance(role, Leading) else ()
     return About(True, leads, replica.leader_epoch if asks else None, len(broker.log), replica.high_watermark, members)
-
-
-__all__ = ["CoreFailed", "Cores", "Done", "Error", "Iterator", "OutOfRange", "Ruled", "inputs", "records"]

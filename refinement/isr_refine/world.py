@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import attrs
 from immutables import Map
@@ -13,11 +12,12 @@ from isr_broker.effects import CONTROLLER
 from isr_broker.inputs import Received, Start
 from isr_broker.messages import BrokerRegistered, CreateTopic, RegisterBroker
 from isr_broker.node import Node
+from isr_lang import Instance
 from isr_refine import canonical, inputs
 from isr_refine.driving import asked_to, ruled, told
 from isr_refine.parts import NOW, TP, Answered, Asked, Broker, Decided, History, Proposed
-from isr_refine.steps import BEYOND, Steps, Verdict
-from isr_refine.system import NONE, State, Step, Turn
+from isr_refine.steps import Steps
+from isr_refine.system import BEYOND, NONE, State, Step, Turn, Verdict
 
 COMMITS_FIRST = "a follower is proposed again, after a refusal, only once it fetched again, which first commits"
 """The model proposes it at the watermark as it was; a core asks when the follower fetches, and moves the watermark."""
@@ -26,8 +26,13 @@ COMMITS_FIRST = "a follower is proposed again, after a refusal, only once it fet
 class World(Steps):
     """States and steps of the whole system."""
 
-    def bound(self, name: str) -> int:
-        return cast("int", self.instance.constants[name])
+    def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool) -> None:
+        super().__init__(instance, ids, own_look)
+        self.bound = {name: value for name, value in instance.constants.items() if isinstance(value, int)}
+        entering = ("becomes_leader", "becomes_follower")
+        self._entering = frozenset(self.labels.number(a, i) for a in entering for i in range(self.n))
+        self._sessions_of: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
+        self._past: dict[tuple[int, ...], int] = {}
 
     def initial_states(self) -> Iterator[State]:
         """Registered, with a topic created, and everybody knows it: once with each broker as its leader."""
@@ -83,11 +88,17 @@ class World(Steps):
 
     def _died_leaving(self, state: State) -> bool:
         """A broker has died that asked to be relieved: the model relieves it only by fencing it."""
-        known = self.controllers.values[state[0]].brokers
-        return any(
-            known[b].shutting_down and not known[b].fenced and not self.about[state[2 + i]].alive
-            for i, b in enumerate(self.ids)
-        )
+        leaving = self.sessions(state[0])[1]
+        return any(leaving) and any(leaves and not self.about[state[2 + i]].alive for i, leaves in enumerate(leaving))
+
+    def sessions(self, controller: int) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        """Which brokers have no session, and which of the others are shutting down."""
+        known = self._sessions_of.get(controller)
+        if known is None:
+            brokers = [self.controllers.values[controller].brokers[b] for b in self.ids]
+            leaving = tuple(b.shutting_down and not b.fenced for b in brokers)
+            known = self._sessions_of[controller] = (tuple(b.fenced for b in brokers), leaving)
+        return known
 
     def _messages(self, state: State, i: int, steps: list[Step]) -> None:
         """The message of a follower's fetch, and that of a leader's AlterPartition, arrive."""
@@ -124,7 +135,7 @@ class World(Steps):
         """A living broker is asked for something, ticks, learns, or ends."""
         n, broker = self.n, state[2 + i]
         about, past = self.about[broker], self.histories.values[state[1]]
-        if len(past.written_in) < self.bound("records") and about.end < self.bound("log"):
+        if len(past.written_in) < self.bound["records"] and about.end < self.bound["log"]:
             for turn in self.produces(i, broker, len(past.written_in)):
                 self._turned(state, i, turn, steps, appended=True)
         if about.fetches_in is not None and self._fetch_is_lost(state, i, about.fetches_in):
@@ -135,10 +146,11 @@ class World(Steps):
                 self._turned(state, i, turn, steps, alter=turn.message)
         for turn in self.learns(i, state[0], broker):
             self._learned(state, i, turn, steps)
-        if self.bound("consumers"):
+        if self.bound["consumers"]:
             for turn in self.reads(i, broker, past.position):
                 self._turned(state, i, turn, steps)
-        self._ends(state, i, steps)
+        if past.crashes < self.bound["crashes"] or past.lossy_crashes < self.bound["lossy_crashes"]:
+            self._ends(state, i, steps)
 
     def _fetch_is_lost(self, state: State, i: int, epoch: int) -> bool:
         """The follower's present question is not in flight, nor is the answer to it."""
@@ -163,16 +175,6 @@ class World(Steps):
                 alter = alter if self.about[turn.broker].leads and self.heard(i, turn.broker, alter) else NONE
         self._turned(state, i, turn, steps, fetch_of=i, fetch=fetch, alter=alter)
 
-    @property
-    def _entering(self) -> frozenset[int]:
-        """The labels of entering a new leader epoch."""
-        return self.remembered(
-            ("entering",),
-            lambda: frozenset(
-                self.labels.number(a, i) for a in ("becomes_leader", "becomes_follower") for i in range(self.n)
-            ),
-        )
-
     def _request_lives(self, state: State, i: int, fetch: int) -> bool:
         message = self.fetches[i].values[fetch]
         if not isinstance(message, Asked):
@@ -185,14 +187,14 @@ class World(Steps):
         """The process crashes, with what it kept chosen now."""
         past, broker = self.histories.values[state[1]], state[2 + i]
         about, value = self.about[broker], self.brokers.values[broker]
-        if past.crashes < self.bound("crashes"):
+        if past.crashes < self.bound["crashes"]:
             after = attrs.evolve(past, crashes=past.crashes + 1)
             for checkpoint in range(about.watermark + 1):
                 crashed = inputs.crashed(value, about.end, checkpoint)
                 label = self.labels.number("broker_crashes", i, checkpoint)
                 self._gone(state, i, label, self.numbered(crashed), self.histories.number(after), steps)
         flushes = self.instance.constants["flush"] == "always"
-        if past.lossy_crashes < self.bound("lossy_crashes") and not flushes:
+        if past.lossy_crashes < self.bound["lossy_crashes"] and not flushes:
             after = attrs.evolve(past, lossy_crashes=past.lossy_crashes + 1)
             for survivors in range(about.end):
                 for checkpoint in range(min(about.watermark, survivors) + 1):
@@ -214,23 +216,23 @@ class World(Steps):
 
     def _sessions(self, state: State, i: int, alive: bool, steps: list[Step]) -> None:
         """The controller has not heard of a broker for long, or hears of one that has no session."""
-        known = self.controllers.values[state[0]].brokers[self.ids[i]]
-        if known.fenced:
+        fenced, leaving = self.sessions(state[0])
+        if fenced[i]:
             if alive:
                 for verdict in self.returns(i, state[0], state[2 + i]):
                     self._controller(state, i, verdict, steps)
             return
         past = self.histories.values[state[1]]
-        if alive and known.shutting_down:
+        if alive and leaving[i]:
             # In the model a broker that shuts down in order keeps its session meanwhile.
             for verdict in self.stops(i, state[0], state[2 + i]):
                 self._controller(state, i, verdict, steps, stopped=True)
             return
-        if alive and past.shutdowns < self.bound("shutdowns"):
+        if alive and past.shutdowns < self.bound["shutdowns"]:
             after = self.histories.number(attrs.evolve(past, shutdowns=past.shutdowns + 1))
             for verdict in self.asks_to_stop(i, state[0], state[2 + i]):
                 self._controller(state, i, verdict, steps, history=after)
-        if alive and past.sessions_lost >= self.bound("sessions_lost"):
+        if alive and past.sessions_lost >= self.bound["sessions_lost"]:
             return
         history = state[1]
         if alive:
@@ -279,19 +281,20 @@ class World(Steps):
     def _seen(self, history: int, turn: Turn, appended: bool) -> int:
         """What the history has seen by a broker's turn: records written, answered, committed."""
 
-        def make() -> int:
-            past, about = self.histories.values[history], self.about[turn.broker]
-            replica = self.brokers.values[turn.broker].replica
-            if appended and replica is not None:
-                past = attrs.evolve(past, written_in=(*past.written_in, replica.leader_epoch))
-            past = attrs.evolve(past, acked=past.acked | turn.acked)
-            if turn.read >= 0:
-                past = attrs.evolve(past, position=past.position + 1, consumed=(*past.consumed, turn.read))
-            if about.leads and about.watermark > len(past.committed):
-                past = attrs.evolve(past, committed=self.log_of(turn.broker)[: about.watermark])
-            return self.histories.number(past)
-
-        return self.remembered(("seen", history, turn.broker, turn.acked, turn.read, appended), make)
+        key = (history, turn.broker, turn.acked, turn.read, appended)
+        if (known := self._past.get(key)) is not None:
+            return known
+        past, about = self.histories.values[history], self.about[turn.broker]
+        replica = self.brokers.values[turn.broker].replica
+        if appended and replica is not None:
+            past = attrs.evolve(past, written_in=(*past.written_in, replica.leader_epoch))
+        past = attrs.evolve(past, acked=past.acked | turn.acked)
+        if turn.read >= 0:
+            past = attrs.evolve(past, position=past.position + 1, consumed=(*past.consumed, turn.read))
+        if about.leads and about.watermark > len(past.committed):
+            past = attrs.evolve(past, committed=self.log_of(turn.broker)[: about.watermark])
+        number = self._past[key] = self.histories.number(past)
+        return number
 
     def _controller(
         self,

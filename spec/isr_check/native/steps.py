@@ -18,6 +18,8 @@ from isr_lang import FoldedAction, Instance
 
 CHUNK = 1024
 """States whose steps are computed by one call."""
+MANY = 1 << 17
+"""States after which better machine code is worth making."""
 LABELLED = (*ACTION, "ptr noalias %labels")  # one label for each successor
 
 
@@ -88,20 +90,22 @@ class Stepper:
         for i, action in enumerate(instance.actions):
             actions.append(Labelled(shared, f"action{i}", action, first))
             first += sum(1 for _ in parameter_values(instance, action))
-        self.most, self.words = first, layout.words
+        self.most, self.words, self.asked = first, layout.words, 0
         kernels = LabelledKernels(layout, self.most, Marks(None, None), None)
         parts = [a.text() for a in actions]
         parts += [kernels.unpack(), kernels.labelled(len(actions)), kernels.steps()]
         text = "\n".join([*tables(layout), *DECLARATIONS, *shared.texts, *parts])
         guards = max((len(a.guards) for a in instance.actions), default=0)
         self.machine = Machine(text, ("steps",))
-        self.machine.improve()
         self.worker = Worker(Program(text, ("steps",), layout, self.most, guards, ()), 0, (0, 0))
         self._labels = np.zeros(CHUNK * self.most + 1, dtype=np.int64)
         self._out = np.zeros((CHUNK * self.most + 1) * self.words, dtype=np.uint64)
 
     def steps(self, states: Words) -> tuple[Numbers, Numbers, Words]:
         """Of so many states, one row each: how many steps each has, and the labels and targets of all in a row."""
+        self.asked += len(states)
+        if self.asked > MANY:
+            self.machine.improve()
         none = np.zeros(0, dtype=np.int64)
         counts, labels = [none], [none]
         targets = [np.zeros((0, self.words), dtype=np.uint64)]
