@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.clusters import Cluster
 
 from insync_cli.main import main
 from isr_broker.disk_files import RealDisk
@@ -86,6 +87,10 @@ def test_a_cluster_comes_up_shows_its_topics_and_stops_in_order(
     assert "did you mean 'orders'?" in capsys.readouterr().err
     assert topics(port, "--create", "orders") == 64
     assert "TOPIC_ALREADY_EXISTS" in capsys.readouterr().err
+    assert topics(port, "--create", "other", "--config", "min.insync.replicas=two") == 64
+    assert "topic other was not created: INVALID_CONFIG" in capsys.readouterr().err
+    assert topics(port, "--delete", "order") == 64
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err
     assert main(["cluster", "up", "--data", str(data), "--base-port", str(port)]) == 64
     assert f"port {port}, for broker 1, is in use" in capsys.readouterr().err
     process.send_signal(signal.SIGINT)
@@ -97,6 +102,26 @@ def test_a_cluster_comes_up_shows_its_topics_and_stops_in_order(
     assert ends[:3] == [f"broker {n}: stopped in order" for n in (3, 2, 1)]
     assert any("becomes_leader: orders-0 on broker 1" in line for line in lines)
     assert all((data / str(n) / ".kafka_cleanshutdown").exists() for n in (1, 2, 3))
+
+
+def test_topics_show_who_may_lead_next_and_are_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    with Cluster(3) as cluster:
+        assert topics(cluster.ports[1], "--create", "t", "--replicas", "3", "--config", "min.insync.replicas=2") == 0
+        cluster.in_sync("t")
+        for broker in (3, 2):
+            cluster.kill(broker)
+            cluster.in_sync("t", broker - 1)
+        capsys.readouterr()
+        cluster.wait(lambda: seen(cluster.ports[1], capsys)["elr"] == [2], "the ELR is shown")
+        assert seen(cluster.ports[1], capsys)["isr"] == [1]
+        assert topics(cluster.ports[1], "--delete", "t") == 0
+        cluster.wait(lambda: topics(cluster.ports[1], "--topic", "t") == 64, "it is gone")
+
+
+def seen(port: int, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    """The first partition, as it is reported."""
+    assert topics(port, "--json", "-") == 0
+    return cast("list[dict[str, object]]", json.loads(capsys.readouterr().out)["partitions"])[0]
 
 
 def test_a_killed_broker_is_reported_and_the_exit_code_says_so(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Final, TypeAlias
 
 import attrs
 from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
 
 from isr_broker import wire
 from isr_broker.decoder import BadFrame, Cursor, entity, tagged_fields
-from isr_broker.messages import Error
 from isr_broker.wire import Answer, Fields
 
 DELETE_TOPICS: Final = 20
@@ -45,13 +45,14 @@ class PartitionSeen:
 
 def error_name(code: int) -> str:
     """Kafka's name of an error, or its number."""
-    known = {error.value: error.name for error in Error}
+    known = {int(error.value): error.name.upper() for error in ErrorCode}
     return known.get(code, f"error {code}")
 
 
-def _check(code: int, what: str) -> None:
-    if code:
-        raise Refused(f"{what}: {error_name(code)}")
+def _check(answer: Fields, what: str) -> None:
+    code, why = answer.number("error_code"), answer.text("error_message")
+    if code > 0:
+        raise Refused(f"{what}: {error_name(code)}{f', {why}' if why else ''}")
 
 
 class Admin:
@@ -113,7 +114,7 @@ class Admin:
         found: list[PartitionSeen] = []
         for topic in said.all("topics"):
             name = topic.text("name")
-            _check(topic.number("error_code"), f"topic {name}")
+            _check(topic, f"topic {name}")
             found += [_seen(name, p) for p in topic.all("partitions")]
         return self._with_elr(sorted(found, key=lambda p: (p.topic, p.number)))
 
@@ -148,7 +149,7 @@ class Admin:
         version = min(7, self.serves[wire.CREATE_TOPICS][1])
         said = self.ask(wire.CREATE_TOPICS, version, {"topics": [wanted], "timeout": 10_000})
         for answer in said.all("topics"):
-            _check(answer.number("error_code"), f"topic {topic} was not created")
+            _check(answer, f"topic {topic} was not created")
 
     def delete(self, topic: str) -> None:
         """Delete a topic."""
@@ -157,7 +158,7 @@ class Admin:
         version = min(5, self.serves[DELETE_TOPICS][1])
         said = self.ask(DELETE_TOPICS, version, {"topic_names": [topic], "timeout": 10_000})
         for answer in said.all("responses"):
-            _check(answer.number("error_code"), f"topic {topic} was not deleted")
+            _check(answer, f"topic {topic} was not deleted")
 
 
 def _seen(topic: str, partition: Fields) -> PartitionSeen:
