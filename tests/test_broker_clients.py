@@ -156,6 +156,11 @@ def test_many_partitions_settle_without_patience_and_fail_over_in_one_change() -
         assert controller is not None
         offsets = [controller.changed[p.partition] for p in cluster.partitions("many")]
         assert (min(offsets), max(offsets)) == (controller.changed[3] + 1, controller.changed[3] + 150)
+        cluster.start(3)
+        cluster.wait(lambda: all(len(p.isr) == 3 for p in cluster.partitions("many")), "all are in sync", 20)
+        cluster.shut_down(3)
+        cluster.start(3)
+        cluster.wait(lambda: all(len(p.isr) == 3 for p in cluster.partitions("many")), "no answer went astray", 20)
 
 
 def test_a_broker_that_stops_in_order_is_relieved_first_and_comes_back_clean(tmp_path: Path) -> None:

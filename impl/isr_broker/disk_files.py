@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,7 +59,12 @@ class InUse(Exception):
 
 
 def open_data_directory(path: str) -> RealDisk:
-    """A data directory for this process alone, as long as it lives (LogManager's .lock)."""
+    """A data directory for this process alone, as long as it lives (LogManager's .lock).
+
+    A log is an open file, so the process takes all the files that it may have.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     disk = RealDisk(Path(path))
     lock = os.open(disk.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -56,17 +56,20 @@ class LogDirectory:
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
         starts = read_offsets(self.disk, LOG_STARTS)
         watermarks = read_offsets(self.disk, WATERMARKS)
-        opened: list[LogOpened] = []
-        for name in self.disk.names(ROOT):
-            match = _FOLDER.fullmatch(name)
-            if match is None:
-                continue
-            tp = TopicPartition(match["topic"], int(match["partition"]))
+        found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
+        names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
+
+        def recovered(tp: TopicPartition) -> tuple[Log, int]:
             point = points.get(tp, 0) if mark is None else MAX_LONG
-            log = Log.open(self.disk, name, self.settings, point, starts.get(tp, 0))
+            log = Log.open(self.disk, names[tp], self.settings, point, starts.get(tp, 0))
+            return log, log.topic_id()
+
+        opened: list[LogOpened] = []
+        logs = self.disk.together([partial(recovered, tp) for tp in names])
+        for tp, (log, topic_id) in zip(names, logs, strict=True):
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
-            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=log.topic_id()))
+            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
         self._lower_points()
         return -1 if mark is None else mark, opened
 

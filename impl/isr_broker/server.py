@@ -69,24 +69,32 @@ class Link:
     async def _run(self) -> None:
         while True:
             try:
-                _, writer = await asyncio.open_connection(*self.address)
+                reader, writer = await asyncio.open_connection(*self.address)
             except OSError:
                 await asyncio.sleep(0.05)
                 parcels, self.waiting = self.waiting, []
                 self.lost(parcels)
                 return
+            # Nothing comes this way, so the reading ends when the other broker has gone.
+            gone = asyncio.get_running_loop().create_task(reader.read())
+            gone.add_done_callback(lambda _: self.wake.set())
             try:
-                while True:
-                    await self.wake.wait()
-                    self.wake.clear()
-                    parcels, self.waiting = self.waiting, []
-                    for frame in peers.frames(parcels):
-                        writer.write(frame)
-                        await writer.drain()
-            except (ConnectionError, OSError):
+                await self._send(writer, gone)
+            except OSError:
                 pass
             finally:
+                gone.cancel()
+                await asyncio.gather(gone, return_exceptions=True)
                 writer.close()
+
+    async def _send(self, writer: asyncio.StreamWriter, gone: asyncio.Task[bytes]) -> None:
+        while not gone.done():
+            self.wake.clear()
+            parcels, self.waiting = self.waiting, []
+            for frame in peers.frames(parcels):
+                writer.write(frame)
+                await writer.drain()
+            await self.wake.wait()
 
 
 @attrs.define
