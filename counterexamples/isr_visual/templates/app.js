@@ -148,7 +148,7 @@ class App {
 
   build() {
     const { about } = this.trace, section = (id, title, ...more) => h("section", { id, class: "panel", tabindex: "-1", "aria-label": title }, h("header", { class: "panel-head" }, h("h2", {}, title), more), (this[id] = h("div", { class: "panel-body" })));
-    this.room = null;
+    this.room = this.timelineKey = null;
     this.controls = new Controls(this);
     const main = h("main", {},
       (this.banner = h("div", { class: "banners" })), (this.answerBox = h("div")),
@@ -176,7 +176,10 @@ class App {
       unwatch: (text) => { view.watches = view.watches.filter((x) => x !== text); this.draw(); } };
     const put = (box, content) => box && box.replaceChildren(...[content].flat(Infinity).filter(Boolean));
     put(this.banner, this.banners());
-    put(this.timeline, new Timeline(trace, view, (i, property) => this.pick(i, property)).draw());
+    const timeline = new Timeline(trace, view, (i, property) => this.pick(i, property));
+    if (timeline.key !== this.timelineKey) put(this.timeline, timeline.draw());
+    this.timelineKey = timeline.key;
+    timeline.mark(this.timeline.firstChild);
     put(this.reason, this.whyBox());
     put(this.scene, this.picture());
     put(this.step, this.question() || new StepPanel(trace, view).draw());

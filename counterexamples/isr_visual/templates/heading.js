@@ -50,10 +50,10 @@ function forEver(trace, to) {
 /** Where a lost record was dropped: the steps after which a log has it no more. */
 function dropped(trace) {
   if (!trace.drawable || trace.last > 200) return [];
-  const end = new Roles(trace.about, trace.values(trace.last)), found = [];
+  const end = trace.rolesAt(trace.last), found = [];
   const gone = new Set(end.lost().filter((l) => l.startsWith("LOST")).map((l) => /record (\S+)/.exec(l)[1]));
   for (let i = 1; i <= trace.last; i++) {
-    const old = new Roles(trace.about, trace.values(i - 1)), now = new Roles(trace.about, trace.values(i));
+    const old = trace.rolesAt(i - 1), now = trace.rolesAt(i);
     for (const r of now.replicas) for (const record of old.log(r)) if (gone.has(record) && !now.log(r).includes(record)) found.push({ step: i, replica: r, record });
   }
   return found;

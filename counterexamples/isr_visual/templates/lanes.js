@@ -2,10 +2,11 @@
 
 const ROW = 40, WINDOW = 36;
 
-/** The steps to draw: all, or of a long trace those around the present one. */
+/** The steps to draw: all, or of a long trace those around the present one; it stays while one walks a few steps. */
 function windowOf(trace, at, room = WINDOW) {
   if (trace.last + 1 <= room + 4) return [0, trace.last];
-  const first = Math.max(0, Math.min(at - Math.floor(room / 2), trace.last - room));
+  const half = room / 2;
+  const first = Math.max(0, Math.min(Math.floor(at / half) * half - Math.floor(half / 2), trace.last - room));
   return [first, first + room];
 }
 
@@ -62,7 +63,7 @@ class Lanes {
     for (const name of this.names) found.push(s("line", { class: "life", x1: this.x.get(name), x2: this.x.get(name), y1: top, y2: height - 6 }));
     if (this.byVariable) return found;
     for (let i = this.first; i <= this.end; i++) {
-      const roles = new Roles(this.trace.about, this.trace.values(i));
+      const roles = this.trace.rolesAt(i);
       for (const r of roles.replicas) {
         const kind = roles.down(r) ? "down" : roles.elected(r) ? "elected" : null;
         if (kind && this.x.has(r)) found.push(s("line", { class: `life ${kind}`, x1: this.x.get(r), x2: this.x.get(r), y1: this.y(i), y2: this.y(i + 1) }));

@@ -65,7 +65,7 @@ function longestLog(trace) {
   if (trace.longest === undefined) {
     trace.longest = 1;
     for (let i = 0; i <= trace.last; i++) {
-      const roles = new Roles(trace.about, trace.values(i));
+      const roles = trace.rolesAt(i);
       for (const r of roles.replicas) trace.longest = Math.max(trace.longest, roles.log(r).length);
       trace.longest = Math.max(trace.longest, roles.many("committed").length);
     }

@@ -15,6 +15,17 @@ class Timeline {
     this.columns = Array.from({ length: this.end - this.first + 1 }, (_, i) => this.first + i);
   }
 
+  /** What the table depends on beside the present step. */
+  get key() {
+    return [this.first, this.end, this.view.property, this.view.allProperties].join();
+  }
+
+  /** Marks the column of the present step in a table that was drawn before. */
+  mark(table) {
+    for (const cell of table.querySelectorAll(".now")) cell.classList.remove("now");
+    for (const row of table.rows) row.cells[this.view.at - this.first + 1].classList.add("now");
+  }
+
   draw() {
     const about = this.trace.about, rows = [this.head()];
     if (this.trace.drawable) rows.push(this.row("Events", "what clients or the controller notice", (i) => this.events(i)));
@@ -40,7 +51,7 @@ class Timeline {
     return h("tr", {}, h("th", { scope: "col" }, this.columns.length <= this.trace.last ? `T${this.first} to T${this.end} of ${this.trace.last}` : "Step"), this.columns.map((i) => {
       const inLoop = loop !== null && i >= loop && (i > loop || loop === this.trace.last);
       const stutter = inLoop && loop === this.trace.last;
-      return h("th", { scope: "col", class: `${i === this.view.at ? "now" : ""}${inLoop ? " loop" : ""}`, onclick: () => this.pick(i),
+      return h("th", { scope: "col", class: inLoop ? "loop" : "", onclick: () => this.pick(i),
         title: stutter ? "nothing happens any more: this state for ever (stuttering)" : inLoop ? "part of what repeats for ever" : null }, `T${i}`, inLoop ? h("small", {}, stutter ? "stays" : "loop") : null);
     }));
   }
@@ -48,7 +59,7 @@ class Timeline {
   row(name, title, cell, kind = "") {
     return h("tr", { class: kind }, h("th", { scope: "row", title }, name), this.columns.map((i) => {
       const [content, mark, about] = cell(i) || [null, "", null];
-      return h("td", { class: `${mark}${i === this.view.at ? " now" : ""}`, title: about, onclick: () => this.pick(i) }, content);
+      return h("td", { class: mark, title: about, onclick: () => this.pick(i) }, content);
     }));
   }
 
@@ -67,7 +78,7 @@ class Timeline {
       const holds = p.holds[i], sign = holds === null ? "–" : seeks ? (holds ? "●" : "·") : holds ? "✓" : "✕";
       const mark = holds === null ? "none" : seeks ? (holds ? "reached" : "none") : holds ? "good" : "bad";
       const says = holds === null ? "about steps: nothing to say of the first state" : seeks ? (holds ? "happens here" : "does not happen here") : holds ? "holds" : "broken";
-      return h("td", { class: `truth ${mark}${i === this.view.at ? " now" : ""}`, "data-step": i, "data-holds": String(holds), title: `${p.name}: ${says}`, onclick: () => this.pick(i, p.name) },
+      return h("td", { class: `truth ${mark}`, "data-step": i, "data-holds": String(holds), title: `${p.name}: ${says}`, onclick: () => this.pick(i, p.name) },
         h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, says));
     }));
   }

@@ -39,6 +39,12 @@ class Trace {
     return this.known.get(n);
   }
 
+  /** The parts of a state of the trace, worked out once. */
+  rolesAt(i) {
+    this.parts ??= [];
+    return (this.parts[i] ??= new Roles(this.about, this.values(i)));
+  }
+
   step(i) {
     return i > 0 ? this.about.steps[i - 1] : null;
   }
