@@ -11,6 +11,9 @@ from tests.traces import evaluator, violation
 
 from insync_cli.main import main
 from insync_cli.tracefiles import replayable
+from isr_lang import show
+from isr_lang.types import ChoiceType, MapType
+from isr_model import KIP_966
 from isr_trace.codec import decode
 from isr_trace.itf import read_itf, trace_from_text
 from isr_trace.replay import Replay, run_of
@@ -18,6 +21,7 @@ from isr_trace.trace import TraceError, resolved
 from isr_visual.document import Document, Model, document
 from isr_visual.neighbours import Neighbourhood
 from isr_visual.page import SCRIPTS, STYLES, TEMPLATES, page
+from isr_visual.roles import ACKED, CONTROLLER, LEADER, LOG, MAIL, METADATA, ROOM, SEEN
 from isr_visual.strip import Strip
 
 CASE = "hw-truncation-loss"
@@ -35,8 +39,10 @@ def lost(told: Document) -> list[int]:
 def test_the_document_says_what_the_command_line_says(tmp_path: Path, told: Document) -> None:
     assert main(["show", str(trace_file(CASE)), "--html", str(tmp_path / "p.html"), "--json", str(tmp_path / "p")]) == 0
     report = json.loads((tmp_path / "p").read_text())
-    named = ("step", "action", "parameters", "changes")
-    assert [{key: step[key] for key in named} for step in told["steps"]] == report["steps"]
+    assert [
+        {"step": s["step"], "action": s["action"], "parameters": s["parameters"], "changes": s["changes"]}
+        for s in told["steps"]
+    ] == report["steps"]
     assert {p["name"]: p["holds"] for p in told["properties"]} == report["properties"]
     assert main(["explain", str(trace_file(CASE)), "--json", str(tmp_path / "e")]) == 0
     explained = json.loads((tmp_path / "e").read_text())
@@ -138,6 +144,28 @@ def test_a_trace_that_the_model_does_not_do_is_refused() -> None:
     with pytest.raises(TraceError, match="after step 2 the trace has another 'acked'"):
         document(planted, "planted", model=Model(runs, runs))
     assert document(trace, "true", model=Model(runs, runs))["steps"]
+
+
+def test_the_names_that_mean_something_to_the_picture_are_those_of_the_model() -> None:
+    design = KIP_966
+    variables = {v.name for v in design.variables}
+    named = {SEEN, LEADER, LOG, ACKED, *(name for pair in METADATA for name in pair)}
+    for mail in MAIL:
+        named |= set(mail.variables()) - {CONTROLLER}
+        kind = next(v.type for v in design.variables if v.name == mail.variable)
+        assert isinstance(kind, MapType)
+        assert isinstance(kind.value, ChoiceType)
+        said = {*mail.questions, *mail.answers, "none"}
+        assert said == {show(i, kind.value) for i in range(len(kind.value.members))}
+        assert set(mail.fields) <= said
+    assert named <= variables
+    assert set(ROOM) <= {c.name for c in design.constants()}
+
+
+def test_another_design_can_be_asked_for(tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    assert main(["show", str(trace_file(CASE)), "--html", str(target), "--against", "kip-320"]) == 0
+    assert '"label":"kip-320"' in target.read_text()
 
 
 def test_any_model_has_a_document() -> None:
