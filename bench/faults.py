@@ -9,6 +9,7 @@ doubled, out of order, given up, or different between the replicas.
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import sys
 import tempfile
@@ -27,6 +28,8 @@ def main() -> int:
     parser.add_argument("--client", action="append", choices=list(WRITERS), default=None)
     parser.add_argument("--keep", type=Path, help="keep the brokers' data and logs there")
     options = parser.parse_args()
+    for name in ("aiokafka", "kafka"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they would tell of every connection that was refused
     clients: list[str] = options.client or [name for name in WRITERS if name != "kcat" or shutil.which("kcat")]
     good = True
     with tempfile.TemporaryDirectory() as temporary:

@@ -10,12 +10,14 @@ and gives a value up only after two minutes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 import aiokafka  # type: ignore[import-untyped]
+import confluent_kafka
 import kafka  # type: ignore[import-untyped]
 from tests import clients
 from tests.clients import Confluent
@@ -47,7 +49,11 @@ class ConfluentWriter:
         self.topic, self.acked, self.errors = topic, self.client.acked, self.client.errors
 
     def send(self, value: bytes) -> None:
-        self.client.send(self.topic, value)
+        try:
+            self.client.send(self.topic, value)
+        except confluent_kafka.KafkaException as fatal:
+            # It has seen that its own records went missing, and takes no more.
+            self.errors.append(str(fatal))
 
     def finish(self) -> None:
         self.client.producer.flush(PATIENCE + 10)
@@ -140,13 +146,15 @@ class KcatWriter:
 
     def send(self, value: bytes) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(value + b"\n")
-        self.process.stdin.flush()
         self.sent.append(value)
+        with contextlib.suppress(BrokenPipeError):  # its exit code will tell
+            self.process.stdin.write(value + b"\n")
+            self.process.stdin.flush()
 
     def finish(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         code = self.process.wait(PATIENCE + 20)
         self.reader.join(5)
         self.errors += [line for line in self.said if "Delivery failed" in line]
