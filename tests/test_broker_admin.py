@@ -134,6 +134,18 @@ def test_a_topic_id_is_what_the_file_says() -> None:
     assert in_file(None) == in_file(b"version: 0\n") == in_file(file_of(77)[:-1]) == topic_id_of(bytes(16)) == 0
 
 
+def test_an_admin_is_told_when_there_is_no_controller() -> None:
+    with Cluster(2) as cluster:
+        cluster.wait(lambda: 2 in cluster.servers[2].runtime.node.brokers, "broker 2 knows that it lives")
+        cluster.kill(1)
+        frame = wire.ask(wire.DELETE_TOPICS, 5, 1, "test", {"topic_names": ["t"], "timeout": 1000})
+        with socket.create_connection(("127.0.0.1", cluster.ports[2]), timeout=10) as connection:
+            connection.sendall(frame)
+            answer = connection.recv(100)
+        name = answer.index(b"\x02t")
+        assert struct.unpack_from(">h", answer, name + 2) == (7,), "REQUEST_TIMED_OUT"
+
+
 # Settings
 
 

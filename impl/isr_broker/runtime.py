@@ -155,11 +155,13 @@ class Runtime:
         self._drain(now)
 
     def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
-        """Messages to another broker are lost for certain: a follower need not wait long to fetch again."""
+        """Messages to another broker are lost for certain: a follower, or an admin, need not wait long to ask again."""
         for source, to, sent in parcels:
             message = bare(sent)
             if source == self.me and isinstance(message, FetchRequest):
                 self._step(Received(to, refused(to, message, Error.REQUEST_TIMED_OUT)), now)
+            elif source == self.me and isinstance(message, Admin):
+                self._answered(AdminAnswer(request=message.request, error=Error.REQUEST_TIMED_OUT), b"")
         self._drain(now)
 
     def tick(self, now: Millis) -> None:
