@@ -81,14 +81,18 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null
 	@printf '%s\n' '$(CURDIR)' > $@
 
-# rumur is a model checker that shares no code with ours, and gcc (with the C library's headers) compiles
-# what it generates. kcat is a client of Kafka's. Tests that need them skip visibly without, and fail under CI.
+# rumur is a model checker that shares no code with ours, and gcc (with the C library's headers) compiles what it
+# generates; kcat is a client of Kafka's; chromium opens the pages; dot, of graphviz, draws graphs. Tests that need
+# them skip visibly without, and fail under CI.
+PACKAGES := rumur gcc libc6-dev kcat chromium graphviz
+
 debian-packages:
-	@command -v rumur >/dev/null && command -v kcat >/dev/null && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
+	@have() { for p; do command -v $$p >/dev/null || return 1; done; }; \
+	have rumur kcat chromium dot && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
 	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
-		echo 'Installing the Debian packages rumur, gcc and kcat ...'; \
+		echo 'Installing the Debian packages $(PACKAGES) ...'; \
 		export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq </dev/null || true; \
-		apt-get install -y -qq --no-install-recommends rumur gcc libc6-dev kcat </dev/null >/dev/null && exit 0; \
+		apt-get install -y -qq --no-install-recommends $(PACKAGES) </dev/null >/dev/null && exit 0; \
 	fi; \
-	echo 'Note: rumur, gcc or kcat is missing (Debian: apt-get install rumur gcc kcat); tests that need them skip' >&2
+	echo 'Note: one of $(PACKAGES) is missing (Debian: apt-get install $(PACKAGES)); tests that need it skip' >&2
