@@ -242,6 +242,25 @@ def asked(cluster: Cluster, version: int, fields: wire.Answer) -> bytes:
         return connection.recv(size, socket.MSG_WAITALL)
 
 
+def test_an_answer_is_no_larger_than_was_asked_for(cluster: Cluster) -> None:
+    chosen = {"num_partitions": -1, "replication_factor": -1, "assignments": {n: [1, 2] for n in range(4)}}
+    admin = clients.kafka_python_admin(cluster.bootstrap)
+    admin.create_topics({"limits": chosen})
+    admin.close()
+    producer = Confluent(cluster.bootstrap, {"acks": "all"})
+    for partition in range(4):
+        producer.send("limits", b"x" * 1000, partition)
+    assert producer.producer.flush(20) == 0
+    partitions = [{"partition": n, "fetch_offset": 0, "partition_max_bytes": 10_000} for n in range(4)]
+    topics = [{"topic": "limits", "partitions": partitions}]
+    with socket.create_connection(("127.0.0.1", cluster.ports[1]), timeout=5) as connection:
+        for limit, whole in ((1, 1), (1_500, 2), (100_000, 4)):
+            fields = {"topics": topics, "max_bytes": limit, "min_bytes": 1, "max_wait": 0, "replica_id": -1}
+            connection.sendall(wire.ask(wire.FETCH, 12, 7, "test", fields))
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            assert connection.recv(size, socket.MSG_WAITALL).count(b"x" * 1000) == whole, "the last may be too much"
+
+
 def test_a_fetch_is_by_id_and_continues_no_session(cluster: Cluster) -> None:
     create(cluster, "ids")
     Confluent(cluster.bootstrap, {"acks": "all"}).send_all("ids", [b"found by its id"])

@@ -126,15 +126,25 @@ class Requests:
             return unknown + [{**t, "topic_id": topics.uuid(str(t["topic"]))} for t in named]
 
         found: dict[TopicPartition, Answer] = {}
+        sizes: dict[TopicPartition, int] = {}
         news: list[bool] = []
 
         def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerConsume)
-            found[tp] = _fetched(tp, answer, records)
+            found[tp], sizes[tp] = _fetched(tp, answer, records), len(records)
             news.append(bool(records) or answer.error is not Error.NONE)
 
+        taken = 0
         for tp, told in wanted.items():
+            if 0 < taken >= limit:
+                # The answer is full (KIP-74); whoever asks goes on with the others.
+                replica = self.runtime.node.held.get(tp)
+                full = AnswerConsume(request=0, partition=tp, high_watermark=replica.high_watermark if replica else -1)
+                found[tp] = _fetched(tp, full, b"")
+                continue
+            told = attrs.evolve(told, max_bytes=min(told.max_bytes, limit - taken))
             self.runtime.ask(_numbered(told), partial(answered, tp), now)
+            taken += sizes.get(tp, 0)
         if any(news) or not wait or not wanted or unknown:
             reply({"responses": responses()})
             return
