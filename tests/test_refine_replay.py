@@ -99,15 +99,16 @@ def test_two_brokers_take_every_edge_also_with(more: Mapping[str, Value]) -> Non
     assert_every_edge({**TWO, "isr_changes": 1, **more})
 
 
+@pytest.mark.slow
 def test_three_brokers_take_every_edge() -> None:
     done = assert_every_edge(THREE)
     assert done.replayed == done.edges > 500_000
 
 
-@pytest.mark.slow
 def test_three_brokers_take_every_edge_with_a_crash_an_election_and_a_changed_isr() -> None:
     done = assert_every_edge(LARGE)
     assert done.edges > 1_600_000
+    assert done.taken["controller_fences_leader"][0] > 3_000
     assert sum(done.explained.values()) == 312
 
 

@@ -167,7 +167,7 @@ def _waiting(waiting: Waiting) -> Waiting:
     return attrs.evolve(waiting, deadline=FAR)
 
 
-def _with_role(core: Node, role: Leading | Following) -> Node:
+def with_role(core: Node, role: Leading | Following) -> Node:
     """The node with its replica's part changed, and woken when the replica then wants it."""
     replica = attrs.evolve(core.held[TP], role=role)
     at = replicas.deadline(replica)
@@ -184,7 +184,7 @@ def aged_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
     followers = role.followers
     for broker in lagging:
         followers = followers.set(broker, attrs.evolve(followers[broker], caught_up_at=old))
-    return _with_role(core, attrs.evolve(role, followers=followers, next_lag_check=NOW))
+    return with_role(core, attrs.evolve(role, followers=followers, next_lag_check=NOW))
 
 
 def aged_fetch(core: Node) -> Node:
@@ -192,7 +192,7 @@ def aged_fetch(core: Node) -> Node:
     role = core.held[TP].role
     assert isinstance(role, Following)
     patience = core.settings.replica_socket_timeout_ms + core.settings.replica_fetch_wait_max_ms
-    return _with_role(core, attrs.evolve(role, sent_at=NOW - patience, retry_at=NOW))
+    return with_role(core, attrs.evolve(role, sent_at=NOW - patience, retry_at=NOW))
 
 
 def calling(core: Node) -> Node:

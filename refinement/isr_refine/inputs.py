@@ -109,6 +109,24 @@ def ticked(broker: Broker) -> Done | None:
     return taken(broker, told(broker, Tick()))
 
 
+def ticked_for(leader: Broker, follower: BrokerId) -> Done | None:
+    """What the leader does at once, if of those whom it may propose this follower comes first.
+
+    A core takes the lowest of the ids, which are only names.
+    """
+    role = _leading(leader)
+    if follower not in role.joining or leader.node is None:
+        return None
+    alone = attrs.evolve(role, joining=frozenset({follower}))
+    done = ticked(attrs.evolve(leader, node=canonical.with_role(leader.node, alone)))
+    if done is not None and done.broker.node is not None:
+        after = _leading(done.broker)
+        others = role.joining - alone.joining
+        node = canonical.with_role(done.broker.node, attrs.evolve(after, joining=after.joining | others))
+        done.broker = attrs.evolve(done.broker, node=canonical.node(node))
+    return done
+
+
 def _arrived_twice(leader: Broker, follower: BrokerId) -> Done | None:
     """The fetch that the leader took last from a follower outside its ISR arrives a second time."""
     replica, role = _replica(leader), _leading(leader)
@@ -134,7 +152,7 @@ def _moved(leader: Broker, done: Done) -> bool:
 def reminded(leader: Broker, follower: BrokerId) -> Done | None:
     """A follower's last fetch arrives a second time, which only reminds the leader of it, and then the leader ticks."""
     done = _arrived_twice(leader, follower)
-    return None if done is None or _moved(leader, done) else ticked(done.rested)
+    return None if done is None or _moved(leader, done) else ticked_for(done.rested, follower)
 
 
 def commits_first(leader: Broker, follower: BrokerId) -> bool:

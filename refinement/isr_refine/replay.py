@@ -8,6 +8,7 @@ to the end, the cores reach every state that the model reaches, and no other.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -302,5 +303,11 @@ def replay(
     """
     start, used = time.monotonic(), time.process_time()
     work = Replay(Instance(design, constants), own_look, max_states, progress)
-    complete = work.run()
+    collecting = gc.isenabled()
+    gc.disable()  # millions of values without a cycle, which need not be looked through again and again
+    try:
+        complete = work.run()
+    finally:
+        if collecting:
+            gc.enable()
     return work.answer(complete, time.monotonic() - start, time.process_time() - used)

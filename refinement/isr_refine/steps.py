@@ -127,6 +127,7 @@ class Steps(Cores):
         def make() -> Sequence[Turn]:
             value, about = self.brokers.values[broker], self.about[broker]
             outcomes: list[Done | None] = [inputs.ticked(value)]
+            outcomes += [inputs.ticked_for(value, f) for f in self.ids if about.leads]
             for size in range(len(about.members) + 1):
                 for lagging in combinations(about.members, size):
                     outcomes.append(inputs.looked_for_lag(value, frozenset(lagging)))
