@@ -61,7 +61,7 @@ ANY_NUMBER = (
     _Selection(False, SMALL, False, True),
     _Selection(True, NONE, True, True),
     _Selection(False, ALL, False, False),
-    _Selection(False, SMALL, True, False),
+    _Selection(False, SMALL, True, True),
     _Selection(False, ALL, True, False),
 )
 
