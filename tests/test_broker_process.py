@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -78,6 +79,35 @@ def test_a_broker_serves_nobody_before_it_has_a_session() -> None:
             assert 2 in admin.brokers(), "or a client would take all brokers for gone"
     finally:
         cluster.__exit__(None, None, None)
+
+
+def test_brokers_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
+    program = "\n".join(
+        (
+            "import sys, time, pathlib",
+            "from tests.clusters import three_processes",
+            f"processes = three_processes(pathlib.Path({str(tmp_path)!r}))",
+            "processes.start(1)",
+            "print(processes.running[1].process.pid, flush=True)",
+            "time.sleep(60)",
+        )
+    )
+    starter = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=here())
+    assert starter.stdout is not None
+    broker = int(starter.stdout.readline())
+    os.kill(broker, 0)
+    starter.kill()
+    starter.wait(30)
+    end = time.monotonic() + 30
+    while Path(f"/proc/{broker}").exists() and "Z" not in Path(f"/proc/{broker}/stat").read_text().split()[2]:
+        assert time.monotonic() < end, "it runs on, left alone"
+        time.sleep(0.05)
+    starter.stdout.close()
+
+
+def here() -> dict[str, str]:
+    """The environment in which a process of Python finds what this one finds."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def test_a_data_directory_has_one_user(tmp_path: Path) -> None:

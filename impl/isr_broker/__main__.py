@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", required=True, help="the data directory")
     parser.add_argument("--cluster", default="insync", help="the cluster's name, which the data carry")
     parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
+    parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
     options = parser.parse_args(arguments)
     host, _, port = str(options.controller).rpartition(":")
@@ -35,7 +36,9 @@ def main(arguments: list[str]) -> int:
         parser.error("the controller is HOST:PORT, and settings are name=value")
     address, data = (str(options.host), int(options.port)), str(options.data)
     try:
-        why = run(int(options.id), settings, data, address, (host, int(port)), str(options.cluster))
+        why = run(
+            int(options.id), settings, data, address, (host, int(port)), str(options.cluster), tied=bool(options.tied)
+        )
     except (InUse, NotOurs) as error:
         print(f"isr_broker: {error}", file=sys.stderr)
         return 2

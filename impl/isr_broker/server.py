@@ -140,7 +140,8 @@ class Server:
     def log(self, line: str) -> None:
         """A line for people, on stderr."""
         if not self.quiet:
-            print(f"{time.strftime('%H:%M:%S')} broker {self.me}: {line}", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # nobody reads any more
+                print(f"{time.strftime('%H:%M:%S')} broker {self.me}: {line}", file=sys.stderr, flush=True)
 
     # Life
 
@@ -275,9 +276,18 @@ async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> No
 
 
 def run(
-    me: BrokerId, settings: Settings, data: str, address: Address, controller_at: Address, cluster: str = "insync"
+    me: BrokerId,
+    settings: Settings,
+    data: str,
+    address: Address,
+    controller_at: Address,
+    cluster: str = "insync",
+    tied: bool = False,
 ) -> str:
-    """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order."""
+    """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
+
+    If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone.
+    """
 
     async def go() -> str:
         disk = open_data_directory(data)
@@ -289,6 +299,8 @@ def run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.shut_down)
+        if tied:
+            loop.add_reader(sys.stdin.fileno(), server.stopped, "left alone")
         print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)
         return await server.ended()
 

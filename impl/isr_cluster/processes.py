@@ -60,7 +60,8 @@ class Process:
     process: subprocess.Popen[str]
     tell: Callable[[str], None]
     last: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=5))
-    listens: threading.Event = attrs.field(factory=threading.Event)
+    heard: threading.Event = attrs.field(factory=threading.Event)
+    listens: bool = False
     reader: threading.Thread = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -77,8 +78,9 @@ class Process:
                 name = f"broker {self.broker}"
                 self.tell(said if name in said[:30] else f"{time.strftime('%H:%M:%S')} {name}: {said}")
                 if f"{name} listens" in said:
-                    self.listens.set()
-        self.listens.set()
+                    self.listens = True
+                    self.heard.set()
+        self.heard.set()
 
     @property
     def ended(self) -> int | None:
@@ -108,12 +110,14 @@ class Processes:
     def start(self, broker: int) -> None:
         """Start a broker and wait until it listens; Mishap if it ends instead."""
         command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
-        command += ["--data", str(self.root / str(broker)), "--cluster", self.cluster]
+        command += ["--data", str(self.root / str(broker)), "--cluster", self.cluster, "--tied"]
         command += ["--controller", f"{HOST}:{self.ports[CONTROLLER_BROKER]}"]
         command += [f"{name}={value}" for name, value in self.properties.items()]
-        # Of a session of its own, so that Ctrl-C reaches whoever started it, who then stops the brokers in order.
+        # Tied, so that none outlives whoever started it, however that ends. Of a session of its own, so that Ctrl-C
+        # reaches whoever started it, who then stops the brokers in order.
         process = subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -121,9 +125,9 @@ class Processes:
             start_new_session=True,
         )
         started = self.running[broker] = Process(broker, process, self.tell)
-        if not started.listens.wait(STARTS_WITHIN):
+        if not started.heard.wait(STARTS_WITHIN):
             raise Mishap(f"broker {broker} does not listen after {STARTS_WITHIN:.0f} s")
-        if not any("listens" in line for line in started.last):
+        if not started.listens:
             code = process.wait()
             del self.running[broker]
             said = started.last[-1].removeprefix("isr_broker: ") if started.last else f"exit code {code}"
@@ -145,6 +149,8 @@ class Processes:
             stopped.process.kill()
             code = stopped.process.wait()
         stopped.reader.join(5)
+        if stopped.process.stdin is not None:
+            stopped.process.stdin.close()
         return code
 
     def kill(self, broker: int) -> None:
