@@ -28,7 +28,11 @@ OWN, HAVE, EMPTY, TOLD = (
     "new-epochs-are-empty",
     "requests-tell-the-truth",
 )
-MATCHES, AGREED = "continuing-requests-match", "leaders-agree-with-committed"
+MATCHES, AGREED, SOMEBODY = (
+    "continuing-requests-match",
+    "leaders-agree-with-committed",
+    "somebody-may-be-elected",
+)
 EPOCHS, OF_OWN, THERE, CUT = (
     "epochs-are-the-controllers",
     "requests-of-own-epoch",
@@ -54,6 +58,7 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(sets.no_elr_beside_enough),
     Conjunct(sets.own_isr),
     Conjunct(sets.requests_of_isr, {"becomes_leader": (EMPTY,)}),
+    Conjunct(sets.somebody_may_be_elected),
     Conjunct(sets.leaders_count_candidates, {"becomes_leader": (EMPTY,)}),
     Conjunct(sets.zombies_wait_for_the_slow),
     Conjunct(logs.records_fit, {"leader_answers_fetch": (TOLD,)}),
@@ -109,7 +114,7 @@ INVARIANT: tuple[Conjunct, ...] = (
         sets.leaders_of_candidates_are_complete,
         {"leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE), "*": (COMPLETE, ZOMBIES, THERE)},
     ),
-    Conjunct(sets.leaders_agree_with_committed, {"*": (f"{ZOMBIES}'", f"{COMPLETE}'")}),
+    Conjunct(sets.leaders_agree_with_committed, {"*": (f"{SOMEBODY}'", f"{ZOMBIES}'", f"{COMPLETE}'")}),
     Conjunct(
         sets.committed_before_own_epoch,
         {
@@ -136,6 +141,6 @@ FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {
     "no-divergence": {"*": (WATERMARKS,)},
     "strong-isr": {"*": (COMPLETE, WATERMARKS)},
     "committed-only-grows": {"*": (AGREED, MATCHES)},
-    "implements-committed-log": {"*": (AGREED, MATCHES, WATERMARKS)},
+    "implements-committed-log": {"*": (AGREED, MATCHES, WATERMARKS, READ)},
     "reads-stable": {"*": (f"{WATERMARKS}'", f"{READ}'")},
 }

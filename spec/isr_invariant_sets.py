@@ -107,6 +107,12 @@ def candidates(s: State) -> Set[Replica]:
     )
 
 
+@always
+def somebody_may_be_elected(s: State) -> Bool:
+    """There is a candidate, always."""
+    return exists(candidates(s).has(r) for r in Replica.all())
+
+
 @define
 def counts_all(s: State, members: Set[Replica]) -> Bool:
     """The set has every candidate."""

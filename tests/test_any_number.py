@@ -10,7 +10,7 @@ from tests.test_invariant import HINTS
 from tests.test_smt import BOUNDS, CONJUNCTS, Comparison, sampled
 
 from insync_cli.main import main
-from isr_check.reference import State
+from isr_check.reference import State as Reached
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Translation, decide, shapes
 from isr_check.smt.goals import Element, Goals
 from isr_check.smt.guide import Guide
@@ -32,19 +32,44 @@ from isr_check.smt.logic import (
 from isr_check.smt.sizes import Size, Sizes
 from isr_check.smt.solving import ask
 from isr_check.smt.strategy import Strategy
-from isr_check.smt.terms import Scope
+from isr_check.smt.terms import Choice, Scope
+from isr_check.smt.terms import State as Values
 from isr_check.smt.values import Members
 from isr_check.symmetry import Symmetry
 from isr_invariant import INVARIANT
-from isr_lang import Conjunct
+from isr_lang import Bool, Conjunct, Property, always, exists
 from isr_lang.types import Scalar, SetType, SortType
 from isr_model import KIP_966
 from isr_proof import GIVEN, OPEN
+from isr_state import Replica, State
 
 Body = Callable[[Whole], Truth]
 FEW = 2
 """Elements with a name: fewer than there are, so that what is said of the others is tried too."""
 STATED = [p for p in KIP_966.properties if p.kind == "always" and p.when is None]
+
+
+@always
+def somebody_lives(s: State) -> Bool:
+    """If not all are dead."""
+    return (~s.alive.is_empty()).implies(exists(s.alive.has(r) for r in Replica.all()))
+
+
+@always
+def somebody_is_dead(s: State) -> Bool:
+    """If not all live."""
+    return (s.alive != Replica.all()).implies(exists(~s.alive.has(r) for r in Replica.all()))
+
+
+WITH = [
+    *(
+        KIP_966.restated(c.promise)
+        for c in INVARIANT
+        if c.name in {"somebody-may-be-elected", "zombies-commit-nothing-new", "leaders-agree-with-committed"}
+    ),
+    somebody_lives,
+    somebody_is_dead,
+]
 REPLICA = next(t for t in KIP_966.types() if isinstance(t, SortType))
 
 
@@ -64,13 +89,13 @@ class Three:
         given = {**BOUNDS, "replicas": 3}
         self.given = [same_whole(self.free.bounds[name], cast("int", value)) for name, value in given.items()]
 
-    def states(self) -> list[State]:
+    def states(self) -> list[Reached]:
         """A few that can be reached and a few of which every second variable is another's."""
         reached = [state for state, _ in sampled(self.compared.instance, self.compared.evaluator, 3)][::3]
         mixed = [tuple(a[i] if i % 2 else b[i] for i in range(len(a))) for a, b in pairwise(reached)]
         return [*reached[-1:], *mixed]
 
-    def lifted(self, state: State) -> dict[str, object]:
+    def lifted(self, state: Reached) -> dict[str, object]:
         return dict(zip(self.compared.types, state, strict=True))
 
     def must_be(self, truth: Truth, value: bool) -> bool:
@@ -138,6 +163,55 @@ def test_to_prove_nothing_of_one_more_is_noticed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Goals, "each", only_named)
     with pytest.raises(AssertionError):
         agrees_under_every_name()
+
+
+# Somebody without a name gets one.
+
+
+def can_be_called_so() -> int:
+    """In every state, for what is said together of somebody: that is true of some naming, the first one being named.
+
+    Returns how often it is not true of the naming that there is.
+    """
+    three, named_anew = Three(), 0
+    asked = Induction(KIP_966, {**three.compared.instance.constants, **dict.fromkeys(BOUNDS), "replicas": None}, WITH)
+    three.free, symmetry = asked.translation, Symmetry(three.compared.instance)
+    three.given = [same_whole(three.free.bounds["replicas"], 3)]
+    states = [state for state, _ in sampled(three.compared.instance, three.compared.evaluator, 12)[::5]]
+    for about, state in product(WITH, states):
+        first_stays = asked.goals.depth(about.condition, REPLICA) > 0
+        if about.name == "zombies-commit-nothing-new":
+            continue
+        images = [
+            image
+            for renaming, image in zip(symmetry.group, symmetry.images(state), strict=True)
+            if not first_stays or renaming[REPLICA][0] == 0
+        ]
+        known = [three.free.lifted(three.lifted(image)) for image in images]
+        said = [list(asked.witnesses(about, Choice({}, ()), [(c, old) for c in WITH])) for old in known]
+        for together in zip(*said, strict=True):
+            true = next((k for k, terms in enumerate(together) if three.must_be(all_of(terms), True)), None)
+            assert true is not None
+            named_anew += true > 0
+    return named_anew
+
+
+def test_whoever_is_meant_can_be_called_the_next_one() -> None:
+    assert can_be_called_so() > 0
+
+
+def test_to_call_two_of_them_the_next_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Induction.witnesses
+
+    def two(
+        self: Induction, about: Property, choice: Choice, known: Sequence[tuple[Property, Values]]
+    ) -> Iterator[tuple[Term, ...]]:
+        alone = [x for x in one(self, about, choice, known) if len(x) == 1]
+        yield from ((*x, *y) for x in alone for y in alone)
+
+    monkeypatch.setattr(Induction, "witnesses", two)
+    with pytest.raises(AssertionError):
+        can_be_called_so()
 
 
 # Sizes.

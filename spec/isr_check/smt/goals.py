@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 
-from isr_check.smt.logic import Truth, and_, implies, same_truth
+from isr_check.smt.logic import Truth, and_, any_of, implies, same_truth
 from isr_check.smt.shapes import NAMED
 from isr_check.smt.terms import Scope, Translation, named
 from isr_check.smt.values import Members
@@ -47,11 +47,7 @@ class Goals:
                 if there is not False:
                     yield from (implies(there, p) for p in self.parts(node.args[1], scope, used))
             case "call":
-                definition, primed = cast("tuple[Definition, bool]", node.attr)
-                actuals = (t.value(a, scope) for a in node.args)
-                names = {n: value for (n, _), value in zip(definition.parameters, actuals, strict=True)}
-                state = scope.new if primed else scope.old
-                yield from self.parts(definition.body, Scope(state or {}, None, named(names)), used)
+                yield from self.parts(*self._body(node, scope), used)
             case "forall" if (sort := self._of(node.args[0])) is not None:
                 domain = cast("Members", t.value(node.args[0], scope))
                 for k, there, more in self.each(sort, used):
@@ -65,6 +61,62 @@ class Goals:
                 yield from (implies(there, alike(first.has(k), second.has(k))) for k, there, _ in self.each(sort, used))
             case _:
                 yield cast("Truth", t.value(node, scope))
+
+    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
+        """Of what a condition says of named elements, each part that there is some element: one of them, or the next.
+
+        As nothing tells the elements apart, whoever is meant may be called the next one; of one such part only, for
+        another may mean somebody else.
+        """
+        t = self.translation
+        match node.op:
+            case "and":
+                for a in node.args:
+                    yield from self.witnesses(a, scope, used)
+            case "implies":
+                there = cast("Truth", t.value(node.args[0], scope))
+                yield from (implies(there, p) for p in self.witnesses(node.args[1], scope, used))
+            case "call":
+                yield from self.witnesses(*self._body(node, scope), used)
+            case "forall" if (sort := self._of(node.args[0])) is not None:
+                domain = cast("Members", t.value(node.args[0], scope))
+                for k in range(used[sort]):
+                    inside = and_(t.shapes.inside(sort, k), domain.has(k))
+                    inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
+                    yield from (implies(inside, p) for p in self.witnesses(node.args[1], inner, used))
+            case "exists" if (sort := self._of(node.args[0])) is not None:
+                domain = cast("Members", t.value(node.args[0], scope))
+                some: list[Truth] = []
+                for k in range(used[sort] + 1):
+                    inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
+                    body = cast("Truth", t.value(node.args[1], inner))
+                    some.append(and_(t.shapes.inside(sort, k), domain.has(k), body))
+                yield any_of(some)
+            case _:
+                pass
+
+    def depth(self, node: Node, sort: SortType) -> int:
+        """How many elements of a sort a part of the condition names at the most."""
+        match node.op:
+            case "and":
+                return max((self.depth(a, sort) for a in node.args), default=0)
+            case "implies":
+                return self.depth(node.args[1], sort)
+            case "call":
+                return self.depth(cast("tuple[Definition, bool]", node.attr)[0].body, sort)
+            case "forall" if self._of(node.args[0]) is not None:
+                return self.depth(node.args[1], sort) + (self._of(node.args[0]) == sort)
+            case "subset" | "equal":
+                return int(self._of(node.args[0]) == sort)
+            case _:
+                return 0
+
+    def _body(self, node: Node, scope: Scope) -> tuple[Node, Scope]:
+        """What a definition says of the actual arguments."""
+        definition, primed = cast("tuple[Definition, bool]", node.attr)
+        actuals = (self.translation.value(a, scope) for a in node.args)
+        names = {n: value for (n, _), value in zip(definition.parameters, actuals, strict=True)}
+        return definition.body, Scope((scope.new if primed else scope.old) or {}, None, named(names))
 
     def _of(self, node: Node) -> SortType | None:
         """The sort of a set's members, if it is one of these."""

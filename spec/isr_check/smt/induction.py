@@ -16,6 +16,7 @@ from isr_check.smt import logic
 from isr_check.smt.goals import Goals
 from isr_check.smt.logic import Term, Truth, all_of, identity
 from isr_check.smt.orbits import told_apart
+from isr_check.smt.shapes import NAMED
 from isr_check.smt.solving import Named as Named
 from isr_check.smt.terms import Choice, Scope, State, Translation
 from isr_check.smt.values import Value
@@ -165,6 +166,31 @@ class Induction:
         there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
         named = [logic.implies(there, x) for x in self.goals.known(p.condition, Scope(state, None, {}))]
         return [*_terms(named), *(x for x in every if logic.about_others(x))]
+
+    def witnesses(
+        self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]
+    ) -> Iterator[tuple[Term, ...]]:
+        """To prove a property of a step: what some known one says of somebody without a name, who gets one.
+
+        Only these may be used together: one, or first one about nobody named and then one that may be about that
+        one, too (Goals.witnesses).
+        """
+        sorts, goals = self.goals.sorts, self.goals
+        used = {s: choice.named.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
+
+        def said(p: Property, state: State, used: Mapping[SortType, int]) -> Iterator[Term]:
+            there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
+            if there is not False and all(k < NAMED for k in used.values()):
+                for x in goals.witnesses(p.condition, Scope(state, None, {}), used):
+                    yield logic.term(logic.implies(there, x))
+
+        for p, state in known:
+            about_nobody = not any(goals.depth(p.condition, s) for s in sorts)
+            for x in said(p, state, used):
+                yield (x,)
+                if about_nobody:
+                    more = {s: k + 1 for s, k in used.items()}
+                    yield from ((x, y) for q, later in known if q is not p for y in said(q, later, more))
 
     def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
         """What has to be proved so that a property is shown to hold of a state or a step, where it is promised."""

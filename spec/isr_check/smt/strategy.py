@@ -36,7 +36,7 @@ FIRST, SECOND = 1.5, 4.0
 """Seconds for one question in a first and a second round; the limit is for the third."""
 
 MARK = "in view"
-
+SOME = "some"
 
 NONE, SMALL, ALL = range(3)
 """Of the lemmas about elements without a name: none, those that are not about sequences, all."""
@@ -160,9 +160,24 @@ class Strategy:
                     continue
                 tried.add((key, way.compared))
                 hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *later)
-                changed = attrs.evolve(query, hypotheses=hypotheses)
-                asked = self.induction.assertions(changed, compared=way.compared)
-                yield way.first and names is not every, [*asked, *((MARK, x) for x in _marks(query))]
+                yield way.first and names is not every, self._asked(query, hypotheses, way.compared)
+                if way is ANY_NUMBER[0] and names is not every:
+                    for x in self._witnesses(obligation, query, names):
+                        yield True, self._asked(query, (*hypotheses, *((SOME, y) for y in x)), way.compared)
+
+    def _asked(self, query: Query, hypotheses: tuple[Named, ...], compared: bool) -> list[Named]:
+        asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses), compared=compared)
+        return [*asked, *((MARK, x) for x in _marks(query))]
+
+    def _witnesses(self, obligation: Obligation, query: Query, names: Sequence[str]) -> Iterator[tuple[Term, ...]]:
+        """What the conjunct itself and the lemmas say of somebody without a name, one at a time."""
+        conjuncts = {c.name: c for c in self.induction.conjuncts}
+        goals = conjuncts | {p.name: p for p in self.induction.design.properties}
+        known = [(conjuncts[n], query.old) for n in (obligation.conjunct, *names) if n in conjuncts]
+        if query.new is not None:
+            known += [(conjuncts[n[:-1]], query.new) for n in names if n.endswith("'")]
+        if obligation.conjunct in goals:
+            yield from self.induction.witnesses(goals[obligation.conjunct], query.choice, known)
 
     def _hinted(self, obligation: Obligation) -> Iterator[tuple[str, ...]]:
         hints = self.hints.get(obligation.conjunct, {})
