@@ -41,6 +41,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_pipeline": {"isr_check"},
     "isr_trace": {"isr_lang"},
     "isr_visual": {"isr_trace"},
+    "isr_report": {"isr_visual", "isr_check"},
     "isr_broker": set(),
     "isr_sim": {"isr_broker"},
     "isr_cluster": {"isr_broker"},
@@ -53,6 +54,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
         "isr_pipeline",
         "isr_trace",
         "isr_visual",
+        "isr_report",
         "isr_cluster",
         "isr_refine",
         "isr_anomalies",
@@ -85,8 +87,8 @@ ENGINE_WORDS = frozenset(
 )
 
 RANDOM_MODULES = frozenset({"random", "secrets", "uuid", "numpy.random"})
-RANDOM_ALLOWED = ("impl/isr_sim", "spec/isr_check/sample")
-"""The simulator's scheduler and the explorer's sampler, both of which take a seed."""
+RANDOM_ALLOWED = ("impl/isr_sim", "spec/isr_check/sample", "counterexamples/isr_report/simulated")
+"""The simulator's scheduler, the explorer's sampler, and the report's third way to a probability; all take a seed."""
 
 ANY_ALLOWED = (
     "spec/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator

@@ -1,0 +1,292 @@
+"""The sections with numbers of their own: availability, the state space, proofs and other reports, assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from html import escape
+from typing import cast
+
+from isr_check.engine import Verdict
+from isr_report import charts
+from isr_report.availability import (
+    in_sync_unavailable,
+    lost_per_year,
+    majority_unavailable,
+    no_acks_nearly,
+    no_leader_nearly,
+    stalled,
+)
+from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
+from isr_report.html import code, command, link, prose, table, verdict
+from isr_report.material import Included, Material
+from isr_report.simulated import simulate
+
+DOWN, DOWN_SIMULATED = Fraction(1, 100), Fraction(1, 10)
+NODES, MINIMUMS = (3, 5), (1, 2, 3)
+DISKS_LOST, REPAIR_YEARS = 0.04, 1 / 365
+FAILURES_PER_YEAR, NOTICED, ELECTED = 12, 9, 3
+EVENTS, SEED = 600_000, 2
+
+MEANING = {
+    Verdict.PROVED: "a solver shows it for every value of the bounds that were left open",
+    Verdict.EXHAUSTED: "every state that can be reached within the bounds was looked at",
+    Verdict.BUDGETED: "the run was cut short; so far nothing was found",
+    Verdict.VACUOUS: "nothing ever came to where it would have been tested",
+    Verdict.UNKNOWN: "no answer, which is never a success",
+    Verdict.VIOLATED: "there is a behaviour that breaks it, and it is shown",
+}
+
+
+def availability() -> str:
+    text = _odds_table()
+    if not charts.available():
+        return f'{text}<p class="quiet">{charts.MISSING}</p>'
+    three = f'<figure class="chart">{_three_ways()}<figcaption>No leader, with three nodes that are each down for '
+    three += (
+        f"{float(DOWN_SIMULATED):.0%} of the time: formula, chain and simulation. {_agreement()}</figcaption></figure>"
+    )
+    front = (
+        f'<figure class="chart">{_frontier()}<figcaption>Writes that wait, against records that are lost: stalls of '
+    )
+    front += f"{NOTICED} s until a failure is noticed are part of it (a majority: elections of {ELECTED} s), with "
+    front += f"{FAILURES_PER_YEAR} failures and {DISKS_LOST:g} lost disks per node and year, repaired in a day."
+    front += "</figcaption></figure>"
+    return f'{text}<div class="charts">{three}{front}</div>'
+
+
+def _odds_table() -> str:
+    rows: list[tuple[str, ...]] = []
+    for n in NODES:
+        for minimum in MINIMUMS:
+            odds = in_sync_unavailable(n, minimum, DOWN)
+            rows.append(
+                (
+                    f"{n}",
+                    f"{minimum}",
+                    f"{float(majority_unavailable(n, DOWN)):.2e}",
+                    f"{float(odds.no_acks):.2e}",
+                    f"{float(no_acks_nearly(n, minimum, DOWN)):.2e}",
+                    f"{float(odds.no_leader):.2e}",
+                    f"{float(no_leader_nearly(n, minimum, DOWN)):.2e}",
+                    f"{n - minimum}",
+                    f"{minimum - 1}",
+                )
+            )
+    header = (
+        "nodes",
+        "min ISR",
+        "majority: nothing works",
+        "ISR: no acks=all (chain)",
+        "(formula)",
+        "ISR: no leader (chain)",
+        "(formula)",
+        "failures that writes survive",
+        "disks that a record survives",
+    )
+    about = f"<p>The part of all time, where each node is down for {float(DOWN):.0%} of it:</p>"
+    return about + table(header, rows, numbers=tuple(range(9)))
+
+
+@cache
+def _simulated() -> list[tuple[int, float, float, float]]:
+    """Of each minimum: the chain's probability of no leader, and the interval of the simulation."""
+    found: list[tuple[int, float, float, float]] = []
+    for minimum in MINIMUMS:
+        _, leaderless = simulate(NODES[0], minimum, float(DOWN_SIMULATED), events=EVENTS, seed=SEED)
+        exact = float(in_sync_unavailable(NODES[0], minimum, DOWN_SIMULATED).no_leader)
+        found.append((minimum, exact, leaderless.low, leaderless.high))
+    return found
+
+
+def _agreement() -> str:
+    found = _simulated()
+    inside = sum(low <= exact <= high for _, exact, low, high in found)
+    return f"{inside} of {len(found)} intervals (of 95 %, seed {SEED}) hold the value of the chain."
+
+
+def _three_ways() -> str:
+    n, found = NODES[0], _simulated()
+    formula = [float(no_leader_nearly(n, m, DOWN_SIMULATED)) for m in MINIMUMS]
+    series = [
+        Series("formula", WARM, MINIMUMS, formula, marker="D", joined=True),
+        Series("Markov chain, exact", ACCENT, [m - 0.06 for m in MINIMUMS], [e for _, e, _, _ in found]),
+        Series(
+            "simulation, interval",
+            GOOD,
+            [m + 0.06 for m in MINIMUMS],
+            [(low + high) / 2 for _, _, low, high in found],
+            low=[low for _, _, low, _ in found],
+            high=[high for _, _, _, high in found],
+            marker="s",
+        ),
+    ]
+    about = "The probability that there is no leader, by min.insync.replicas, found in three ways"
+    return charts.chart(
+        series, "min.insync.replicas", "part of all time without a leader", logs="", ticks=MINIMUMS, about=about
+    )
+
+
+def _frontier() -> str:
+    series: list[Series] = []
+    for n, colour, offset in zip(NODES, (ACCENT, GOOD), ((7, 6), (7, -14)), strict=True):
+        points = [
+            (
+                float(in_sync_unavailable(n, m, DOWN).no_acks)
+                + stalled(n, FAILURES_PER_YEAR, NOTICED, every_member=True),
+                lost_per_year(m, DISKS_LOST, REPAIR_YEARS),
+            )
+            for m in MINIMUMS
+        ]
+        labels = [f"{n} nodes, min {m}" for m in MINIMUMS]
+        series.append(
+            Series(f"ISR, {n} nodes", colour, [p[0] for p in points], [p[1] for p in points], labels, offset=offset)
+        )
+    majority = [
+        (
+            float(majority_unavailable(n, DOWN)) + stalled(n, FAILURES_PER_YEAR, ELECTED, every_member=False),
+            lost_per_year(n // 2 + 1, DISKS_LOST, REPAIR_YEARS),
+        )
+        for n in NODES
+    ]
+    labels = [f"majority of {n}" for n in NODES]
+    series.append(
+        Series("majority", BAD, [x for x, _ in majority], [y for _, y in majority], labels, marker="^", offset=(-7, 6))
+    )
+    about = "Unavailability of writes against loss of records: in-sync sets and majorities of several sizes"
+    return charts.chart(series, "part of all time without acks=all", "records lost per year, worst case", about=about)
+
+
+def space(m: Material) -> str:
+    rows: list[tuple[str, ...]] = []
+    for design in m.matrix["designs"]:
+        own = [c for c in m.matrix["cells"] if c["design"] == design["name"]]
+        if not own:
+            continue
+        largest = max(own, key=lambda c: c["distinct"])
+        rows.append(
+            (
+                f"<b>{design['name']}</b><br><span class='quiet'>{escape(design['summary'])}</span>",
+                f"{len(own)}",
+                f"{sum(c['distinct'] for c in own):,}",
+                f"{sum(c['generated'] for c in own):,}",
+                link(f"{m.folder}/{largest['run']}", f"{largest['distinct']:,}"),
+                f"{max(c['depth'] for c in own)}",
+                f"{sum(c['seconds'] for c in own):.1f}",
+            )
+        )
+    header = ("design", "runs", "states", "steps taken", "largest run", "depth", "seconds")
+    return _space_chart(m) + table(header, rows, numbers=(1, 2, 3, 4, 5, 6))
+
+
+def _space_chart(m: Material) -> str:
+    if not charts.available():
+        return ""
+    whole = [c for c in m.matrix["cells"] if c["complete"]]
+    cut = [c for c in m.matrix["cells"] if not c["complete"]]
+    series = [
+        Series(name, colour, [c["depth"] for c in some], [max(1, c["distinct"]) for c in some], marker=".")
+        for name, colour, some in (("seen to the end", ACCENT, whole), ("ended when all was decided", WARM, cut))
+        if some
+    ]
+    about = "The runs of the matrix by depth and number of states"
+    drawn = charts.chart(series, "depth, in steps", "states", logs="y", about=about, size=(9.2, 3.2))
+    return f'<figure class="chart wide">{drawn}</figure>'
+
+
+def proofs(m: Material) -> str:
+    parts = [_proofs(m), _mutations(m)]
+    others = [i for i in m.included if i["report"].get("schema") not in ("insync/prove/1", "insync/mutate/1")]
+    parts += [_other(i) for i in others]
+    return "".join(parts)
+
+
+def _proofs(m: Material) -> str:
+    rows: list[tuple[str, ...]] = []
+    for i in m.included:
+        r = i["report"]
+        if r.get("schema") != "insync/prove/1":
+            continue
+        promises = cast("list[dict[str, object]]", r["promises"])
+        stats = cast("dict[str, float]", r["stats"])
+        bounds = cast("dict[str, object]", r["bounds"])
+        left_open = [name for name, value in bounds.items() if value is None]
+        proved = [str(p["name"]) for p in promises if p["verdict"] == Verdict.PROVED]
+        stale = "" if r.get("model_hash") == m.hashes.get(str(r["design"])) else " (of another version of the model)"
+        said = ", ".join(code(name) for name in proved) or "none"
+        rows.append(
+            (
+                link(i["file"], escape(str(r["design"]))) + stale,
+                verdict(str(r["verdict"])) + (" in part" if r.get("partial") else ""),
+                said,
+                f"{len(left_open)}",
+                f"{stats['obligations']:,.0f}",
+                f"{stats['solver_seconds']:,.0f}",
+                command(" ".join(cast("list[str]", r["command"]))),
+            )
+        )
+    if not rows:
+        return (
+            '<h3>Proofs</h3><p class="quiet">No proof was given to this report. One is made, and added, by</p>'
+            + command("insync prove kip-966 --json prove.json")
+            + command("insync report --include prove.json")
+        )
+    header = ("design", "verdict", "promises proved", "open bounds", "obligations", "solver, s", "the same again")
+    return "<h3>Proofs</h3>" + table(header, rows, numbers=(3, 4, 5))
+
+
+def _mutations(m: Material) -> str:
+    title = "<h3>Guards: which promise notices when one is dropped</h3>"
+    found = [i for i in m.included if i["report"].get("schema") == "insync/mutate/1"]
+    if found:
+        return title + "".join(_heat(i) for i in found)
+    rows = [(code(d), code(a), code(g), escape(reason)) for d, a, g, reason in m.redundant]
+    return (
+        title
+        + '<p class="quiet">No campaign was given to this report. One is made, and added, by</p>'
+        + command("insync mutate kip-966 --json mutate.json")
+        + command("insync report --include mutate.json")
+        + f"<details><summary>The {len(rows)} guards that are known to be redundant, and why</summary>"
+        + table(("design", "action", "guard", "why no promise needs it"), rows)
+        + "</details>"
+    )
+
+
+def _heat(included: Included) -> str:
+    lines = cast("list[dict[str, object]]", included["report"]["mutants"])
+    promises = list(dict.fromkeys(k for line in lines for k in cast("list[str]", line["killers"])))
+    rows: list[tuple[str, ...]] = []
+    for line in lines:
+        killers = cast("list[str]", line["killers"])
+        marks = tuple(f'<i class="hot">{line["depth"]}</i>' if p in killers else "" for p in promises)
+        fate = escape(str(line["fate"])) if not killers else ""
+        why = escape(str(line["reason"] or "")) if not killers else ""
+        rows.append((code(str(line["action"])), code(str(line["guard"])), *marks, f"{fate} <small>{why}</small>"))
+    heads = tuple(f'<span class="tilt">{escape(p)}</span>' for p in promises)
+    return table(("action", "guard", *heads, ""), rows)
+
+
+def _other(included: Included) -> str:
+    r = included["report"]
+    words = cast("list[str]", r.get("command", []))
+    said = ", ".join(f"{escape(str(k))} {escape(str(v))}" for k, v in r.items() if isinstance(v, int | float))
+    head = f"<h3>{link(included['file'], escape(str(r.get('schema', included['file']))))}</h3><p>{said}</p>"
+    return head + (command(" ".join(words)) if words else "")
+
+
+def assumptions(m: Material) -> str:
+    words = table(("verdict", "what it says"), [(verdict(v), escape(text)) for v, text in MEANING.items()])
+    faults = table(
+        ("fault budget", "what may happen"), [(code(f["name"]), escape(f["says"])) for f in m.matrix["faults"]]
+    )
+    typed = _bounds(m.bounds)
+    return (
+        f'<div class="two"><div><h3>What a verdict says</h3>{words}</div><div><h3>Faults</h3>{faults}</div></div>'
+        f'<div class="two"><div><h3>What is not modelled</h3>{prose(m.assumptions)}</div>'
+        f"<div><h3>Bounds of the matrix</h3>{typed}</div></div>"
+    )
+
+
+def _bounds(bounds: Mapping[str, str]) -> str:
+    return table(("bound", "value"), [(escape(name), escape(value)) for name, value in bounds.items()])

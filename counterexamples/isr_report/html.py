@@ -1,0 +1,84 @@
+"""Pieces of the page: text that is safe, tables, commands, and the small picture of a state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from urllib.parse import quote
+
+from isr_trace.scene import Row, scene
+from isr_trace.trace import Trace
+
+HOLDS = ("PROVED", "EXHAUSTED", "BOUNDED")
+EPOCHS_SHOWN = 6
+
+
+def link(target: str, text: str, kind: str = "") -> str:
+    """`text` is HTML."""
+    classed = f' class="{kind}"' if kind else ""
+    return f'<a href="{quote(target)}"{classed}>{text}</a>'
+
+
+def code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def prose(text: str) -> str:
+    """Paragraphs; what stands in backquotes is code."""
+    parts = [" ".join(part.split()) for part in text.strip().split("\n\n")]
+    marked = [re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(part)) for part in parts]
+    return "".join(f"<p>{part}</p>" for part in marked)
+
+
+def command(words: str) -> str:
+    """A command that can be copied."""
+    text = escape(words)
+    button = '<button type="button" class="copy" aria-label="copy">Copy</button>'
+    return f'<div class="command"><code>{text}</code>{button}</div>'
+
+
+def verdict(word: str) -> str:
+    kind = "holds" if word in HOLDS else "violated" if word == "VIOLATED" else "open"
+    return f'<span class="verdict {kind}">{escape(word)}</span>'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Cells are HTML; `numbers` are the columns that are read as numbers."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        kinds = [' class="number"' if i in numbers else "" for i in range(len(cells))]
+        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    head = f"<thead><tr>{line(header, 'th')}</tr></thead>"
+    return f'<div class="scroll"><table class="plain">{head}<tbody>{body}</tbody></table></div>'
+
+
+def picture(trace: Trace, index: int) -> str:
+    """A state as rows of log cells, as in the visualiser: leader, in-sync set, watermark, epochs as colours."""
+    drawn = scene(trace, index)
+    if drawn is None:
+        return ""
+    rows = "".join(_row(row) for row in drawn.rows)
+    lost = "".join(f'<p class="loss">{escape(line)}</p>' for line in drawn.lost)
+    return f'<div class="state">{rows}{lost}</div>'
+
+
+def _row(row: Row) -> str:
+    cells = "".join(_cell(text, committed=i < (row.watermark or 0)) for i, text in enumerate(row.cells))
+    empty = '<span class="slot"></span>' if not row.cells else ""
+    mark = "down" if row.down else "leads" if row.leads else "follows"
+    badge = {"down": "down", "leads": "leader", "follows": ""}[mark]
+    chip = f'<span class="badge {mark}">{badge}</span>' if badge else '<span class="badge"></span>'
+    sync = "in" if row.in_sync else "out"
+    return (
+        f'<div class="replica {mark} {sync}"><span class="chip {sync}">{escape(row.name)}</span>{chip}'
+        f'<span class="log">{cells}{empty}</span></div>'
+    )
+
+
+def _cell(text: str, *, committed: bool) -> str:
+    record, _, epoch = text.partition("@")
+    shade = int(epoch) % EPOCHS_SHOWN if epoch.isdecimal() else 0
+    return f'<span class="record e{shade}{" committed" if committed else ""}">{escape(record)}</span>'

@@ -1,0 +1,147 @@
+"""What a report is made from: what was found, and where its files lie, relative to the report's folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict, cast
+
+import attrs
+
+from isr_report.grid import CellEntry, Matrix
+from isr_report.scenes import Scene
+from isr_trace.cases import Case
+from isr_trace.trace import Trace
+
+QUESTIONS = Path(__file__).parent / "questions.toml"
+
+
+@attrs.frozen
+class Control:
+    """One run of a negative control: the promise's verdict, and the whole space or the part of it that was needed."""
+
+    design: str
+    command: str
+    verdict: str
+    depth: int | None
+    distinct: int
+    run: str
+
+
+@attrs.frozen
+class Story:
+    case: Case
+    trace: Trace
+    page: str
+    itf: str
+    found: Control
+    fixed: Control | None
+
+
+@attrs.frozen
+class Played:
+    scene: Scene
+    trace: Trace
+    page: str
+
+
+@attrs.frozen
+class Together:
+    """A schedule under two designs: `there` is what the second one allows of it, and `upto[i]` how many of its
+    steps were possible after step i; `refused[i]` names the guard that refused the step, or is empty."""
+
+    here: Trace
+    there: Trace
+    here_label: str
+    there_label: str
+    upto: tuple[int, ...]
+    refused: tuple[str, ...]
+    page: str
+
+
+class Included(TypedDict):
+    """A JSON report of another verb, and where its copy lies."""
+
+    file: str
+    report: Mapping[str, object]
+
+
+@attrs.frozen
+class Claim:
+    """`expects`: the verdict of each promise that the command asks for."""
+
+    says: str
+    command: str
+    expects: Mapping[str, str]
+    run: str
+
+
+@attrs.frozen
+class Material:
+    matrix: Matrix
+    folder: str
+    pages: Mapping[str, str]
+    stories: Sequence[Story]
+    scenes: Sequence[Played]
+    together: Together | None
+    included: Sequence[Included]
+    redundant: Sequence[tuple[str, str, str, str]]
+    assumptions: str
+    bounds: Mapping[str, str]
+    version: str
+    model_hash: str
+    hashes: Mapping[str, str]
+
+
+@attrs.frozen
+class Question:
+    """`holds`: the answer where the promise holds."""
+
+    asks: str
+    holds: str
+    design: str
+    settings: Mapping[str, str]
+    fault: str
+    promise: str
+
+    @property
+    def breaks(self) -> str:
+        """The answer where it is broken."""
+        return {"Yes": "No", "No": "Yes"}[self.holds]
+
+    def cell(self, matrix: Matrix) -> CellEntry | None:
+        """The cell that answers it, if there is one."""
+        return next((c for c in matrix["cells"] if self._asks_of(c)), None)
+
+    def _asks_of(self, cell: CellEntry) -> bool:
+        return (cell["design"], cell["fault"]) == (self.design, self.fault) and cell["settings"] == self.settings
+
+
+def questions(path: Path = QUESTIONS) -> list[Question]:
+    entries = cast("list[dict[str, object]]", tomllib.loads(path.read_text(encoding="utf-8"))["question"])
+    return [
+        Question(
+            str(e["asks"]),
+            str(e["holds"]),
+            str(e["design"]),
+            cast("dict[str, str]", e["settings"]),
+            str(e["fault"]),
+            str(e["promise"]),
+        )
+        for e in entries
+    ]
+
+
+def claims(material: Material) -> list[Claim]:
+    """Everything that the report says of a run: the cells of the matrix, and both sides of every control."""
+    found: list[Claim] = []
+    for cell in material.matrix["cells"]:
+        expects = {p["name"]: p["verdict"] for p in cell["promises"]}
+        found.append(Claim(cell["name"], " ".join(cell["command"]), expects, f"{material.folder}/{cell['run']}"))
+    for story in material.stories:
+        for control, which in ((story.found, "broken"), (story.fixed, "mended")):
+            if control is not None:
+                expects = {story.case.property_name: control.verdict}
+                found.append(Claim(f"{story.case.name}, {which}", control.command, expects, control.run))
+    return found

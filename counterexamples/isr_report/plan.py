@@ -1,0 +1,114 @@
+"""Which cells the guarantees matrix has: designs x settings x fault budgets, from a TOML file.
+
+A setting or fault that a design does not have takes no part in its cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from isr_lang import Design, Instance, SettingError, Value
+from isr_trace.cases import option
+from isr_trace.trace import TraceError
+
+STANDARD = Path(__file__).parent / "matrix.toml"
+
+
+@attrs.frozen
+class Fault:
+    """How often the environment may do its worst; what is not named does not happen. Designs without the actions
+    that it `needs` have no such fault."""
+
+    name: str
+    says: str
+    budget: Mapping[str, Value]
+    needs: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Plan:
+    designs: tuple[str, ...]
+    promises: tuple[str, ...]
+    probes: tuple[str, ...]
+    bounds: Mapping[str, Value]
+    own_bounds: Mapping[str, Mapping[str, Value]]
+    settings: Mapping[str, tuple[str, ...]]
+    faults: tuple[Fault, ...]
+
+
+@attrs.frozen
+class Cell:
+    """One question: a design at a column (`settings`) under a fault budget, with every constant that is given."""
+
+    design: str
+    settings: Mapping[str, str]
+    fault: str
+    constants: Mapping[str, Value]
+    wanted: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The folder of its run: readable, and the same for the same cell."""
+        return "-".join([self.design, *(f"{k.replace('_', '')}={v}" for k, v in self.settings.items()), self.fault])
+
+    @property
+    def command(self) -> list[str]:
+        """What asks the same again."""
+        options = " ".join(option(name, value) for name, value in self.constants.items()).split()
+        asked = [word for name in self.wanted for word in ("--property", name)]
+        return ["insync", "check", self.design, *options, *asked]
+
+
+def load_plan(path: Path = STANDARD) -> Plan:
+    """The plan in a file; TraceError with one sentence for whatever is wrong with it."""
+    try:
+        top = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Plan(
+            tuple(top["designs"]),
+            tuple(top["promises"]),
+            tuple(top.get("probes", ())),
+            dict(top["bounds"]),
+            {d: dict(own) for d, own in top.get("own_bounds", {}).items()},
+            {name: tuple(values) for name, values in top["settings"].items()},
+            tuple(Fault(f["name"], f["says"], dict(f["budget"]), tuple(f.get("needs", ()))) for f in top["fault"]),
+        )
+    except OSError as problem:
+        raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise TraceError(f"{path}: not TOML: {problem}") from None
+    except KeyError as problem:
+        raise TraceError(f"{path}: the plan of a matrix needs {problem}") from None
+    except (TypeError, AttributeError, ValueError):
+        raise TraceError(f"{path}: not the plan of a matrix") from None
+
+
+def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
+    """The cells of one design, in the order of the plan, each with the model that answers it."""
+    constants = {c.name: c for c in design.constants()}
+    columns = {name: values for name, values in plan.settings.items() if name in constants}
+    nothing: dict[str, Value] = {c.name: 0 for c in constants.values() if c.budget}
+    world = {**plan.bounds, **plan.own_bounds.get(design.name, {}), **nothing}
+    known = {a.name for a in design.actions}
+    for fault in plan.faults:
+        if not set(fault.budget) <= set(constants) or not set(fault.needs) <= known:
+            continue
+        for chosen in itertools.product(*columns.values()):
+            settings = dict(zip(columns, chosen, strict=True))
+            given = {**world, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
+            try:
+                instance = Instance(design, {n: v for n, v in given.items() if n in constants})
+            except SettingError:
+                continue  # such as more in-sync replicas required than there are
+            promised = {p.name for p in instance.properties}
+            wanted = tuple(n for n in (*plan.promises, *plan.probes) if n in promised)
+            typed = {n: v for n, v in instance.constants.items() if n in given}
+            yield Cell(design.name, settings, fault.name, typed, wanted), instance
+
+
+def _value(text: str) -> Value:
+    return int(text) if text.isdecimal() else text

@@ -1,0 +1,100 @@
+"""The page: every section made from what was found, put into one file with its style and script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from pathlib import Path
+
+from isr_report import figures, sections
+from isr_report.html import HOLDS
+from isr_report.material import Material, claims
+
+TEMPLATES = Path(__file__).parent / "templates"
+VISUAL = Path(__file__).parent.parent / "isr_visual" / "templates" / "page.css"
+"""The visualiser's style, on which the report's is built, so that both look alike."""
+
+CONTENTS = {
+    "questions": "Questions",
+    "matrix": "Guarantees",
+    "together": "Side by side",
+    "stories": "Stories",
+    "scenes": "Scenes",
+    "controls": "Controls",
+    "availability": "Availability",
+    "space": "State space",
+    "proofs": "Proofs",
+    "assumptions": "Assumptions",
+    "reproduce": "Reproduce",
+}
+
+
+def page(material: Material) -> str:
+    """The text of index.html."""
+    asked = claims(material)
+    script = template("report.js")
+    parts = {
+        "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "STYLE": VISUAL.read_text(encoding="utf-8") + template("report.css"),
+        "FACTS": sections.facts(material, asked),
+        "CONTENTS": "".join(f'<a href="#{name}">{says}</a>' for name, says in CONTENTS.items()),
+        "QUESTIONS": sections.answers(material),
+        "MATRIX": sections.grid(material),
+        "TOGETHER": sections.together(material.together),
+        "STORIES": sections.stories(list(material.stories)),
+        "SCENES": sections.scenes(list(material.scenes)),
+        "CONTROLS": sections.controls(list(material.stories)),
+        "AVAILABILITY": figures.availability(),
+        "SPACE": figures.space(material),
+        "PROOFS": figures.proofs(material),
+        "ASSUMPTIONS": figures.assumptions(material),
+        "REPRODUCE": sections.reproduce(asked),
+        "FOOTER": f"<p>insync {escape(material.version)}, model {escape(material.model_hash)}</p>",
+        "DATA": data(material),
+        "SCRIPT": script,
+    }
+    text = template("report.html")
+    for name, value in parts.items():
+        text = text.replace(f"<!--{name}-->", value, 1)
+    return text
+
+
+def data(material: Material) -> str:
+    """What the script knows: the cells, and what each promise and fault says."""
+    matrix = material.matrix
+    cells = [
+        {
+            **{k: cell[k] for k in ("name", "design", "settings", "fault", "distinct", "complete")},
+            "run": f"{material.folder}/{cell['run']}",
+            "command": " ".join(cell["command"]),
+            "promises": [
+                {
+                    "name": p["name"],
+                    "verdict": p["verdict"],
+                    "depth": p["depth"],
+                    "trace": f"{material.folder}/{p['trace']}" if p["trace"] else None,
+                    "page": material.pages.get(p["trace"] or ""),
+                }
+                for p in cell["promises"]
+                if not p["kind"].startswith("sometimes")
+            ],
+        }
+        for cell in matrix["cells"]
+    ]
+    known = {"cells": cells, "promises": matrix["promises"], "holds": list(HOLDS)}
+    known["faults"] = {f["name"]: f["says"] for f in matrix["faults"]}
+    return json.dumps(known, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def claims_text(material: Material) -> str:
+    """claims.json: what is claimed, the command that shows it, the verdicts that it must give."""
+    listed = [
+        {"says": c.says, "command": c.command, "expects": dict(c.expects), "run": c.run} for c in claims(material)
+    ]
+    return json.dumps({"schema": "insync/claims/1", "claims": listed}, indent=1) + "\n"
+
+
+def template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")

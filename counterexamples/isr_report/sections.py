@@ -1,0 +1,193 @@
+"""The sections of the page that come from runs and traces: questions, matrix, stories, scenes, controls, space."""
+
+from __future__ import annotations
+
+import itertools
+from html import escape
+
+from isr_report.grid import CellEntry, Matrix, verdict_of
+from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
+from isr_report.material import Claim, Control, Material, Played, Story, Together, questions
+
+
+def facts(m: Material, asked: list[Claim]) -> str:
+    states = sum(c["distinct"] for c in m.matrix["cells"])
+    numbers = [
+        (f"{len(m.matrix['cells']):,}", "explorations in the matrix"),
+        (f"{states:,}", "states seen in them"),
+        (f"{len(m.stories)}", "historic bugs, each found again"),
+        (f"{len(m.scenes)}", "scenes played on the model"),
+        (f"{len(asked):,}", "claims with a command"),
+    ]
+    items = "".join(f"<div><dt>{says}</dt><dd>{number}</dd></div>" for number, says in numbers)
+    return f'<dl class="facts-row">{items}</dl>'
+
+
+def answers(m: Material) -> str:
+    lines: list[str] = []
+    for q in questions():
+        cell = q.cell(m.matrix)
+        said = verdict_of(cell, q.promise) if cell is not None else None
+        if cell is None or said is None:
+            lines.append(_answer("open", "Not answered", q.asks, f"no run of {q.design} under {q.fault} is here", ""))
+            continue
+        setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
+        about = f"{q.design}, {setting}; {q.promise}"
+        run = link(f"{m.folder}/{cell['run']}", f"in none of {cell['distinct']:,} states")
+        if said["verdict"] in HOLDS:
+            lines.append(_answer("holds", q.holds, q.asks, about, run))
+        elif said["verdict"] == "VIOLATED":
+            page = link(target(m, str(said["trace"])), f"shown in {said['depth']} steps")
+            lines.append(_answer("violated", q.breaks, q.asks, about, page))
+        else:
+            lines.append(_answer("open", "Undecided", q.asks, about, run))
+    return f'<ul class="answers">{"".join(lines)}</ul>'
+
+
+def _answer(kind: str, word: str, asks: str, about: str, proof: str) -> str:
+    said = f'<b class="{kind}">{word}</b> {proof}' if proof else f'<b class="{kind}">{word}</b>'
+    return f'<li class="{kind}"><h3>{escape(asks)}</h3><p>{said}</p><p class="quiet">{escape(about)}</p></li>'
+
+
+def target(m: Material, trace: str) -> str:
+    """Where a counterexample of the matrix is shown: its page, or else its file."""
+    return m.pages.get(trace, f"{m.folder}/{trace}")
+
+
+def grid(m: Material) -> str:
+    names = list(m.matrix["promises"])
+    kinds = {p["name"]: p["kind"] for c in m.matrix["cells"] for p in c["promises"]}
+    promises = [n for n in names if kinds.get(n, "").startswith(("always", "step"))]
+    first = promises[0] if promises else ""
+    buttons = "".join(
+        f'<button type="button" class="promise" value="{n}" aria-pressed="{str(n == first).lower()}">{n}</button>'
+        for n in promises
+    )
+    says = escape(m.matrix["promises"].get(first, ""))
+    panels = "".join(_panel(m, f["name"], f["says"], first) for f in m.matrix["faults"])
+    return (
+        f'<div class="promises" role="group" aria-label="promise">{buttons}</div>'
+        f'<p id="promise-says" class="quiet">{says}</p><div class="panels">{panels}</div>'
+    )
+
+
+def columns(matrix: Matrix) -> list[dict[str, str]]:
+    """The combinations of settings, what changes most slowly first: the last setting of the plan."""
+    names = list(reversed(matrix["settings"]))
+    values = [list(reversed(matrix["settings"][n])) if n == names[0] else matrix["settings"][n] for n in names]
+    return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
+
+
+def _panel(m: Material, fault: str, says: str, promise: str) -> str:
+    wanted = columns(m.matrix)
+    here = [(i, c) for i, c in enumerate(m.matrix["cells"]) if c["fault"] == fault]
+    rows: list[str] = []
+    for design in m.matrix["designs"]:
+        own = [(i, c) for i, c in here if c["design"] == design["name"]]
+        if not own:
+            continue
+        squares: list[str] = []
+        for column in wanted:
+            i, cell = next(((i, c) for i, c in own if c["settings"].items() <= column.items()), (-1, None))
+            squares.append(f"<td>{_square(m, i, cell, promise)}</td>" if cell is not None else "<td></td>")
+        rows.append(
+            f'<tr><th scope="row" title="{escape(design["summary"])}">{design["name"]}</th>{"".join(squares)}</tr>'
+        )
+    heads = "".join(_head(m.matrix, n, wanted) for n in wanted[0]) if wanted else ""
+    return (
+        f'<figure class="fault"><figcaption>{escape(says)}</figcaption>'
+        f'<table class="grid"><thead>{heads}</thead><tbody>{"".join(rows)}</tbody></table></figure>'
+    )
+
+
+def _head(matrix: Matrix, name: str, wanted: list[dict[str, str]]) -> str:
+    groups = [(value, len(list(g))) for value, g in itertools.groupby(c[name] for c in wanted)]
+    cells = "".join(f'<th colspan="{n}">{escape(value)}</th>' for value, n in groups)
+    return f"<tr><th>{escape(name.replace('_', ' '))}</th>{cells}</tr>"
+
+
+def _square(m: Material, i: int, cell: CellEntry, promise: str) -> str:
+    said = verdict_of(cell, promise)
+    kind = "none" if said is None else "violated" if said["verdict"] == "VIOLATED" else "open"
+    kind = "holds" if said is not None and said["verdict"] in HOLDS else kind
+    text = {"none": "·", "holds": "✓", "open": "?"}.get(kind) or str(said["depth"] if said else "")
+    href = target(m, str(said["trace"])) if said is not None and said["trace"] else f"{m.folder}/{cell['run']}"
+    label = f"{cell['name']}: {said['verdict'] if said else 'not promised'}"
+    return link(href, text, f"square {kind}").replace("<a ", f'<a data-i="{i}" aria-label="{escape(label)}" ', 1)
+
+
+def together(t: Together | None) -> str:
+    if t is None:
+        return '<p class="quiet">The corpus that was given has no such schedule.</p>'
+    lines = [_moment("T0", "the start", "", picture(t.here, 0), picture(t.there, 0))]
+    for i, step in enumerate(t.here.steps, 1):
+        right = picture(t.there, t.upto[i])
+        if t.refused[i]:
+            right = f'<p class="refused"><b>Refused</b> {code(t.refused[i])}</p>{right}'
+        parted = "parted" if t.refused[i] else ""
+        lines.append(_moment(f"T{i}", t.here.step_text(step), parted, picture(t.here, i), right))
+    head = f'<div class="moment head"><span></span><b>{escape(t.here_label)}</b><b>{escape(t.there_label)}</b></div>'
+    return f'<div class="together">{head}{"".join(lines)}</div><p>{link(t.page, "Walk through it")}</p>'
+
+
+def _moment(when: str, what: str, kind: str, left: str, right: str) -> str:
+    return (
+        f'<div class="moment {kind}"><div class="when"><b>{when}</b><code>{escape(what)}</code></div>'
+        f"<div>{left}</div><div>{right}</div></div>"
+    )
+
+
+def stories(found: list[Story]) -> str:
+    cards: list[str] = []
+    for s in found:
+        last = len(s.trace.states) - 1
+        about = f"{code(s.case.property_name)} on {code(s.case.design)} in {len(s.trace.steps)} steps"
+        known = f'<p class="tracker">{escape(", ".join(s.case.tracker))}</p>' if s.case.tracker else ""
+        cards.append(
+            f'<li class="card"><div class="shot">{picture(s.trace, last)}</div>{known}'
+            f"<h3>{link(s.page, escape(s.case.title))}</h3>{prose(s.case.result)}"
+            f'<p class="quiet">{about}</p></li>'
+        )
+    return f'<ul class="cards">{"".join(cards)}</ul>'
+
+
+def scenes(found: list[Played]) -> str:
+    return "".join(_scene(p) for p in found)
+
+
+def _scene(p: Played) -> str:
+    beats = "".join(
+        f'<li><span class="when">T{i}</span><div>{picture(p.trace, i)}</div><p>{escape(beat.says)}</p></li>'
+        for i, beat in enumerate(p.scene.beats, 1)
+    )
+    end = (
+        f'<p class="verdict-line">In the end {code(p.scene.breaks)} is broken, and not before.</p>'
+        if p.scene.breaks
+        else '<p class="verdict-line">No promise is broken at any step.</p>'
+    )
+    return (
+        f'<details class="scene"><summary><b>{escape(p.scene.title)}</b><span class="quiet">{code(p.scene.design)}, '
+        f"{len(p.scene.beats)} steps</span></summary>{prose(p.scene.lesson)}"
+        f'<ol class="beats">{beats}</ol>{end}<p>{link(p.page, "Walk through it")}</p></details>'
+    )
+
+
+def controls(found: list[Story]) -> str:
+    rows = [
+        (link(s.page, escape(s.case.name)), code(s.case.property_name), *_control(s.found), *_control(s.fixed))
+        for s in found
+    ]
+    header = ("story", "promise", "where it is", "verdict", "states", "where it is mended", "verdict", "states")
+    return table(header, rows, numbers=(4, 7))
+
+
+def _control(c: Control | None) -> tuple[str, str, str]:
+    if c is None:
+        return "what the setting means", "", ""
+    steps = f" in {c.depth}" if c.depth else ""
+    return code(c.design), f'<span class="whole">{verdict(c.verdict)}{steps}</span>', link(c.run, f"{c.distinct:,}")
+
+
+def reproduce(asked: list[Claim]) -> str:
+    rows = [(link(c.run, escape(c.says)), command(c.command)) for c in asked]
+    return f"<details><summary>All {len(asked):,} commands</summary>{table(('claim', 'command'), rows)}</details>"

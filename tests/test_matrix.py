@@ -1,0 +1,90 @@
+"""The guarantees matrix: its cells are the plan's, each has a run file, and its verdicts are those of `check`."""
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from insync_cli.main import main
+from isr_designs import DESIGNS
+from isr_report.grid import Matrix, read_matrix, verdict_of, violated
+from isr_report.plan import cells, load_plan
+from isr_trace.itf import read_itf
+from isr_trace.trace import TraceError
+
+SMALL = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Matrix]:
+    folder = tmp_path_factory.mktemp("matrix")
+    assert main(["matrix", *SMALL, "--out", str(folder)]) == 0
+    return folder, read_matrix(folder / "matrix.json")
+
+
+def test_the_standard_plan_names_designs_promises_and_bounds_that_exist() -> None:
+    plan = load_plan()
+    known = {p.name for p in DESIGNS["kip-966"].properties}
+    assert set(plan.promises) | set(plan.probes) <= known
+    for name in plan.designs:
+        design = DESIGNS[name]
+        named = [cell.name for cell, _ in cells(plan, design)]
+        assert named
+        assert len(set(named)) == len(named)
+
+
+def test_every_cell_links_to_a_run_and_to_the_counterexamples_of_what_it_breaks(made: tuple[Path, Matrix]) -> None:
+    folder, matrix = made
+    assert {c["design"] for c in matrix["cells"]} == {"kafka-0.8", "kip-966"}
+    for cell in matrix["cells"]:
+        run = cast("dict[str, object]", json.loads((folder / cell["run"]).read_text(encoding="utf-8")))
+        assert run["command"] == cell["command"]
+        for promise in violated(cell):
+            trace = read_itf(folder / str(promise["trace"]))
+            assert (trace.design, trace.property_name) == (cell["design"], promise["name"])
+            assert len(trace.steps) == promise["depth"]
+
+
+def test_an_acknowledged_record_survives_a_crash_today_and_not_in_2013(made: tuple[Path, Matrix]) -> None:
+    _, matrix = made
+    verdicts = {
+        (c["design"], *c["settings"].values()): said["verdict"]
+        for c in matrix["cells"]
+        if (said := verdict_of(c, "acked-survives")) is not None
+    }
+    assert verdicts["kip-966", "2", "on", "all"] == "EXHAUSTED"
+    assert verdicts["kip-966", "1", "on", "all"] == "VIOLATED"
+    assert verdicts["kip-966", "2", "off", "1"] == "VIOLATED"
+    assert {v for (design, *_), v in verdicts.items() if design == "kafka-0.8"} == {"VIOLATED"}
+
+
+def test_a_cell_says_what_its_command_says(made: tuple[Path, Matrix], tmp_path: Path) -> None:
+    _, matrix = made
+    cell = next(c for c in matrix["cells"] if violated(c) and c["design"] == "kip-966")
+    assert main([*cell["command"][1:], "--out", str(tmp_path), "--quiet", "--workers", "1"]) == 12
+    again = cast("dict[str, list[dict[str, object]]]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+    said = {str(p["name"]): (p["verdict"], p["depth"]) for p in again["properties"]}
+    assert said == {p["name"]: (p["verdict"], p["depth"]) for p in cell["promises"]}
+
+
+def test_a_matrix_whose_run_is_gone_is_refused(made: tuple[Path, Matrix], tmp_path: Path) -> None:
+    folder, _ = made
+    (tmp_path / "matrix.json").write_text((folder / "matrix.json").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(TraceError, match=r"names .*run\.json, which is not there"):
+        read_matrix(tmp_path / "matrix.json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--fault", "flood"], 64, "there is no fault 'flood'"),
+        (["--design", "kip-967"], 64, "there is no design 'kip-967'"),
+        (["--plan", "nowhere.toml"], 65, "nowhere.toml: cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    arguments: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["matrix", *arguments, "--out", str(tmp_path)]) == code
+    assert said in capsys.readouterr().err
