@@ -21,7 +21,7 @@ from isr_report.availability import (
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
 from isr_report.html import code, command, link, prose, table, verdict
 from isr_report.material import Included, Material
-from isr_report.simulated import simulate
+from isr_report.simulated import CONFIDENCE, simulate
 
 DOWN, DOWN_SIMULATED = Fraction(1, 100), Fraction(1, 10)
 NODES, MINIMUMS = (3, 5), (1, 2, 3)
@@ -103,7 +103,7 @@ def _simulated() -> list[tuple[int, float, float, float]]:
 def _agreement() -> str:
     found = _simulated()
     inside = sum(low <= exact <= high for _, exact, low, high in found)
-    return f"{inside} of {len(found)} intervals (of 95 %, seed {SEED}) hold the value of the chain."
+    return f"{inside} of {len(found)} intervals (of {CONFIDENCE:.0%}, seed {SEED}) hold the value of the chain."
 
 
 def _three_ways() -> str:

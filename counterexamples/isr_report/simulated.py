@@ -10,12 +10,12 @@ from random import Random
 import attrs
 
 BATCHES = 30
-NORMAL_95 = 1.96
+CONFIDENCE, NORMAL = 0.95, 1.96
 
 
 @attrs.frozen
 class Estimate:
-    """A mean of batches with the half width of its 95 % interval."""
+    """A mean of batches with the half width of its interval."""
 
     mean: float
     half: float
@@ -65,4 +65,4 @@ def simulate(n: int, minimum: int, p: float, *, events: int, seed: int) -> tuple
 def _estimate(values: list[float]) -> Estimate:
     mean = sum(values) / len(values)
     spread = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
-    return Estimate(mean, NORMAL_95 * (spread / len(values)) ** 0.5)
+    return Estimate(mean, NORMAL * (spread / len(values)) ** 0.5)
