@@ -90,6 +90,7 @@ class Run:
     world: World = attrs.field(init=False)
     invariants: Invariants = attrs.field(factory=Invariants)
     faults: Faults = attrs.field(init=False)
+    kind: type[World] = World
     producers: list[Producer] = attrs.field(factory=list[Producer])
     consumers: list[Consumer] = attrs.field(factory=list[Consumer])
 
@@ -99,7 +100,7 @@ class Run:
             broker: Host(broker, clock=Clock(chance.randint(0, 10_000), chance.randint(900, 1_100)))
             for broker in range(1, self.config.brokers + 1)
         }
-        self.world = World(
+        self.world = self.kind(
             self.config.settings, chance, hosts, self.invariants, keeps_lines=self.config.keeps_lines, weather=FAIR
         )
         self.faults = Faults(
@@ -206,7 +207,11 @@ class Run:
 
 def simulate(seed: int, config: Config | None = None) -> Outcome:
     """One seed, one history: run it, and say whether every promise was kept."""
-    run = Run(config or Config(), seed)
+    return finished(Run(config or Config(), seed))
+
+
+def finished(run: Run) -> Outcome:
+    """Carry the run out to its end."""
     try:
         run.set_up()
         run.go_wrong()

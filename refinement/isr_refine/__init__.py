@@ -8,9 +8,14 @@ Read in this order: `parts` (what a system of cores consists of), `abstraction` 
 it is), `driving` (an input, and the disk at once), `inputs` (every input that there is), `canonical` (what of a core
 does not count), `system` and `steps` (inputs remembered), `world` (the environment's choices), `replay`, and `table`,
 which says in words what the others do and is printed into docs/conformance.md.
+
+The other way, `validate(lives)` takes what brokers wrote and finds the model's steps: `observed`, `stepping`,
+`verdict`, `validate`.
 """
 
 from isr_refine.replay import Difference, Kind, Mismatch, Replayed, replay
 from isr_refine.system import NoSuchCores
+from isr_refine.validate import validate
+from isr_refine.verdict import Rejected, Validated
 
-__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "Replayed", "replay"]
+__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "Rejected", "Replayed", "Validated", "replay", "validate"]

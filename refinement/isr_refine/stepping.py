@@ -1,0 +1,131 @@
+"""One step of the model from a state that is told in part: what the variables are, by name; the rest is blank.
+
+The protocol only compares offsets, so only their order counts: `Ranks` names the offsets of a step by their places in
+all that the step knows of, and what lies between two neighbours is one record of the model. So states stay small
+whatever the length of a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from isr_check.reference import Evaluator, Parameters, State
+from isr_lang import Instance
+from isr_model import KIP_966
+from isr_state import Alter, Fetch
+
+FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
+ALTER: Final = {name: i for i, name in enumerate(Alter.type.members)}
+
+_WIDE: Final = {
+    "log": 48,
+    "records": 48,
+    "epochs": 1 << 30,
+    "isr_changes": 1 << 30,
+    "crashes": 1 << 30,
+    "lossy_crashes": 1,
+    "sessions_lost": 1 << 30,
+    "shutdowns": 1 << 30,
+}
+"""Bounds that no step within reach comes near: what is validated is one step, so nothing is explored."""
+
+
+class _Wide(Instance):
+    """The model with bounds wider than those that it may be explored with."""
+
+    def _check_assumptions(self) -> None:
+        self.constants.update(_WIDE)
+        super()._check_assumptions()
+
+
+@attrs.frozen
+class Ranks:
+    """The offsets that a step knows of, in order."""
+
+    points: tuple[int, ...]
+
+    @classmethod
+    def of(cls, offsets: Iterable[int]) -> Ranks:
+        """These offsets, and the beginning of everything."""
+        return cls(tuple(sorted({0, *offsets})))
+
+    def __call__(self, offset: int) -> int:
+        return self.points.index(offset)
+
+    def between(self, start: int, end: int) -> list[int]:
+        """The records of the model from one offset to another, each by the offset at which it begins."""
+        return [p for p in self.points if start <= p < end]
+
+
+@attrs.frozen
+class Taken:
+    """A step that the model allows: with which parameters, and the variables after it."""
+
+    parameters: Mapping[str, int]
+    state: Mapping[str, object]
+
+
+class Stepper:
+    """The model's actions, one at a time, on states that are told as variables by name."""
+
+    def __init__(self, replicas: int, minimum: int, unclean: bool, follower_reads: bool) -> None:
+        given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
+        self.instance = _Wide(
+            KIP_966, {"acks": "1", "consumers": 1, "crashes": 1, "shutdowns": 1, "sessions_lost": 1, **given}
+        )
+        # A line does not tell what its producer waits for: as with acks=1, no append needs the minimum.
+        self._evaluator = Evaluator(self.instance)
+        self._actions = {action.name: i for i, action in enumerate(self.instance.actions)}
+        self._blank = {v.name: self.instance.first(v.type) for v in self.instance.variables}
+
+    def knows(self, action: str) -> bool:
+        """The model has an action of that name, in this design and with these settings."""
+        return action in self._actions
+
+    def steps(self, action: str, told: Mapping[str, object]) -> list[Taken]:
+        """Every way in which the action may be taken."""
+        number = self._actions[action]
+        parameters = [name for name, _ in self.instance.actions[number].parameters]
+        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
+        found: list[tuple[Parameters, State]] = self._evaluator.actions[number](state, [0] * 999)
+        return [
+            Taken(dict(zip(parameters, given, strict=True)), dict(zip(self._blank, after, strict=True)))
+            for given, after in found
+        ]
+
+    def refusals(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
+        """The first guard that is false, for each way in which these parameters leave the action to be taken."""
+        from isr_check.reference import parameter_values
+        from isr_lang import text
+
+        folded = self.instance.actions[self._actions[action]]
+        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
+        found: list[str] = []
+        for values in parameter_values(self.instance, folded):
+            named = dict(zip((name for name, _ in folded.parameters), values, strict=True))
+            if any(named.get(name, value) != value for name, value in fixed.items()):
+                continue
+            for guard in folded.guards:
+                if not self._evaluator.evaluate(guard.condition, state, None, **named):
+                    shown = ", ".join(f"{name} {value}" for name, value in named.items())
+                    found.append(f"{action}({shown}): {text(guard.condition)}")
+                    break
+        return list(dict.fromkeys(found))[:8]
+
+
+def at(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:
+    """A map that is blank but at one place."""
+    return tuple(value if i == place else blank for i in range(size))
+
+
+def mask(ids: Sequence[int], members: Iterable[int]) -> int:
+    """A set of replicas; who is none is left out."""
+    return sum(1 << ids.index(m) for m in set(members) if m in ids)
+
+
+def maybe(ids: Sequence[int], member: int | None) -> int:
+    """A replica or none."""
+    return 0 if member is None else 1 + ids.index(member)
