@@ -190,7 +190,7 @@ def can_be_called_so() -> int:
         known = [three.free.lifted(three.lifted(image)) for image in images]
         said = [list(asked.witnesses(about, Choice({}, ()), [(c, old) for c in WITH])) for old in known]
         for together in zip(*said, strict=True):
-            true = next((k for k, terms in enumerate(together) if three.must_be(all_of(terms), True)), None)
+            true = next((k for k, term in enumerate(together) if three.must_be(term, True)), None)
             assert true is not None
             named_anew += true > 0
     return named_anew
@@ -205,9 +205,9 @@ def test_to_call_two_of_them_the_next_one_is_noticed(monkeypatch: pytest.MonkeyP
 
     def two(
         self: Induction, about: Property, choice: Choice, known: Sequence[tuple[Property, Values]]
-    ) -> Iterator[tuple[Term, ...]]:
-        alone = [x for x in one(self, about, choice, known) if len(x) == 1]
-        yield from ((*x, *y) for x in alone for y in alone)
+    ) -> Iterator[Term]:
+        every = list(one(self, about, choice, known))
+        yield from (term(and_(x, y)) for x in every for y in every[-3:])
 
     monkeypatch.setattr(Induction, "witnesses", two)
     with pytest.raises(AssertionError):

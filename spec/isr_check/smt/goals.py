@@ -7,12 +7,12 @@ others. The next variable may be one of these, or one more, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import attrs
 
-from isr_check.smt.logic import Truth, and_, any_of, implies, same_truth
+from isr_check.smt.logic import Truth, all_of, and_, any_of, implies, not_, same_truth
 from isr_check.smt.shapes import NAMED
 from isr_check.smt.terms import Scope, Translation, named
 from isr_check.smt.values import Members
@@ -21,6 +21,29 @@ from isr_lang.types import Scalar, SetType, SortType
 
 Element = tuple[int, Truth, Mapping[SortType, int]]
 """An element, whether there is such a one, and how many are named then."""
+
+
+@attrs.frozen(eq=False)
+class Somebody:
+    """That there is some element: of which part of a condition and which named elements that is said, under which
+    condition, and of each that may be meant whether it is such a one."""
+
+    part: tuple[int, ...]
+    about: tuple[int, ...]
+    there: Truth
+    some: tuple[Truth, ...]
+
+    def said(self) -> Truth:
+        """That one of them is."""
+        return implies(self.there, any_of(self.some))
+
+    def of_whom(self, others: Sequence[Somebody]) -> Truth:
+        """That one of them is, and what is said then of that one, the first if there are several."""
+        cases: list[Truth] = [self.said()]
+        for k, other in enumerate(others):
+            first = and_(self.there, self.some[k], *(not_(x) for x in self.some[:k]))
+            cases.append(implies(first, other.said()))
+        return all_of(cases)
 
 
 @attrs.frozen(eq=False)
@@ -62,7 +85,7 @@ class Goals:
             case _:
                 yield cast("Truth", t.value(node, scope))
 
-    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
+    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Somebody]:
         """Of what a condition says of named elements, each part that there is some element: one of them, or the next.
 
         As nothing tells the elements apart, whoever is meant may be called the next one; of one such part only, for
@@ -71,11 +94,12 @@ class Goals:
         t = self.translation
         match node.op:
             case "and":
-                for a in node.args:
-                    yield from self.witnesses(a, scope, used)
+                for n, a in enumerate(node.args):
+                    yield from (attrs.evolve(p, part=(n, *p.part)) for p in self.witnesses(a, scope, used))
             case "implies":
                 there = cast("Truth", t.value(node.args[0], scope))
-                yield from (implies(there, p) for p in self.witnesses(node.args[1], scope, used))
+                for p in self.witnesses(node.args[1], scope, used):
+                    yield attrs.evolve(p, there=and_(there, p.there))
             case "call":
                 yield from self.witnesses(*self._body(node, scope), used)
             case "forall" if (sort := self._of(node.args[0])) is not None:
@@ -83,7 +107,8 @@ class Goals:
                 for k in range(used[sort]):
                     inside = and_(t.shapes.inside(sort, k), domain.has(k))
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
-                    yield from (implies(inside, p) for p in self.witnesses(node.args[1], inner, used))
+                    for p in self.witnesses(node.args[1], inner, used):
+                        yield attrs.evolve(p, about=(k, *p.about), there=and_(inside, p.there))
             case "exists" if (sort := self._of(node.args[0])) is not None:
                 domain = cast("Members", t.value(node.args[0], scope))
                 some: list[Truth] = []
@@ -91,7 +116,7 @@ class Goals:
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
                     body = cast("Truth", t.value(node.args[1], inner))
                     some.append(and_(t.shapes.inside(sort, k), domain.has(k), body))
-                yield any_of(some)
+                yield Somebody((), (), True, tuple(some))
             case _:
                 pass
 

@@ -13,7 +13,7 @@ import attrs
 
 from isr_check.engine import TYPE_OK
 from isr_check.smt import logic
-from isr_check.smt.goals import Goals
+from isr_check.smt.goals import Goals, Somebody
 from isr_check.smt.logic import Term, Truth, all_of, identity
 from isr_check.smt.orbits import told_apart
 from isr_check.smt.shapes import NAMED
@@ -167,30 +167,29 @@ class Induction:
         named = [logic.implies(there, x) for x in self.goals.known(p.condition, Scope(state, None, {}))]
         return [*_terms(named), *(x for x in every if logic.about_others(x))]
 
-    def witnesses(
-        self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]
-    ) -> Iterator[tuple[Term, ...]]:
+    def witnesses(self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]) -> Iterator[Term]:
         """To prove a property of a step: what some known one says of somebody without a name, who gets one.
 
-        Only these may be used together: one, or first one about nobody named and then one that may be about that
-        one, too (Goals.witnesses).
+        Only one of these may be used at a time (Goals.witnesses): what one property says, or first of somebody, about
+        nobody named, and then what another says about that one of somebody else.
         """
         sorts, goals = self.goals.sorts, self.goals
         used = {s: choice.named.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
 
-        def said(p: Property, state: State, used: Mapping[SortType, int]) -> Iterator[Term]:
+        def said(p: Property, state: State, used: Mapping[SortType, int]) -> list[Somebody]:
             there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
-            if there is not False and all(k < NAMED for k in used.values()):
-                for x in goals.witnesses(p.condition, Scope(state, None, {}), used):
-                    yield logic.term(logic.implies(there, x))
+            if there is False or not all(k < NAMED for k in used.values()):
+                return []
+            found = goals.witnesses(p.condition, Scope(state, None, {}), used)
+            return [attrs.evolve(x, there=logic.and_(there, x.there)) for x in found]
 
         for p, state in known:
-            about_nobody = not any(goals.depth(p.condition, s) for s in sorts)
             for x in said(p, state, used):
-                yield (x,)
-                if about_nobody:
+                yield logic.term(x.said())
+                if not x.about:
                     more = {s: k + 1 for s, k in used.items()}
-                    yield from ((x, y) for q, later in known if q is not p for y in said(q, later, more))
+                    for q, later in known:
+                        yield from (logic.term(x.of_whom(ys)) for ys in alike(said(q, later, more), len(x.some)))
 
     def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
         """What has to be proved so that a property is shown to hold of a state or a step, where it is promised."""
@@ -223,6 +222,16 @@ class Induction:
     def together(self) -> list[Named]:
         """What would hold of a state that satisfies every conjunct."""
         return self.assertions(Query(tuple(self.hypotheses), logic.term(False), self.old, Choice({}, ()), None))
+
+
+def alike(said: Sequence[Somebody], size: int) -> Iterator[list[Somebody]]:
+    """Those that differ only in one of the elements that they are about, by that element."""
+    for place in range(max((len(x.about) for x in said), default=0)):
+        families: dict[object, dict[int, Somebody]] = {}
+        for x in said:
+            key = x.part, x.about[:place], x.about[place + 1 :]
+            families.setdefault(key, {})[x.about[place]] = x
+        yield from ([family[k] for k in range(size)] for family in families.values() if len(family) >= size)
 
 
 def _truth(value: Value) -> Truth:

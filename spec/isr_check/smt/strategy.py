@@ -163,13 +163,13 @@ class Strategy:
                 yield way.first and names is not every, self._asked(query, hypotheses, way.compared)
                 if way is ANY_NUMBER[0] and names is not every:
                     for x in self._witnesses(obligation, query, names):
-                        yield True, self._asked(query, (*hypotheses, *((SOME, y) for y in x)), way.compared)
+                        yield True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
 
     def _asked(self, query: Query, hypotheses: tuple[Named, ...], compared: bool) -> list[Named]:
         asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses), compared=compared)
         return [*asked, *((MARK, x) for x in _marks(query))]
 
-    def _witnesses(self, obligation: Obligation, query: Query, names: Sequence[str]) -> Iterator[tuple[Term, ...]]:
+    def _witnesses(self, obligation: Obligation, query: Query, names: Sequence[str]) -> Iterator[Term]:
         """What the conjunct itself and the lemmas say of somebody without a name, one at a time."""
         conjuncts = {c.name: c for c in self.induction.conjuncts}
         goals = conjuncts | {p.name: p for p in self.induction.design.properties}
