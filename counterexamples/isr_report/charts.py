@@ -54,6 +54,7 @@ def chart(
 
     mpl.use("svg")
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     with mpl.rc_context({"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9.5, "svg.hashsalt": "x"}):
         figure = Figure(figsize=size, layout="constrained")
@@ -86,6 +87,8 @@ def chart(
         axes.set_axisbelow(True)
         axes.tick_params(colors=QUIET, which="both", length=0)
         axes.margins(0.16)
+        if "x" not in logs:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if ticks:
             axes.set_xticks(ticks)
         for side in axes.spines.values():

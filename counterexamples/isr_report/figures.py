@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -199,6 +200,7 @@ def proofs(m: Material) -> str:
     parts = [_proofs(m), _mutations(m)]
     others = [i for i in m.included if i["report"].get("schema") not in ("insync/prove/1", "insync/mutate/1")]
     parts += [_other(i) for i in others]
+    parts.append(_graphs(m))
     return "".join(parts)
 
 
@@ -265,6 +267,22 @@ def _heat(included: Included) -> str:
         rows.append((code(str(line["action"])), code(str(line["guard"])), *marks, f"{fate} <small>{why}</small>"))
     heads = tuple(f'<span class="tilt">{escape(p)}</span>' for p in promises)
     return table(("action", "guard", *heads, ""), rows)
+
+
+def _graphs(m: Material) -> str:
+    """Drawings of graphviz, as pictures: their own style must not leak into the page."""
+    title = "<h3>Which promise implies which</h3>"
+    if not m.graphs:
+        return (
+            f'{title}<p class="quiet">No graph was given. A solver decides each edge; it is drawn, and added, by</p>'
+            + command("insync prove kip-966 --graph graph.svg")
+            + command("insync report --include graph.svg")
+        )
+    drawn = [
+        f'<img src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}" alt="{escape(name)}">'
+        for name, text in m.graphs
+    ]
+    return title + "".join(f'<figure class="chart graph">{picture}</figure>' for picture in drawn)
 
 
 def _other(included: Included) -> str:

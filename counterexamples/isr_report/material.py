@@ -79,6 +79,8 @@ class Claim:
 
 @attrs.frozen
 class Material:
+    """`graphs`: drawings as SVG files, each with its text."""
+
     matrix: Matrix
     folder: str
     pages: Mapping[str, str]
@@ -86,6 +88,7 @@ class Material:
     scenes: Sequence[Played]
     together: Together | None
     included: Sequence[Included]
+    graphs: Sequence[tuple[str, str]]
     redundant: Sequence[tuple[str, str, str, str]]
     assumptions: str
     bounds: Mapping[str, str]

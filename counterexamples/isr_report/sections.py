@@ -32,8 +32,9 @@ def answers(m: Material) -> str:
             lines.append(_answer("open", "Not answered", q.asks, f"no run of {q.design} under {q.fault} is here", ""))
             continue
         setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
-        about = f"{q.design}, {setting}; {q.promise}"
-        run = link(f"{m.folder}/{cell['run']}", f"in none of {cell['distinct']:,} states")
+        about = f"{q.design}, {cell['constants'].get('replicas', '')} replicas, {setting}; {q.promise}"
+        of = "none of" if q.holds == "No" else "all"
+        run = link(f"{m.folder}/{cell['run']}", f"in {of} {cell['distinct']:,} states")
         if said["verdict"] in HOLDS:
             lines.append(_answer("holds", q.holds, q.asks, about, run))
         elif said["verdict"] == "VIOLATED":

@@ -33,6 +33,7 @@ insync report --out report --matrix runs/matrix --include prove.json --include m
 MATRIX, CASES, CELLS = "matrix", "cases", "cells"
 CORPUS = "counterexamples"
 SIDE_BY_SIDE, TODAY = "jepsen-2013", "kip-966"
+DRAWN = ".svg"
 ROOM = 40_000
 """Bytes for what else could happen, on the page of a cell."""
 
@@ -43,7 +44,11 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--matrix", metavar="DIR", help="what insync matrix made (default: it is made now)")
     p.add_argument("--cases", metavar="DIR", default=CORPUS, help=f"the corpus of stories (default {CORPUS})")
     p.add_argument(
-        "--include", action="append", default=[], metavar="FILE", help="JSON of insync prove or mutate; repeatable"
+        "--include",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="JSON of insync prove or mutate, or the SVG of prove --graph; repeatable",
     )
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_argument("--no-pages", action="store_true", help="cells link to their trace files, not to pages")
@@ -78,6 +83,7 @@ def gathered(given: Namespace, folder: Path) -> Material:
     corpus = Path(cast("str", given.cases))
     told = [story(case, corpus, given, folder) for case in load_cases(corpus / visual.CASES).cases]
     today = registry.design_named(TODAY)
+    extra = [Path(name) for name in cast("list[str]", given.include)]
     return Material(
         matrix=found,
         folder=MATRIX,
@@ -85,7 +91,8 @@ def gathered(given: Namespace, folder: Path) -> Material:
         stories=told,
         scenes=[played(s, folder) for s in scenes.loaded()],
         together=next((together(s) for s in told if s.case.name == SIDE_BY_SIDE), None),
-        included=[included(Path(name), folder) for name in cast("list[str]", given.include)],
+        included=[included(path, folder) for path in extra if path.suffix != DRAWN],
+        graphs=[drawing(path) for path in extra if path.suffix == DRAWN],
         redundant=[(TODAY, *guard, reason) for guard, reason in guards.redundant(None, TODAY).items()],
         assumptions=not_modelled(),
         bounds={c.doc: bounds_said(found, c.name) for c in today.constants() if not c.names and not c.budget},
@@ -215,6 +222,14 @@ def together(s: Story) -> Together:
 def settings_said(evaluator: Evaluator) -> str:
     constants = evaluator.instance.constants
     return f"min ISR {constants['min_insync']}, unclean {'on' if constants['unclean'] else 'off'}"
+
+
+def drawing(path: Path) -> tuple[str, str]:
+    """What insync prove --graph drew."""
+    try:
+        return path.name, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path}: cannot be read: {problem}") from None
 
 
 def included(path: Path, folder: Path) -> Included:
