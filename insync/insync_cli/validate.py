@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from isr_broker.trace_reading import Life
     from isr_refine import Rejected, Validated
 
-EXAMPLE = """insync cluster up --trace traces
-insync validate traces
+EXAMPLE = """insync validate traces
 insync validate traces --json -"""
 
 

@@ -127,5 +127,7 @@ def mask(ids: Sequence[int], members: Iterable[int]) -> int:
 
 
 def maybe(ids: Sequence[int], member: int | None) -> int:
-    """A replica or none."""
-    return 0 if member is None else 1 + ids.index(member)
+    """A replica or none; -1, which no step of the model leads to, for who is no replica."""
+    if member is None:
+        return 0
+    return 1 + ids.index(member) if member in ids else -1
