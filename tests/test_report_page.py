@@ -36,7 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TOLD:
         shutil.copytree(CORPUS / name, top / "corpus" / name)
     proof = {"schema": "insync/mutate/1", "design": "kip-966", "mutants": [
-        {"action": "a", "guard": "g < h", "fate": "killed", "killers": ["acked-survives"], "depth": 4, "reason": None}
+        {"action": "a", "guard": "g < h", "fate": "killed", "killers": ["acked-survives"], "depth": 4, "reason": None},
+        {"action": "a", "guard": "h", "fate": "survived", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
     (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
     small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet"]
@@ -136,6 +137,12 @@ def test_one_schedule_is_shown_under_two_designs(folder: Path) -> None:
     left, right = side.count("LOST: record"), side.count("Refused")
     assert left, "the old design loses the record"
     assert right, "today's refuses a step of it"
+
+
+def test_a_guard_that_nothing_notices_is_flagged(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    assert text.count('<b class="flagged">') == 1
+    assert "<code>g &lt; h</code>" in text
 
 
 @pytest.mark.browser

@@ -262,7 +262,9 @@ def _heat(included: Included) -> str:
     for line in lines:
         killers = cast("list[str]", line["killers"])
         marks = tuple(f'<i class="hot">{line["depth"]}</i>' if p in killers else "" for p in promises)
-        fate = escape(str(line["fate"])) if not killers else ""
+        unknown = str(line["fate"]) == "survived" and not line["reason"]
+        fate = "" if killers else "nothing notices" if unknown else escape(str(line["fate"]))
+        fate = f'<b class="flagged">{fate}</b>' if unknown else fate
         why = escape(str(line["reason"] or "")) if not killers else ""
         rows.append((code(str(line["action"])), code(str(line["guard"])), *marks, f"{fate} <small>{why}</small>"))
     heads = tuple(f'<span class="tilt">{escape(p)}</span>' for p in promises)
