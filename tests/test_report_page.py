@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (top / "corpus" / "cases.toml").write_text("".join(f"[[case]]{e}" for e in kept), encoding="utf-8")
     for name in TOLD:
         shutil.copytree(CORPUS / name, top / "corpus" / name)
-    proof = {"schema": "insync/mutate/1", "design": "kip-966", "mutants": [
+    proof: dict[str, object] = {"schema": "insync/mutate/1", "design": "kip-966", "mutants": [
         {"action": "a", "guard": "g < h", "fate": "killed", "killers": ["acked-survives"], "depth": 4, "reason": None},
         {"action": "a", "guard": "h", "fate": "survived", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
