@@ -99,7 +99,10 @@ class Link:
 
 @attrs.define
 class Server:
-    """One broker on a port. `run` until it is stopped."""
+    """One broker on a port. `run` until it is stopped.
+
+    `now` is its clock, and `made_of` what runs in it: a driver that steps a real broker brings its own.
+    """
 
     me: BrokerId
     settings: Settings
@@ -108,6 +111,8 @@ class Server:
     controller_at: Address
     with_controller: bool = False
     quiet: bool = True
+    now: Callable[[], Millis] = clock
+    made_of: type[Runtime] = Runtime
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     links: dict[Address, Link] = attrs.field(factory=dict[Address, Link])
@@ -128,7 +133,7 @@ class Server:
         link.put((source, to, message))
 
     def _lost(self, parcels: list[Parcel]) -> None:
-        self.runtime.undelivered(parcels, clock())
+        self.runtime.undelivered(parcels, self.now())
         self._set_timer()
 
     def stopped(self, why: str) -> None:
@@ -147,10 +152,10 @@ class Server:
 
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
-        self.runtime = Runtime(self.me, self.settings, self.disk, self.address, self.controller_at, self)
+        self.runtime = self.made_of(self.me, self.settings, self.disk, self.address, self.controller_at, self)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
-        self.runtime.start(time.time_ns(), clock(), self.with_controller)
+        self.runtime.start(time.time_ns(), self.now(), self.with_controller)
         self.requests = Requests(self.runtime, GroupRequests(self.runtime))
         self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
@@ -160,7 +165,7 @@ class Server:
         if not self.settings.insync_trace_dir:
             return None
         trace = Trace(node, open_folder(self.settings.insync_trace_dir), self.settings.insync_trace_snapshots)
-        trace.begins(clock(), {"wall": time.time_ns(), "settings": dict(self.settings.properties())})
+        trace.begins(self.now(), {"wall": time.time_ns(), "settings": dict(self.settings.properties())})
         return trace
 
     async def ended(self) -> str:
@@ -171,7 +176,7 @@ class Server:
 
     def shut_down(self) -> None:
         """Begin to stop in order."""
-        self.runtime.shut_down(clock())
+        self.runtime.shut_down(self.now())
         self._set_timer()
 
     async def close(self) -> None:
@@ -194,12 +199,12 @@ class Server:
         times = [self.runtime.deadline(), self.requests.groups.deadline()]
         wanted = [at for at in times if at is not None]
         if wanted and self.runtime.running:
-            delay = max(0, min(wanted) - clock()) / 1000
+            delay = max(0, min(wanted) - self.now()) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay, self._rings)
 
     def _rings(self) -> None:
-        self.runtime.tick(clock())
-        self.requests.groups.tick(clock())
+        self.runtime.tick(self.now())
+        self.requests.groups.tick(self.now())
         self._set_timer()
 
     # Connections
@@ -235,7 +240,7 @@ class Server:
             except peers.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
-            self.runtime.received(parcels, clock())
+            self.runtime.received(parcels, self.now())
             return True
         try:
             request = wire.parse(frame)
@@ -252,7 +257,7 @@ class Server:
             if said is not None:
                 future.set_result(said)
             return said is not None
-        self.requests.serve(request, clock(), _replying(request, future))
+        self.requests.serve(request, self.now(), _replying(request, future))
         return True
 
 
