@@ -27,6 +27,10 @@ class BadCheckpoint(ValueError):
     """A checkpoint that cannot be gone on from: one sentence."""
 
 
+class Unavailable(RuntimeError):
+    """An engine needs something that is not installed: one sentence, which names it."""
+
+
 class Verdict(StrEnum):
     """From strongest to weakest; ERROR is a bug in insync."""
 

@@ -1,0 +1,252 @@
+"""A Spark session: how it is started, what is said when it cannot be, and what is said when a task fails.
+
+    with session.running(master="local[2]") as spark:
+        with session.configured(spark, {"spark.sql.shuffle.partitions": "4"}), session.plainly():
+            ...
+
+Only the DataFrame interface and Arrow are used, so that `sc://host`, Spark Connect, is a master like others.
+pyspark is an extra of this project, and Java comes from the system: the launcher of Spark 4 wants a module of it
+(`jdk.incubator.vector`) that the Java runtimes on PyPI lack.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Protocol, cast
+
+from isr_check.engine import Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = 17
+"""The oldest Java on which Spark 4 runs."""
+PACKAGE = "openjdk-17-jre-headless"
+EXTRA = "pip install 'insync[spark]'"
+
+SETTINGS = {
+    "spark.log.level": "OFF",  # a task that fails is reported by us, in one line
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",  # plans here are small and known; adapting them takes longer than they do
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+LOCALLY = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""For a session that no other machine takes part in: it works without a network, too."""
+
+
+class Gateway(Protocol):
+    """The Java process of a session."""
+
+    proc: subprocess.Popen[bytes]
+
+    def shutdown(self) -> None: ...
+
+
+Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
+
+
+class Failed(RuntimeError):
+    """Spark did not start, or a job of it did not end: one sentence, the last line of what was raised."""
+
+
+def java() -> str:
+    """The program `java` that Spark will run; Unavailable if there is none, or too old a one."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        raise Unavailable(f"Spark needs Java {JAVA} or newer, and there is none {where} (Debian: {PACKAGE})")
+    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', told.stdout + told.stderr)
+    major = int(version[2] or 0) if version and version[1] == "1" else int(version[1]) if version else 0
+    if major < JAVA:
+        raise Unavailable(f"Spark needs Java {JAVA} or newer, and {found} is {major} (Debian: {PACKAGE})")
+    return found
+
+
+def check() -> None:
+    """Unavailable, with a sentence of what to install, unless a session can be started here."""
+    if find_spec("pyspark") is None:
+        raise Unavailable(f"the engine 'spark' needs pyspark, which is not installed: {EXTRA}")
+    java()
+
+
+def local(workers: int | None = None) -> str:
+    """The master for this machine alone: so many tasks at once, all processors unless told; each is tried twice."""
+    return f"local[{workers or len(os.sched_getaffinity(0))},2]"
+
+
+@contextmanager
+def running(
+    master: str | None = None,
+    *,
+    workers: int | None = None,
+    memory: int | None = None,
+    scratch: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Generator[SparkSession, None, None]:
+    """A session on the master, this machine alone unless told; one that is running already is used, and left running.
+
+    `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks.
+    """
+    check()
+    from pyspark.sql import SparkSession
+
+    if (active := SparkSession.getActiveSession()) is not None:
+        yield active
+        return
+    chosen = {**SETTINGS, **(settings or {})}
+    if memory is not None:
+        chosen |= {f"spark.{who}.memory": f"{max(memory >> 20, 512)}m" for who in ("driver", "executor")}
+    if scratch is not None:
+        chosen["spark.local.dir"] = str(scratch)
+    spark = start(master or local(workers), chosen)
+    try:
+        yield spark
+    finally:
+        stop(spark)
+
+
+def start(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """A new session. What Java says goes to a file, of which the end is told if it does not start."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("sc://"):
+        try:
+            builder = SparkSession.builder.remote(master)
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            return builder.getOrCreate()
+        except ImportError as problem:
+            raise Unavailable(f"Spark Connect ({master}) needs more: {last_line(str(problem))}") from None
+        except Exception as problem:
+            raise Failed(f"there is no session at {master}: {last_line(str(problem))}") from None
+    return _start_here(master, {**(LOCALLY if master.startswith("local") else {}), **settings})
+
+
+def _start_here(master: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    launch_gateway = cast("Launch", vars(import_module("pyspark.java_gateway"))["launch_gateway"])
+
+    configuration = SparkConf().setMaster(master).setAppName("insync")
+    for name, value in settings.items():
+        configuration.set(name, value)
+    with tempfile.TemporaryFile() as log, _own_interrupts():
+        try:
+            gateway = launch_gateway(configuration, {"stdout": log, "stderr": log})
+            context = cast("Callable[..., SparkContext]", SparkContext)
+            return SparkSession(context(gateway=gateway, conf=configuration))
+        except Exception as problem:
+            _forget()
+            log.seek(0)
+            said = log.read().decode(errors="replace").strip().splitlines()
+            errors = [line for line in said if re.search(r"\b(Error|Exception)\b", line)]
+            reason = (errors or said or [last_line(str(problem))])[-1]
+            raise Failed(f"Spark did not start on {master}: {reason.strip()}") from None
+
+
+def stop(spark: SparkSession) -> None:
+    """End the session; one whose Java has died has ended already."""
+    with suppress(Exception):
+        spark.stop()
+    _forget()
+
+
+def _forget() -> None:
+    """Let the next session have a new Java, with memory of its own choosing."""
+    from pyspark import SparkContext
+
+    state = vars(SparkContext)
+    gateway = state.get("_gateway")
+    if gateway is None or state.get("_active_spark_context") is not None:
+        return
+    with suppress(Exception):
+        cast("Gateway", gateway).shutdown()
+    with suppress(Exception):
+        process = cast("Gateway", gateway).proc
+        assert process.stdin is not None, "Java ends when this closes"
+        process.stdin.close()
+        process.wait(timeout=20)
+    for name in ("_gateway", "_jvm"):
+        setattr(SparkContext, name, None)
+
+
+@contextmanager
+def _own_interrupts() -> Generator[None, None, None]:
+    """Spark takes Ctrl-C for itself when it starts; it stays with who had it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None, None, None]:
+    """These settings of the session for a while."""
+    before = {name: _setting(spark, name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a session that has died has no settings
+            for name, earlier in before.items():
+                if earlier is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, earlier)
+
+
+def _setting(spark: SparkSession, name: str) -> str | None:
+    """What is set, or Spark's default, or nothing."""
+    with suppress(Exception):
+        return spark.conf.get(name)
+    return None
+
+
+@contextmanager
+def plainly() -> Generator[None, None, None]:
+    """Whatever Spark raises is Failed, with the last line of what a task raised instead of Java's many."""
+    from pyspark.errors import PySparkException
+
+    gateway_error = cast("type[Exception]", vars(import_module("py4j.protocol"))["Py4JError"])
+    try:
+        yield
+    except (PySparkException, gateway_error, ConnectionError, EOFError) as problem:
+        raise Failed(last_line(str(problem))) from None
+
+
+def last_line(text: str) -> str:
+    """What a Python traceback inside this text ends with; without one, the text's first line."""
+    lines = text.strip().splitlines()
+    begins = [i for i, line in enumerate(lines) if "Traceback (most recent call last):" in line]
+    if begins:
+        for line in lines[begins[-1] + 1 :]:
+            if line.strip() and not line.startswith((" ", "\t")):
+                return line.strip()
+    crashed = re.search(r"Python worker (?:exited|failed|process)[^\n(]*", text)
+    if crashed:
+        return crashed[0].strip().rstrip(".:")
+    return lines[0].strip() if lines else "no reason was given"
