@@ -11,8 +11,15 @@ import sys
 
 from isr_broker.disk_files import InUse
 from isr_broker.meta_properties import NotOurs
+from isr_broker.runtime import Address
 from isr_broker.server import run
 from isr_broker.settings import BadSetting, Settings
+
+
+def address_of(text: str) -> Address | None:
+    """HOST:PORT, None for anything else."""
+    host, _, port = text.rpartition(":")
+    return (host, int(port)) if host and port.isascii() and port.isdigit() else None
 
 
 def main(arguments: list[str]) -> int:
@@ -21,24 +28,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--id", type=int, required=True, help="the broker's number")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on and to advertise")
     parser.add_argument("--port", type=int, required=True, help="the port to listen on")
+    parser.add_argument("--advertise", metavar="HOST:PORT", help="where others find it, if somewhere else")
     parser.add_argument("--data", required=True, help="the data directory")
     parser.add_argument("--cluster", default="insync", help="the cluster's name, which the data carry")
     parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
     parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
     options = parser.parse_args(arguments)
-    host, _, port = str(options.controller).rpartition(":")
+    controller_at, advertised = address_of(str(options.controller)), address_of(str(options.advertise or ""))
     try:
         settings = Settings.from_properties(dict(pair.split("=", 1) for pair in options.settings if "=" in pair))
     except BadSetting as error:
         parser.error(str(error))
-    if not host or not port.isdigit() or any("=" not in pair for pair in options.settings):
+    if controller_at is None or any("=" not in pair for pair in options.settings):
         parser.error("the controller is HOST:PORT, and settings are name=value")
+    if options.advertise and advertised is None:
+        parser.error("what is advertised is HOST:PORT")
     address, data = (str(options.host), int(options.port)), str(options.data)
     try:
-        why = run(
-            int(options.id), settings, data, address, (host, int(port)), str(options.cluster), tied=bool(options.tied)
-        )
+        cluster, tied = str(options.cluster), bool(options.tied)
+        why = run(int(options.id), settings, data, address, controller_at, cluster, tied=tied, advertised=advertised)
     except (InUse, NotOurs) as error:
         print(f"isr_broker: {error}", file=sys.stderr)
         return 2

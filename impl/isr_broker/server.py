@@ -113,6 +113,8 @@ class Server:
     quiet: bool = True
     now: Callable[[], Millis] = clock
     made_of: type[Runtime] = Runtime
+    advertised: Address | None = None
+    """Where others find it, if that is not where it listens."""
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     links: dict[Address, Link] = attrs.field(factory=dict[Address, Link])
@@ -152,7 +154,8 @@ class Server:
 
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
-        self.runtime = self.made_of(self.me, self.settings, self.disk, self.address, self.controller_at, self)
+        mine = self.advertised or self.address
+        self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)
@@ -288,6 +291,7 @@ def run(
     controller_at: Address,
     cluster: str = "insync",
     tied: bool = False,
+    advertised: Address | None = None,
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
@@ -295,10 +299,11 @@ def run(
     """
 
     async def go() -> str:
-        disk = open_data_directory(data)
+        disk = open_data_directory(data, settings.insync_flush_record)
         claim(disk, Claim(me, cluster))
+        controls = (advertised or address) == controller_at
         server = Server(
-            me, settings, disk, address, controller_at, with_controller=address == controller_at, quiet=False
+            me, settings, disk, address, controller_at, with_controller=controls, quiet=False, advertised=advertised
         )
         await server.start()
         loop = asyncio.get_running_loop()

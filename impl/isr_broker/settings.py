@@ -79,6 +79,9 @@ class Settings:
     insync_trace_dir: str = ""
     insync_trace_snapshots: bool = True
 
+    # Ours: a file that notes what each flush made durable, so that whoever kills the process can take the rest away
+    insync_flush_record: str = ""
+
     def __attrs_post_init__(self) -> None:
         for name, low in _LOWEST.items():
             value = getattr(self, name)

@@ -137,14 +137,20 @@ class Admin:
         return {b.number("node_id"): (b.text("host"), b.number("port")) for b in said.all("brokers")}
 
     def create(
-        self, topic: str, partitions: int = -1, replicas: int = -1, config: dict[str, str] | None = None
+        self,
+        topic: str,
+        partitions: int = -1,
+        replicas: int = -1,
+        config: dict[str, str] | None = None,
+        on: list[list[int]] | None = None,
     ) -> None:
-        """Create a topic; -1 leaves a number to the broker's settings."""
+        """Create a topic; -1 leaves a number to the broker's settings. `on` are the brokers of each partition."""
         wanted = {
             "name": topic,
             "num_partitions": partitions,
             "replication_factor": replicas,
             "configs": [{"name": name, "value": value} for name, value in (config or {}).items()],
+            "assignments": [{"partition_index": n, "broker_ids": ids} for n, ids in enumerate(on or [])],
         }
         version = min(7, self.serves[wire.CREATE_TOPICS][1])
         said = self.ask(wire.CREATE_TOPICS, version, {"topics": [wanted], "timeout": 10_000})

@@ -92,7 +92,9 @@ class Process:
 class Processes:
     """Brokers 1, 2, ... on `ports`, with their data below `root`; what they print goes to `tell`.
 
-    `properties` are settings by Kafka's names, `cluster` the name of the cluster, which their data carry.
+    `properties` are settings by Kafka's names, `cluster` the name of the cluster, which their data carry. `own` are
+    settings of single brokers, `hosts` where a broker listens if not on HOST, `advertised` where it is found if not
+    there, and `inside` what its command line begins with (such as the entry into a namespace of its own).
     """
 
     root: Path
@@ -101,18 +103,29 @@ class Processes:
     cluster: str = "insync"
     tell: Callable[[str], None] = nothing
     running: dict[int, Process] = attrs.field(factory=dict[int, Process])
+    own: Mapping[int, Mapping[str, str]] = attrs.field(factory=dict[int, Mapping[str, str]])
+    hosts: Mapping[int, str] = attrs.field(factory=dict[int, str])
+    advertised: Mapping[int, tuple[str, int]] = attrs.field(factory=dict[int, tuple[str, int]])
+    inside: Mapping[int, tuple[str, ...]] = attrs.field(factory=dict[int, tuple[str, ...]])
+
+    def found_at(self, broker: int) -> tuple[str, int]:
+        """The address that a broker advertises."""
+        return self.advertised.get(broker, (self.hosts.get(broker, HOST), self.ports[broker]))
 
     @property
     def bootstrap(self) -> str:
         """What clients are given."""
-        return ",".join(f"{HOST}:{port}" for port in self.ports.values())
+        return ",".join(f"{host}:{port}" for host, port in map(self.found_at, self.ports))
 
     def start(self, broker: int) -> None:
         """Start a broker and wait until it listens; Mishap if it ends instead."""
-        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--port", str(self.ports[broker])]
+        command = [*self.inside.get(broker, ()), sys.executable, "-m", "isr_broker"]
+        command += ["--id", str(broker), "--host", self.hosts.get(broker, HOST), "--port", str(self.ports[broker])]
         command += ["--data", str(self.root / str(broker)), "--cluster", self.cluster, "--tied"]
-        command += ["--controller", f"{HOST}:{self.ports[CONTROLLER_BROKER]}"]
-        command += [f"{name}={value}" for name, value in self.properties.items()]
+        command += ["--controller", "{}:{}".format(*self.found_at(CONTROLLER_BROKER))]
+        command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
+        settings = {**self.properties, **self.own.get(broker, {})}
+        command += [f"{name}={value}" for name, value in settings.items()]
         # Tied, so that none outlives whoever started it, however that ends. Of a session of its own, so that Ctrl-C
         # reaches whoever started it, who then stops the brokers in order.
         process = subprocess.Popen(
