@@ -87,8 +87,14 @@ ENGINE_WORDS = frozenset(
 )
 
 RANDOM_MODULES = frozenset({"random", "secrets", "uuid", "numpy.random"})
-RANDOM_ALLOWED = ("impl/isr_sim", "spec/isr_check/sample", "counterexamples/isr_report/simulated")
-"""The simulator's scheduler, the explorer's sampler, and the report's third way to a probability; all take a seed."""
+RANDOM_ALLOWED = (
+    "impl/isr_sim",
+    "spec/isr_check/sample",
+    "counterexamples/isr_report/simulated",
+    "refinement/isr_refine/cover",
+)
+"""The simulator's scheduler, the explorer's sampler, the report's third way to a probability, and the walks of
+`insync conform`; all take a seed."""
 
 ANY_ALLOWED = (
     "spec/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator
