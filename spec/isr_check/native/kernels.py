@@ -81,6 +81,14 @@ class Program:
     guards: int
     guard_base: tuple[int, ...]
 
+    @property
+    def words(self) -> int:
+        return self.layout.words
+
+    @property
+    def cells(self) -> int:
+        return len(self.layout.cells)
+
 
 KERNELS = ("initial", "expand", "check", "mark", "index", "strike")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isr_check.native.kernels import BATCH, Job, Program
+from isr_check.native.kernels import BATCH, Job
 from isr_check.native.machine import Kernel
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -87,17 +87,30 @@ class Table:
         return int(self.size * FULLEST)
 
 
+class Sizes(Protocol):
+    """Of the arrays that the kernels of a module need."""
+
+    @property
+    def words(self) -> int: ...
+    @property
+    def cells(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    @property
+    def guards(self) -> int: ...
+
+
 class Worker:
     """What one thread needs to run kernels: counters and scratch, and where its part of the states ends."""
 
-    def __init__(self, program: Program, actions: int, bounds: tuple[int, int]) -> None:
+    def __init__(self, sizes: Sizes, actions: int, bounds: tuple[int, int]) -> None:
         self.move(bounds)
         self.expanded = 0
-        cells, batch = max(1, len(program.layout.cells)), program.most + BATCH
-        self.refused = np.zeros(max(1, program.guards), dtype=np.int64)
+        cells, batch = max(1, sizes.cells), sizes.most + BATCH
+        self.refused = np.zeros(max(1, sizes.guards), dtype=np.int64)
         self.taken = np.zeros(max(1, actions), dtype=np.int64)
         self.report = np.zeros(2, dtype=np.int64)
-        self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * program.layout.words, batch)]
+        self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * sizes.words, batch)]
         self.job = np.zeros(len(Job), dtype=np.int64)
         counters = (self.refused, self.taken, self.report)
         self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]

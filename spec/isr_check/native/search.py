@@ -18,30 +18,20 @@ from pathlib import Path
 from typing import cast
 
 import attrs
+import numpy as np
 
-from isr_check.engine import (
-    DEADLOCK,
-    TYPE_OK,
-    Exploration,
-    Finding,
-    GuardCount,
-    Limits,
-    Progress,
-    Verdict,
-    awaited,
-    selected,
-)
+from isr_check.engine import Exploration, Limits, Progress
 from isr_check.native import archive
 from isr_check.native.actions import FOUND, OVERFLOW, Check
-from isr_check.native.kernels import Job, Marks, program
+from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Words, Worker, address
+from isr_check.native.question import Question
 from isr_check.native.saving import EVERY, Saving
 from isr_check.native.space import CHUNK, Full, Space
 from isr_check.native.team import Span, spans
 from isr_check.native.traces import paths
-from isr_check.reference import parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
@@ -74,16 +64,9 @@ class Search:
         means: Means,
         symmetry: Symmetry | None,
     ) -> None:
-        self.instance, self.properties = instance, selected(instance, wanted)
-        self.awaited = awaited(instance, wanted)
-        self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
-        bits = {name: bit for bit, (name, _) in enumerate(self.names)}
-        assert len(bits) < 63, "more properties than bits in a mask"
-        self.on_states = self._checks("always", "sometimes")
-        self.on_steps = self._checks("step", "sometimes-step")
-        self.marks = Marks(bits.get(TYPE_OK), bits.get(DEADLOCK))
+        self.question = asked = Question(instance, wanted, symmetry)
+        self.instance, self.awaited, self.names = instance, asked.awaited, asked.names
+        self.on_states, self.on_steps, self.marks = asked.on_states, asked.on_steps, asked.marks
         self.symmetry = symmetry
         self.layout = Layout(instance, slack, symmetry.sorts if symmetry else ())
         self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks, symmetry)
@@ -96,11 +79,6 @@ class Search:
         self.saving = Saving(self, means.folder, means.every)
         self.limits, self.start, self.earlier, self.told = Limits(), time.monotonic(), 0.0, 0.0
         self.progress: Callable[[Progress], None] = _silent
-
-    def _checks(self, *kinds: str) -> list[Check]:
-        return [
-            Check(p, p.kind.startswith("sometimes"), bit) for bit, p in enumerate(self.properties) if p.kind in kinds
-        ]
 
     @property
     def levels(self) -> list[list[Span]]:
@@ -242,20 +220,11 @@ class Search:
 
     def _exploration(self, complete: bool) -> Exploration:
         known = paths(self, {bit: level for bit, level in self.found.items()})
-        findings: list[Finding] = []
-        for bit, (name, kind) in enumerate(self.names):
-            sometimes = kind.startswith("sometimes")
-            if bit in self.found:
-                verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
-            elif not complete:
-                verdict = Verdict.BUDGETED
-            else:
-                verdict = Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED
-            findings.append(Finding(name, kind, verdict, known.get(bit)))
         sizes = tuple(sum(end - start for start, end in level) for level in self.levels)
         taken = [sum(int(w.taken[i]) for w in self.workers) for i in range(len(self.instance.actions))]
+        refused = np.sum([w.refused for w in self.workers], axis=0).tolist()
         return Exploration(
-            tuple(findings),
+            self.question.findings(self.found, known, complete=complete),
             complete,
             self.distinct,
             self.generated,
@@ -263,20 +232,10 @@ class Search:
             self.elapsed(),
             sizes,
             {a.name: n for a, n in zip(self.instance.actions, taken, strict=True)},
-            self._guards(),
+            self.question.guards(self.program.guard_base, refused, sum(w.expanded for w in self.workers)),
             sum(int(w.job[Job.SUM]) for w in self.workers) if self.symmetry is not None else None,
             self.stopped,
         )
-
-    def _guards(self) -> tuple[GuardCount, ...]:
-        counts, expanded = list[GuardCount](), sum(w.expanded for w in self.workers)
-        for base, action in zip(self.program.guard_base, self.instance.actions, strict=True):
-            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
-            for i, guard in enumerate(action.guards):
-                refused = sum(int(w.refused[base + i]) for w in self.workers)
-                reached -= refused
-                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused))
-        return tuple(counts)
 
 
 def _silent(_: Progress) -> None:

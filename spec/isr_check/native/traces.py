@@ -8,16 +8,21 @@ orbits that are marked, and the path forwards is one of real states: the same as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from isr_check.engine import Path
+from isr_check.native.actions import Check
 from isr_check.native.kernels import Job
-from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
+from isr_check.native.layout import Layout
+from isr_check.native.machine import Kernel
+from isr_check.native.memory import FULLEST, Numbers, Table, Words, Worker, address
 from isr_check.native.space import BLOCK
 from isr_check.native.team import spans
 from isr_check.reference import Evaluator, Parameters, State
+from isr_lang import Instance
 
 if TYPE_CHECKING:
     from isr_check.native.search import Search
@@ -27,8 +32,8 @@ APART = 62
 """A bit of a mask that stands for no check."""
 
 
-class _Marked:
-    """The states of one level that lead to findings, and to which."""
+class Marked:
+    """Some states of one level, and to which findings each leads, by bit."""
 
     def __init__(self, states: Words, masks: Numbers) -> None:
         self.states, self.masks = states, masks
@@ -36,6 +41,48 @@ class _Marked:
     def leading_to(self, bit: int) -> Words:
         chosen: Words = self.states[(self.masks >> bit & 1) == 1]
         return chosen
+
+
+class Packed(Protocol):
+    """How states of the model and rows of words become each other."""
+
+    @property
+    def instance(self) -> Instance: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def on_steps(self) -> list[Check]: ...
+    def representative(self, words: Words) -> Words: ...
+
+
+class Aim:
+    """A worker's kernels, looking for steps to these states."""
+
+    def __init__(self, run: Mapping[str, Kernel], worker: Worker, ahead: Marked) -> None:
+        self.run, self.worker = run, worker
+        self.later = int(np.bitwise_or.reduce(ahead.masks)) if len(ahead.masks) else 0
+        self._targets = np.zeros((len(ahead.states) + 1, ahead.states.shape[1]), dtype=np.uint64)
+        self._targets[1:] = ahead.states
+        self._masks = np.concatenate([np.zeros(1, dtype=np.int64), ahead.masks])
+        size = 16
+        while size * FULLEST < len(self._targets):
+            size *= 2
+        self._table = Table(size)
+        worker.set([(Job.TABLE, address(self._table.entries)), (Job.MASK, size - 1)])
+        worker.set([(Job.TARGETS, address(self._targets)), (Job.TARGET_MASKS, address(self._masks))])
+        worker.set([(Job.STATES, address(self._targets))])
+        worker.run(run["index"], 1, len(self._targets), 0)
+
+    def masks(self, start: int, end: int, on_states: int, on_steps: int) -> Numbers:
+        """For each of the states start..end of SOURCE the findings here or ahead that it leads to."""
+        results = np.zeros(end - start, dtype=np.int64)
+        self.worker.set([(Job.RESULTS, address(results))])
+        self.worker.run(self.run["mark"], start, end, on_steps)
+        bits: Numbers = results & (self.later | on_steps)
+        if on_states:
+            self.worker.run(self.run["check"], start, end, on_states)
+            bits |= results & on_states
+        return bits
 
 
 def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
@@ -49,76 +96,67 @@ def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
 
 def least_path(search: Search, targets: Words, level: int) -> Path:
     """The least of the shortest paths to any of these states, all of them of one level."""
-    marked = [_Marked(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
+    marked = [Marked(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
     for before in range(level - 1, -1, -1):
         marked.append(_mark_level(search, before, [], marked[-1]))
     return _forwards(search, Evaluator(search.instance), APART, level, marked[::-1])
 
 
-def _backwards(search: Search, found: dict[int, int]) -> list[_Marked]:
+def _backwards(search: Search, found: dict[int, int]) -> list[Marked]:
     last = max(found.values())
-    marked: list[_Marked] = []
-    ahead = _Marked(np.zeros((0, search.layout.words), dtype=np.uint64), np.zeros(0, dtype=np.int64))
+    marked: list[Marked] = []
+    ahead = Marked(np.zeros((0, search.layout.words), dtype=np.uint64), np.zeros(0, dtype=np.int64))
     for level in range(last, -1, -1):
         ahead = _mark_level(search, level, [b for b, at in found.items() if at == level], ahead)
         marked.append(ahead)
     return marked[::-1]
 
 
-def _mark_level(search: Search, level: int, here: list[int], ahead: _Marked) -> _Marked:
-    on_states = sum(1 << c.bit for c in search.on_states if c.bit in here)
-    if search.marks.type_ok in here:
-        on_states |= 1 << search.marks.type_ok
-    on_steps = sum(1 << b for b in here) & ~on_states
-    later = int(np.bitwise_or.reduce(ahead.masks)) if len(ahead.masks) else 0
-    targets = np.zeros((len(ahead.states) + 1, search.layout.words), dtype=np.uint64)
-    targets[1:] = ahead.states
-    masks = np.concatenate([np.zeros(1, dtype=np.int64), ahead.masks])
-    size = 16
-    while size * FULLEST < len(targets):
-        size *= 2
-    table, worker = Table(size), search.workers[0]
+def _mark_level(search: Search, level: int, here: list[int], ahead: Marked) -> Marked:
+    on_states, on_steps = search.question.masks(here)
+    worker = search.workers[0]
     before = worker.job.copy(), worker.refused.copy(), worker.taken.copy(), worker.next
-    worker.set([(Job.TABLE, address(table.entries)), (Job.MASK, size - 1)])
-    worker.set([(Job.TARGETS, address(targets)), (Job.TARGET_MASKS, address(masks))])
-    worker.set([(Job.STATES, address(targets))])
-    worker.run(search.machine.run["index"], 1, len(targets), 0)
+    aim = Aim(search.machine.run, worker, ahead)
     rows: list[Words] = []
     kept: list[Numbers] = []
     for span in spans(search.levels[level], BLOCK):
-        results = np.zeros(span[1] - span[0], dtype=np.int64)
-        worker.set([(Job.RESULTS, address(results))])
-        start, end = search.space.place(worker, span)
-        worker.run(search.machine.run["mark"], start, end, on_steps)
-        bits = results & (later | on_steps)
-        if on_states:
-            worker.run(search.machine.run["check"], start, end, on_states)
-            bits |= results & on_states
+        bits = aim.masks(*search.space.place(worker, span), on_states, on_steps)
         (hits,) = bits.nonzero()
         rows.append(search.space.rows(worker, span)[hits])
         kept.append(bits[hits])
     worker.job[:], worker.refused[:], worker.taken[:], worker.next = before
-    return _Marked(np.concatenate(rows), np.concatenate(kept))
+    return Marked(np.concatenate(rows), np.concatenate(kept))
 
 
-def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked: list[_Marked]) -> Path:
-    def among(state: State, states: Words) -> bool:
+def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked: list[Marked]) -> Path:
+    ways = [marked[i].leading_to(bit) for i in range(level + 1)]
+
+    def among(words: Words, at: int) -> bool:
+        return bool((ways[at] == words).all(axis=1).any())
+
+    return forwards(search, evaluator, bit, level, among)
+
+
+def forwards(packed: Packed, evaluator: Evaluator, bit: int, level: int, among: Callable[[Words, int], bool]) -> Path:
+    """The least path to a state that decides the check; `among`: whether a state of that level leads to one in time."""
+
+    def leads(state: State, at: int) -> bool:
         try:
-            words = search.layout.pack(state)
+            words = packed.layout.pack(state)
         except AssertionError:
             return False
-        return bool((states == search.representative(np.array(words, dtype=np.uint64))).all(axis=1).any())
+        return among(packed.representative(np.array(words, dtype=np.uint64)), at)
 
-    ways = [marked[i].leading_to(bit) for i in range(level + 1)]
-    initial, state = next((p, s) for p, s in evaluator.initial_states() if among(s, ways[0]))
+    names = [a.name for a in packed.instance.actions]
+    initial, state = next((p, s) for p, s in evaluator.initial_states() if leads(s, 0))
     steps: list[tuple[str, Parameters]] = []
-    for way in ways[1:]:
-        action, parameters, state = next(s for s in evaluator.successors(state) if among(s[2], way))
-        steps.append((search.instance.actions[action].name, parameters))
-    step = next((c for c in search.on_steps if c.bit == bit), None)
+    for at in range(1, level + 1):
+        action, parameters, state = next(s for s in evaluator.successors(state) if leads(s[2], at))
+        steps.append((names[action], parameters))
+    step = next((c for c in packed.on_steps if c.bit == bit), None)
     if step is not None:
         for action, parameters, successor in evaluator.successors(state):
             if evaluator.holds(step.property, state, successor) is step.seek:
-                steps.append((search.instance.actions[action].name, parameters))
+                steps.append((names[action], parameters))
                 break
     return Path(initial, tuple(steps))

@@ -27,7 +27,7 @@ class Visited:
         code = Code(name, parameters, returns, "noinline")
         return code
 
-    def _hash(self, code: Code, pointer: str) -> str:
+    def hash(self, code: Code, pointer: str) -> str:
         """Of the words at the pointer; every bit of the hash depends on every bit of the state."""
         h: Int = 0x243F6A8885A308D3
         for w in range(self.words):
@@ -77,7 +77,7 @@ class Visited:
         visited = ("ptr %table", "i64 %mask", "ptr %states", "i64 %next")
         code = self._function("insert", ("ptr %out", "i64 %n", "ptr %hashes", *visited), "i64")
         with code.loop(0, "%n") as (k, _):
-            h = self._hash(code, self.state(code, "%out", k))
+            h = self.hash(code, self.state(code, "%out", k))
             code.store("%hashes", k, h)
             self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
         with code.loop(0, "%n") as (k, _):
@@ -125,7 +125,7 @@ class Visited:
     def find(self) -> str:
         """@find(state, table, mask, states): its position, or 0."""
         code = self._function("find", ("ptr %state", "ptr %table", "i64 %mask", "ptr %states"), "i64")
-        h = self._hash(code, "%state")
+        h = self.hash(code, "%state")
         entry, on = self._probe(code, h, code.raw("lshr", h, 40), code.slot(0), "missing")
         position = code.raw("and", entry, POSITION)
         code.split(self._same(code, "%state", self.state(code, "%states", position)), "same", on)
@@ -140,7 +140,7 @@ class Visited:
         parameters = ("ptr %states", "i64 %start", "i64 %end", "ptr %hashes", "ptr %table", "i64 %mask")
         code = self._function("enter", parameters, "void")
         with code.loop("%start", "%end") as (s, _):
-            h = self._hash(code, self.state(code, "%states", s))
+            h = self.hash(code, self.state(code, "%states", s))
             code.store("%hashes", code.raw("sub", s, "%start"), h)
             self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
         slot = code.slot(0)
@@ -166,7 +166,7 @@ class Visited:
         visited = ("ptr %hashes", "ptr %table", "i64 %mask", "ptr %states", "ptr %marks")
         code = self._function("strike_out", ("ptr %source", "i64 %start", "i64 %end", *visited), "void")
         with code.loop("%start", "%end") as (s, _):
-            h = self._hash(code, self.state(code, "%source", s))
+            h = self.hash(code, self.state(code, "%source", s))
             code.store("%hashes", code.raw("sub", s, "%start"), h)
             self._prefetch(code, code.element("%table", code.raw("and", h, "%mask")))
         slot = code.slot(0)

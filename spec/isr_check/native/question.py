@@ -1,0 +1,65 @@
+"""What an exploration by kernels looks for: one bit for each check, and the answer in the engines' common form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from isr_check.engine import DEADLOCK, TYPE_OK, Finding, GuardCount, Path, Verdict, awaited, selected
+from isr_check.native.actions import Check
+from isr_check.native.kernels import Marks
+from isr_check.reference import parameter_values
+from isr_check.symmetry import Symmetry
+from isr_lang import Instance
+
+
+class Question:
+    """The properties that are asked for; a mask has the bit of a check where it is meant."""
+
+    def __init__(self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None) -> None:
+        self.instance, self.symmetry = instance, symmetry
+        self.properties = selected(instance, wanted)
+        self.awaited = awaited(instance, wanted)
+        self.names = [(p.name, p.kind) for p in self.properties]
+        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
+        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
+        bits = {name: bit for bit, (name, _) in enumerate(self.names)}
+        assert len(bits) < 63, "more properties than bits in a mask"
+        self.on_states = self._checks("always", "sometimes")
+        self.on_steps = self._checks("step", "sometimes-step")
+        self.marks = Marks(bits.get(TYPE_OK), bits.get(DEADLOCK))
+
+    def _checks(self, *kinds: str) -> list[Check]:
+        return [
+            Check(p, p.kind.startswith("sometimes"), bit) for bit, p in enumerate(self.properties) if p.kind in kinds
+        ]
+
+    def masks(self, bits: Sequence[int]) -> tuple[int, int]:
+        """Those of these checks that look at states, and those that look at steps."""
+        on_states = sum(1 << c.bit for c in self.on_states if c.bit in bits)
+        if self.marks.type_ok is not None and self.marks.type_ok in bits:
+            on_states |= 1 << self.marks.type_ok
+        return on_states, sum(1 << b for b in bits) & ~on_states
+
+    def findings(self, found: Mapping[int, int], paths: Mapping[int, Path], *, complete: bool) -> tuple[Finding, ...]:
+        """A verdict for each name; `found` has the bits of those decided."""
+        findings: list[Finding] = []
+        for bit, (name, kind) in enumerate(self.names):
+            sometimes = kind.startswith("sometimes")
+            if bit in found:
+                verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
+            elif not complete:
+                verdict = Verdict.BUDGETED
+            else:
+                verdict = Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED
+            findings.append(Finding(name, kind, verdict, paths.get(bit)))
+        return tuple(findings)
+
+    def guards(self, base: Sequence[int], refused: Sequence[int], expanded: int) -> tuple[GuardCount, ...]:
+        """Of so many states expanded; `refused` has the counts of an action's guards from its `base` on."""
+        counts = list[GuardCount]()
+        for first, action in zip(base, self.instance.actions, strict=True):
+            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
+            for i, guard in enumerate(action.guards):
+                reached -= refused[first + i]
+                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused[first + i]))
+        return tuple(counts)

@@ -1,0 +1,77 @@
+"""Kernels for states that are divided among owners: each state has one, which its hash tells.
+
+    absorb    add a range of states, which stand for their orbits already, to the visited set
+    tally     count the states of a range by owner
+    deal      write them to where their owner's begin, in order
+
+A state's owner is told by the upper bits of its hash, its place in a table by the lower ones.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_check.native.assembly import Code
+from isr_check.native.kernels import BATCH, Job, Kernels, Marks, Program
+from isr_check.native.visited import POSITION
+
+MOST_OWNERS = 1 << 12
+TAG = 24
+"""Bits of the hash that tell the owner."""
+
+
+class Sharding(Kernels):
+    """The kernels that an owner of some of the states needs beside those of an exploration."""
+
+    def absorb(self) -> str:
+        """Add the states START..END of SOURCE."""
+        code, job = self._kernel("absorb")
+        source, hashes, table, states = (job(j) for j in (Job.SOURCE, Job.HASHES, Job.TABLE, Job.STATES))
+        start, end, mask, free = job(Job.START), job(Job.END), job(Job.MASK), code.slot(job(Job.NEXT))
+        batches = code.raw("udiv", code.raw("add", code.raw("sub", end, start), BATCH - 1), BATCH)
+        with code.loop(0, batches) as (i, _):
+            begin = code.raw("add", start, code.raw("mul", i, BATCH))
+            n = code.raw("sub", code.least(code.raw("add", begin, BATCH), end), begin)
+            at, position = self.visited.state(code, source, begin), code.load(free, 0)
+            arguments = f"ptr {hashes}, ptr {table}, i64 {mask}, ptr {states}, i64 {position}"
+            code.store(free, 0, code.value(f"call i64 @insert(ptr {at}, i64 {n}, {arguments})"))
+        code.store("%job", Job.NEXT, code.load(free, 0))
+        code.effect("ret void")
+        return code.text()
+
+    def _owner(self, code: Code, state: str, owners: str) -> str:
+        upper = code.raw("lshr", self.visited.hash(code, state), POSITION.bit_length())
+        return code.raw("lshr", code.raw("mul", upper, owners), TAG)
+
+    def tally(self) -> str:
+        """Of the states START..END of SOURCE, RESULTS[owner] counts those of each of MASK owners."""
+        code, job = self._kernel("tally")
+        source, results, owners = job(Job.SOURCE), job(Job.RESULTS), job(Job.MASK)
+        with code.loop(job(Job.START), job(Job.END)) as (s, _):
+            code.increase(results, self._owner(code, self.visited.state(code, source, s), owners), 1)
+        code.effect("ret void")
+        return code.text()
+
+    def deal(self) -> str:
+        """Write the states START..END of SOURCE to OUT, each to the place RESULTS[owner], which moves on by one."""
+        code, job = self._kernel("deal")
+        source, out, results, owners = job(Job.SOURCE), job(Job.OUT), job(Job.RESULTS), job(Job.MASK)
+        with code.loop(job(Job.START), job(Job.END)) as (s, _):
+            state = self.visited.state(code, source, s)
+            owner = self._owner(code, state, owners)
+            target = self.visited.state(code, out, code.load(results, owner))
+            for w in range(self.words):
+                code.store(target, w, code.load(state, w))
+            code.increase(results, owner, 1)
+        code.effect("ret void")
+        return code.text()
+
+
+KERNELS = ("absorb", "tally", "deal")
+
+
+def sharded(program: Program) -> Program:
+    """The same module with these kernels, too."""
+    writer = Sharding(program.layout, program.most, Marks(None, None), None)
+    text = "\n".join([program.text, writer.absorb(), writer.tally(), writer.deal()])
+    return attrs.evolve(program, text=text, kernels=(*program.kernels, *KERNELS))
