@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "certify": ("insync_cli.certify", "a stored proof, checked again by two solvers without our code"),
     "history": ("insync_cli.history", "check what clients did and saw for 29 anomalies of a log"),
     "replay": ("insync_cli.replay", "every edge of the model, on the broker's cores"),
+    "conform": ("insync_cli.conform", "any implementation, driven along the edges of the model: docs/conform.md"),
     "validate": ("insync_cli.validate", "traces of brokers against the model: each line a step of it"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
     "matrix": ("insync_cli.matrix", "the guarantees: designs x settings x fault budgets, each cell a run"),

@@ -1,0 +1,168 @@
+"""The model's graph, found as it is asked for, and which way to go through it next.
+
+Nothing here knows what is driven along the edges. What turned out not to be passable is told, and is not used again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Final
+
+import attrs
+import numpy as np
+
+from isr_check.native.steps import Stepper
+from isr_check.reference import Evaluator
+from isr_lang import Instance
+from isr_refine.packing import WORD, Packing
+from isr_refine.system import Labels
+
+AT_ONCE: Final = 4096
+
+Edge = tuple[int, int]
+"""A state, and the label of a step from it."""
+
+
+class Graph:
+    """States as integers (`packing`), steps by label; `driven` are the actions that count, all others are left out."""
+
+    def __init__(self, instance: Instance, packing: Packing, driven: frozenset[str]) -> None:
+        self.instance, self.labels = instance, Labels(instance)
+        self._stepper = Stepper(instance, packing.layout)
+        self._counts = [name in driven for name, _ in self.labels.named]
+        self._steps: dict[int, dict[int, int]] = {}
+        self.initial = [packing.packed(state) for _, state in Evaluator(instance).initial_states()]
+
+    def steps(self, state: int) -> dict[int, int]:
+        """The steps from a state: by label, the state after."""
+        if state not in self._steps:
+            self.find([state])
+        return self._steps[state]
+
+    def find(self, states: Iterable[int]) -> None:
+        """The steps of many states at once, which is faster."""
+        new = [state for state in dict.fromkeys(states) if state not in self._steps]
+        words = self._stepper.words
+        size = words * WORD // 8
+        for start in range(0, len(new), AT_ONCE):
+            some = new[start : start + AT_ONCE]
+            rows = np.frombuffer(b"".join(s.to_bytes(size, "little") for s in some), dtype="<u8")
+            counts, labels, targets = self._stepper.steps(rows.reshape(-1, words).astype(np.uint64))
+            told, at = targets.astype("<u8").tobytes(), 0
+            numbers: list[int] = labels.tolist()
+            count: int
+            for state, count in zip(some, counts.tolist(), strict=True):
+                steps = self._steps[state] = {}
+                for k in range(at, at + count):
+                    if self._counts[numbers[k]]:
+                        steps[numbers[k]] = int.from_bytes(told[k * size : (k + 1) * size], "little")
+                at += count
+
+    def explore(self, most: int | None, passable: Callable[[Edge], bool] = lambda _: True) -> Reached:
+        """Every state within reach, breadth first, or the first `most` of them."""
+        found = Reached({state: None for state in self.initial})
+        level = list(self.initial)
+        while level:
+            self.find(level)
+            new: list[int] = []
+            for state in level:
+                for label, target in self._steps[state].items():
+                    if target not in found.way and passable((state, label)):
+                        if most is not None and len(found.way) >= most:
+                            found.complete = False
+                            return found
+                        found.way[target] = (state, label)
+                        new.append(target)
+            level = new
+        return found
+
+
+@attrs.define
+class Reached:
+    """The states that were found, each with the last edge of a shortest way to it."""
+
+    way: dict[int, Edge | None]
+    complete: bool = True
+
+    def path(self, state: int) -> tuple[int, list[int]]:
+        """A shortest way to the state: the initial state, and the labels."""
+        labels: list[int] = []
+        while (edge := self.way[state]) is not None:
+            state, label = edge
+            labels.append(label)
+        return state, labels[::-1]
+
+
+class Remaining:
+    """Which edges are yet to be driven, and the nearest of them; what is `closed` cannot be passed."""
+
+    def __init__(self, graph: Graph, reached: Reached) -> None:
+        self.graph = graph
+        self.left = {state: set(steps) for state in reached.way if (steps := graph.steps(state))}
+        self.closed: set[Edge] = set()
+
+    def done(self, edge: Edge, passable: bool) -> None:
+        """The edge has been driven, or tried."""
+        state, label = edge
+        if not passable:
+            self.closed.add(edge)
+        labels = self.left.get(state)
+        if labels is not None:
+            labels.discard(label)
+            if not labels:
+                del self.left[state]
+
+    def next_from(self, state: int) -> int | None:
+        """An edge of the state that is left; rather one behind which there are more."""
+        labels = self.left.get(state)
+        if not labels:
+            return None
+        steps = self.graph.steps(state)
+        return min(labels, key=lambda label: (steps[label] == state or steps[label] not in self.left, label))
+
+    def route(self, *starts: int) -> tuple[int, list[int]] | None:
+        """The shortest way from one of the states to one with an edge that is left; None if there is none."""
+        way: dict[int, Edge | None] = dict.fromkeys(starts)
+        queue = deque(starts)
+        while queue:
+            state = queue.popleft()
+            if state in self.left:
+                return Reached(way).path(state)
+            for label, target in self.graph.steps(state).items():
+                if target not in way and (state, label) not in self.closed:
+                    way[target] = (state, label)
+                    queue.append(target)
+        return None
+
+
+class Wanderer:
+    """Random walks that like what was not seen yet: edges, and pairs of actions."""
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        self.graph, self._random = graph, Random(seed)
+        self.seen: set[Edge] = set()
+        self.pairs: set[tuple[str, str]] = set()
+        self.times: dict[str, int] = {}
+
+    def start(self) -> int:
+        """An initial state."""
+        return self._random.choice(self.graph.initial)
+
+    def step(self, state: int, before: str, closed: set[Edge]) -> int | None:
+        """The label of the next step after the action `before`; None where there is none."""
+        options = [label for label in self.graph.steps(state) if (state, label) not in closed]
+        if not options:
+            return None
+        label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
+        name = self.graph.labels.name(label)[0]
+        self.seen.add((state, label))
+        self.pairs.add((before, name))
+        self.times[name] = self.times.get(name, 0) + 1
+        return label
+
+    def _weight(self, state: int, label: int, before: str) -> float:
+        name = self.graph.labels.name(label)[0]
+        news = (8 if (before, name) not in self.pairs else 1) * (4 if (state, label) not in self.seen else 1)
+        return news / (1 + self.times.get(name, 0))
