@@ -1,0 +1,103 @@
+"""Who does the tasks: this process itself, while there is little to do, or Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+import pyarrow as pa
+
+from isr_pipeline import session
+from isr_pipeline.rows import DDL, Answer, Batches, answers, as_numbers, parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+LOOK = 0.2
+"""Seconds between two looks at whether to go on waiting for Spark."""
+ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+Source = Callable[[int], Batches]
+Sink = Callable[[Batches], Batches]
+
+
+class Stopped(Exception):
+    """Somebody asked to stop while tasks were under way; what they did does not count."""
+
+
+class Runner(Protocol):
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
+        """Do `source` for each of the parts; `sink` for what they made, all rows of a bucket by the same one."""
+        ...
+
+    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
+        """Do `source` for each of the parts."""
+        ...
+
+
+class Here:
+    """In this process, one after the other."""
+
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
+        return answers(sink(chain.from_iterable(map(source, parts))))
+
+    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
+        return answers(chain.from_iterable(map(source, parts)))
+
+
+@attrs.frozen
+class _Parts:
+    """`source` for the parts that a task is given the numbers of."""
+
+    source: Source
+    parts: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Batches:
+        for batch in batches:
+            for number in parts(batch):
+                yield from self.source(self.parts[number])
+
+
+class Spark:
+    """As tasks of a session: one job for each call. `stop` is asked while it runs."""
+
+    def __init__(self, spark: SparkSession, buckets: int, stop: Callable[[], bool], tick: Callable[[], None]) -> None:
+        self.spark, self.buckets, self.stop, self.tick = spark, buckets, stop, tick
+        self.jobs, self.seconds = 0, 0.0
+
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
+        spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
+        return self._collected(spread.mapInArrow(sink, DDL))
+
+    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
+        return self._collected(self._made(source, parts))
+
+    def _made(self, source: Source, parts: Sequence[int]) -> DataFrame:
+        tasks = self.spark.range(0, len(parts), 1, len(parts))
+        return tasks.mapInArrow(_Parts(source, tuple(parts)), DDL)
+
+    def _collected(self, frame: DataFrame) -> list[Answer]:
+        start = time.monotonic()
+        with session.plainly(), session.configured(self.spark, {ROWS: "16"}), ThreadPoolExecutor(1) as beside:
+            job = beside.submit(frame.collect)
+            self._wait(job)
+            found = job.result()
+        self.jobs += 1
+        self.seconds += time.monotonic() - start
+        return [(row[0], row[1], as_numbers(row[2])) for row in found]
+
+    def _wait(self, job: Future[list[Row]]) -> None:
+        while True:
+            try:
+                job.exception(timeout=LOOK)
+                return
+            except NotYet:
+                self.tick()
+                if self.stop():
+                    self.spark.interruptAll()
+                    raise Stopped from None

@@ -1,0 +1,213 @@
+"""What an exploration leaves in its folder, and what it goes on from.
+
+    states/level=7/bucket-0003.parquet   the states of a level that belong to a bucket, packed: word0, word1, ...
+    actions/level=7.parquet              how often each action was taken in the states of a level: action, taken
+    commits/0007.json                    level 7 is complete: how many states each bucket has, and all counts so far
+    plan.json, kernels.ll                what was asked, and the kernels that answer it
+    sets/                                what can be made from the above: visited sets, while it runs
+
+A file gets its name when it is whole. A level counts when its commit is there: what a task wrote for a level without
+one is written again, and by the same bucket under the same name. So a level is never lost, nor counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from isr_check.engine import BadCheckpoint
+from isr_check.native.memory import Words
+
+Json = dict[str, object]
+SCHEMA = "insync/levels/1"
+BLOCK = 1 << 20
+"""States read or written at a time."""
+
+
+class _Groups(Protocol):
+    def read_row_group(self, i: int) -> pa.Table: ...
+
+
+class _Metadata(Protocol):
+    num_rows: int
+
+
+_write_table = cast("Callable[[pa.Table, Path], None]", vars(pq)["write_table"])
+_read_metadata = cast("Callable[[Path], _Metadata]", vars(pq)["read_metadata"])
+
+
+def part(folder: str | Path, level: int, bucket: int) -> Path:
+    return Path(folder) / "states" / f"level={level}" / f"bucket-{bucket:04d}.parquet"
+
+
+def columns(words: int) -> pa.Schema:
+    """Words as 64-bit integers with a sign, as Spark has no others."""
+    return pa.schema([pa.field(f"word{w}", pa.int64(), nullable=False) for w in range(words)])
+
+
+def write_states(path: Path, states: Words) -> None:
+    """The rows, all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = columns(states.shape[1])
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with (
+        partial.open("wb") as file,
+        pq.ParquetWriter(
+            file, schema, compression="zstd", compression_level=1, use_dictionary=False, write_page_checksum=True
+        ) as writer,
+    ):
+        for start in range(0, len(states), BLOCK):
+            block = states[start : start + BLOCK].view(np.int64)
+            arrays = [pa.array(np.ascontiguousarray(block[:, w])) for w in range(block.shape[1])]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=BLOCK)
+    partial.replace(path)
+
+
+def read_states(path: Path, words: int) -> Iterator[Words]:
+    """The rows, a block at a time; BadCheckpoint if they are not what was written."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for group in range(file.num_row_groups):
+                table = cast("_Groups", file).read_row_group(group)
+                block = np.empty((table.num_rows, words), dtype=np.int64)
+                for w in range(words):
+                    block[:, w] = table.column(w).to_numpy()
+                yield block.view(np.uint64)
+    except FileNotFoundError:
+        raise BadCheckpoint(f"{path} is missing") from None
+    except (OSError, pa.ArrowException):
+        raise BadCheckpoint(f"{path} is not what was written there") from None
+
+
+def count_states(path: Path) -> int:
+    """How many states a file has; -1 if it is none."""
+    try:
+        return _read_metadata(path).num_rows
+    except (OSError, pa.ArrowException):
+        return -1
+
+
+@attrs.frozen
+class Commit:
+    """Level `level` is complete. `sizes`: bucket -> states of it; the rest is of all levels so far.
+
+    `taken` and `refused` are by action and by guard, `expanded` states; `found`: a check's bit -> the level at which
+    it was decided; `orbits`: by symmetry, the states that the orbits seen have together.
+    """
+
+    level: int
+    sizes: dict[int, int]
+    taken: tuple[int, ...]
+    refused: tuple[int, ...]
+    expanded: int
+    found: dict[int, int]
+    orbits: int
+    seconds: float
+
+    @property
+    def states(self) -> int:
+        return sum(self.sizes.values())
+
+
+class Store:
+    """The folder of one exploration."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def begin(self, plan: Json) -> None:
+        """An empty exploration; what an earlier one left here is removed."""
+        self.discard()
+        for name in ("states", "actions", "commits", "sets"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        _write_json(self.folder / "plan.json", {**plan, "schema": SCHEMA})
+
+    def discard(self) -> None:
+        """Remove what an exploration writes, and nothing else."""
+        for name in ("states", "actions", "commits", "sets", "trace"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in ("plan.json", "kernels.ll"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def forget_sets(self) -> None:
+        for name in ("sets", "trace"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def plan(self) -> Json:
+        """What was asked here; BadCheckpoint if nothing was."""
+        file = self.folder / "plan.json"
+        try:
+            plan = cast("Json", json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise BadCheckpoint(f"there is no exploration by Spark in {self.folder}") from None
+        except (OSError, ValueError):
+            raise BadCheckpoint(f"{file} is not what was written there") from None
+        if plan.get("schema") != SCHEMA:
+            raise BadCheckpoint(f"{file} was written by another version")
+        return plan
+
+    # levels
+
+    def commit(self, commit: Commit) -> None:
+        _write_json(self.folder / "commits" / f"{commit.level:04d}.json", attrs.asdict(commit))
+
+    def commits(self) -> list[Commit]:
+        """All complete levels, in order."""
+        found = [_commit(file) for file in sorted((self.folder / "commits").glob("[0-9]*.json"))]
+        if [c.level for c in found] != list(range(len(found))):
+            raise BadCheckpoint(f"a level is missing in {self.folder / 'commits'}")
+        return found
+
+    def settle(self, commits: Sequence[Commit]) -> None:
+        """Remove what is of no complete level; BadCheckpoint if something of one is missing."""
+        for folder in (self.folder / "states").glob("level=*"):
+            if int(folder.name.partition("=")[2]) >= len(commits):
+                shutil.rmtree(folder)
+        for c in commits:
+            for bucket, size in c.sizes.items():
+                if count_states(path := part(self.folder, c.level, bucket)) != size:
+                    raise BadCheckpoint(f"{path} does not have the {size} states that it had")
+        self.forget_sets()
+        (self.folder / "sets").mkdir()
+
+    def write_actions(self, level: int, taken: Mapping[str, int]) -> None:
+        table = pa.table({"action": list(taken), "taken": pa.array(list(taken.values()), pa.int64())})
+        _write_table(table, self.folder / "actions" / f"level={level}.parquet")
+
+
+def _commit(file: Path) -> Commit:
+    try:
+        said = cast("Json", json.loads(file.read_text(encoding="utf-8")))
+        tables = {
+            name: {int(k): v for k, v in cast("dict[str, int]", said[name]).items()} for name in ("sizes", "found")
+        }
+        return Commit(
+            cast("int", said["level"]),
+            tables["sizes"],
+            tuple(cast("list[int]", said["taken"])),
+            tuple(cast("list[int]", said["refused"])),
+            cast("int", said["expanded"]),
+            tables["found"],
+            cast("int", said["orbits"]),
+            cast("float", said["seconds"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadCheckpoint(f"{file} is not what was written there") from None
+
+
+def _write_json(path: Path, content: Json) -> None:
+    partial = path.with_suffix(".part")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(content, file, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
