@@ -159,7 +159,7 @@ def show(given: Namespace, answer: runfile.Run, design: Design, about: render.No
                 print_short(out, Path(str(line["trace"])))
             out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
-        if (folder / exploring.CHECKPOINT / "checkpoint.json").exists() and not about.complete:
+        if about.stopped_by and exploring.resumable(folder):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
     for name, word in expected_otherwise(answer, cast("list[str]", given.expect)):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)

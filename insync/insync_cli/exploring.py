@@ -14,7 +14,17 @@ import attrs
 from insync_cli import options, registry, runfile
 from insync_cli.exits import Inconclusive, InputError, UsageError
 from insync_cli.progress import Brake, Ticker, human_size
-from isr_check.engine import BadCheckpoint, Exploration, Finding, Limits, Path, Unsound, Verdict
+from isr_check.engine import (
+    BadCheckpoint,
+    Exploration,
+    Failed,
+    Finding,
+    Limits,
+    Path,
+    Unavailable,
+    Unsound,
+    Verdict,
+)
 from isr_check.reference import Evaluator
 from isr_lang import Instance
 from isr_trace.minimise import minimise
@@ -22,6 +32,10 @@ from isr_trace.replay import Replay, record, run_of
 
 CHECKPOINT = "checkpoint"
 """The folder, in that of the results, from which a run can go on."""
+SPARK = "spark"
+"""The engine, and the folder in that of the results where it has its states."""
+ON_SPARK = ("master", "partitions", "handover")
+"""Options for this engine alone."""
 
 
 def add_options(p: options.Parser) -> None:
@@ -36,6 +50,17 @@ def add_options(p: options.Parser) -> None:
         metavar="S",
         help="in the folder of --out (default 60)",
     )
+    _add_simulation(p)
+    spark = p.add_argument_group("with --engine spark")
+    spark.add_argument("--master", metavar="URL", help="spark://host:7077, sc://host; default: this machine alone")
+    spark.add_argument("--partitions", type=options.positive, metavar="N", help="of the states (default 2 per core)")
+    spark.add_argument(
+        "--handover", type=options.natural, metavar="N", help="levels of up to N states need no Spark (default 200000)"
+    )
+
+
+def _add_simulation(p: options.Parser) -> None:
+    group = p.add_argument_group("simulation")
     group.add_argument("--simulate", type=options.positive, metavar="N", help="N random walks instead of all states")
     group.add_argument("--seed", type=options.natural, metavar="S", help="other walks (default 1)")
 
@@ -56,6 +81,9 @@ def seed(given: Namespace) -> int | None:
 
 def check(given: Namespace, instance: Instance, asked: tuple[str, ...]) -> None:
     """UsageError for options that contradict each other or what is asked."""
+    for name in ON_SPARK:
+        if getattr(given, name) is not None and engine_name(given) != SPARK:
+            raise UsageError(f"--{name} is for --engine {SPARK}")
     if given.seed is not None and not given.simulate:
         raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
     if given.simulate and (given.resume or given.symmetry == "on"):
@@ -92,6 +120,11 @@ def explored(
             raise UsageError(str(problem)) from None
         except BadCheckpoint as problem:
             raise InputError(str(problem)) from None
+        except Unavailable as problem:
+            raise UsageError(str(problem)) from None
+        except Failed as problem:
+            more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out) else ""
+            raise Inconclusive(f"{problem}{more}") from None
         finally:
             ticker.close()
     undecided = any(f.verdict is Verdict.BUDGETED for f in found.findings)
@@ -122,12 +155,21 @@ def _engine(given: Namespace, out: Folder) -> tuple[Callable[..., Exploration], 
     takes = inspect.signature(explore).parameters
     resume, memory = cast("str | None", given.resume), cast("int | None", given.memory)
     if resume and "resume" not in takes:
-        raise UsageError(f"the engine '{name}' keeps no checkpoints; --resume needs --engine native")
+        raise UsageError(f"the engine '{name}' keeps no checkpoints; --resume needs --engine native or {SPARK}")
     asked: dict[str, object] = {"symmetry": True} if given.symmetry == "on" else {}
-    if "folder" in takes:
+    if name == SPARK:
+        asked |= {n: getattr(given, n) for n in ON_SPARK if getattr(given, n) is not None}
+        asked |= {"folder": Folder(resume or out) / SPARK, "keep": bool(given.out), "resume": bool(resume)}
+        asked |= {"memory": memory}
+    elif "folder" in takes:
         asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": cast("float", given.checkpoint_every)}
         asked |= {"memory": memory, "resume": bool(resume)}
     return partial(explore, **asked), workers, "memory" in takes
+
+
+def resumable(out: Folder) -> bool:
+    """Whether there is what a run can go on from."""
+    return any((out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json"))
 
 
 def _minimal(instance: Instance, finding: Finding) -> Finding:

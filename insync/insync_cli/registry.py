@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isr_check.engine import Engine, Exploration
     from isr_lang import Conjunct, Design, Instance, Node, Property, Value
 
-ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer"}
+ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer", "spark": "isr_pipeline.explore"}
 
 
 def designs() -> Mapping[str, Design]:

@@ -1,11 +1,6 @@
-"""Breadth-first exploration by Spark, level by level: the contract of isr_check.engine, by the native kernels.
+"""The engine 'spark': what isr_check.engine asks of every engine, answered by jobs (see search.py).
 
-Each state has an owner among so many buckets, which its hash tells. A level is one job: tasks expand the states that
-each bucket found in the last level; what they reach goes to its owners, who strike out what they know and write down
-what is new. Nothing else is remembered between two levels than what is in the folder, so the job after a thousand
-others is as simple as the first, and whoever is killed can go on from the last complete level.
-
-A small level is done by this process itself, by the same tasks on the same files: a job has its price.
+Nothing here is imported that the project has only with Spark, so that the engine can say what it lacks.
 """
 
 from __future__ import annotations
@@ -18,276 +13,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import attrs
-import numpy as np
-
-from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, Unsound
-from isr_check.native.actions import Check
-from isr_check.native.kernels import Job, program
-from isr_check.native.layout import SLACKS, Layout, Slack
-from isr_check.native.memory import Words, address
-from isr_check.native.question import Question
-from isr_check.native.search import PATIENCE
-from isr_check.native.sharding import MOST_OWNERS, sharded
+from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, Unsound, awaited
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 from isr_pipeline import session
-from isr_pipeline.kit import Hand, Kit, digest, packed
-from isr_pipeline.owned import Owned
-from isr_pipeline.paths import paths
-from isr_pipeline.rows import EXPANDED, FOUND
-from isr_pipeline.runners import Here, Runner, Spark, Stopped
-from isr_pipeline.store import Commit, Json, Store
-from isr_pipeline.tasks import Expand, Own, expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HANDOVER = 200_000
 """States of a level that this process expands itself."""
-
-
-class Overflow(Exception):
-    """A value did not fit its cell."""
-
-
-@attrs.frozen
-class Means:
-    """How to go about it; `handover`: Spark expands the levels that have more states."""
-
-    folder: Path
-    master: str | None = None
-    workers: int | None = None
-    memory: int | None = None
-    partitions: int | None = None
-    handover: int = HANDOVER
-    keep: bool = True
-
-
-class Search:
-    """One exploration with one layout."""
-
-    def __init__(
-        self, question: Question, slack: Slack, means: Means, buckets: int, starting: Callable[[], SparkSession]
-    ) -> None:
-        self.question, self.instance, self.on_steps = question, question.instance, question.on_steps
-        symmetry = question.symmetry
-        self.layout = Layout(self.instance, slack, symmetry.sorts if symmetry else ())
-        made = program(self.instance, self.layout, question.on_states, question.on_steps, question.marks, symmetry)
-        self.program, self.means, self.buckets = sharded(made), means, buckets
-        self.store = Store(means.folder)
-        self.limits, self.start, self.earlier = Limits(), time.monotonic(), 0.0
-        self.progress: Callable[[Progress], None] = _silent
-        self.commits: list[Commit] = []
-        self.cut = False
-        self.here, self.spark = Here(), cast("Spark | None", None)
-        self.starting = starting
-
-    # what is asked, for whoever goes on later
-
-    def plan(self) -> Json:
-        names = [name for name, _ in self.question.names]
-        return {
-            "question": digest(repr((self.program.text, self.question.names))),
-            "design": self.instance.design.name,
-            "constants": dict(self.instance.constants),
-            "symmetry": self.question.symmetry is not None,
-            "properties": names,
-            "slack": SLACKS.index(self.layout.slack),
-            "words": self.layout.words,
-            "buckets": self.buckets,
-        }
-
-    def prepare(self) -> None:
-        actions, symmetric = len(self.instance.actions), self.question.symmetry is not None
-        self.kit = packed(self.program, self.means.folder, actions, self.buckets, symmetric=symmetric)
-        self.hand = Hand(self.kit)
-
-    def begin(self) -> None:
-        self.store.begin(self.plan())
-        self.prepare()
-        self._add_initial()
-
-    def resume(self) -> None:
-        """Go on from the last complete level; BadCheckpoint if there is none of the same question."""
-        said, asked = self.store.plan(), self.plan()
-        if said["question"] != asked["question"]:
-            different = next((n for n in asked if n != "question" and said.get(n) != asked[n]), None)
-            what = f"{different} {said.get(different)}, not {asked[different]}" if different else "another model"
-            raise BadCheckpoint(f"the exploration in {self.means.folder} is of {what}")
-        self.commits = self.store.commits()
-        if not self.commits:
-            self.begin()
-            return
-        self.store.settle(self.commits)
-        self.prepare()
-        self.earlier = self.commits[-1].seconds
-
-    # levels
-
-    @property
-    def distinct(self) -> int:
-        return sum(c.states for c in self.commits)
-
-    @property
-    def found(self) -> dict[int, int]:
-        return dict(self.commits[-1].found) if self.commits else {}
-
-    @property
-    def ended(self) -> bool:
-        """Whether the last level has no states: all were seen."""
-        return bool(self.commits) and not self.commits[-1].states
-
-    def elapsed(self) -> float:
-        return self.earlier + time.monotonic() - self.start
-
-    def undecided(self, checks: list[Check], found: dict[int, int]) -> int:
-        return sum(1 << c.bit for c in checks if c.bit not in found)
-
-    def decided(self) -> bool:
-        return bool(self.question.names) and len(self.found) == len(self.question.names)
-
-    def before(self) -> dict[int, int]:
-        """How many states each bucket has."""
-        sizes: dict[int, int] = {}
-        for commit in self.commits:
-            for bucket, size in commit.sizes.items():
-                sizes[bucket] = sizes.get(bucket, 0) + size
-        return sizes
-
-    def runner(self, states: int) -> Runner:
-        """Whoever should do what takes about as long as to expand so many states."""
-        if states <= self.means.handover:
-            return self.here
-        if self.spark is None:
-            self.spark = Spark(self.starting(), self.buckets, self._stopping, self.tell)
-        return self.spark
-
-    def task_kit(self, runner: Runner) -> Kit:
-        """For tasks of the runner; the best machine code is worth making for Spark, and for what takes its time."""
-        return attrs.evolve(self.kit, best=runner is not self.here or time.monotonic() - self.start > PATIENCE)
-
-    def _stopping(self) -> bool:
-        seconds = self.limits.max_seconds
-        return self.limits.stop() or (seconds is not None and self.elapsed() - self.earlier >= seconds)
-
-    def tell(self) -> None:
-        last = self.commits[-1]
-        self.progress(Progress(last.level, last.states, self.distinct, sum(last.taken), self.elapsed()))
-
-    def _add_initial(self) -> None:
-        """The initial states, made here; they are few, or at least they were all in the model's one line."""
-        hand, words = self.hand, self.layout.words
-        most = self.program.most
-        size = 16
-        while size < 4 * (most + 1):
-            size *= 2
-        table, found = np.zeros(size, dtype=np.uint64), np.zeros((most + 2, words), dtype=np.uint64)
-        hand.worker.set([(Job.STATES, address(found)), (Job.TABLE, address(table)), (Job.MASK, size - 1)])
-        hand.worker.next, hand.worker.limit = 1, most + 1
-        hand.run("initial", 0, 0)
-        dealt, bounds = hand.dealt(found, 1, hand.worker.next)
-        sizes, decided, orbits = dict[int, int](), 0, 0
-        wanted = self.undecided(self.question.on_states, {})
-        for bucket in range(self.buckets):
-            if bounds[bucket] < bounds[bucket + 1]:
-                with Owned(self.kit, hand, bucket, 0, 0) as owned:
-                    owned.absorb(dealt[bounds[bucket] : bounds[bucket + 1]])
-                    owned.keep()
-                    sizes[bucket] = owned.new
-                    decided |= owned.checked(wanted)
-                    orbits += owned.orbits()
-        found_at = {bit: 0 for bit in _bits(decided)}
-        nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
-        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed()))
-
-    def level(self) -> None:
-        """Expand the last level."""
-        last, found = self.commits[-1], self.found
-        level = last.level + 1
-        runner = self.runner(last.states)
-        kit = self.task_kit(runner)
-        source = Expand(kit, last.level, self.undecided(self.question.on_steps, found))
-        sink = Own(kit, level, self.undecided(self.question.on_states, found), self.before())
-        answers = runner.shuffle(source, sorted(last.sizes), sink)
-        done = expanded(self.kit, [n for _, kind, n in answers if kind == EXPANDED])
-        assert done.states == last.states, "each state of the level was expanded once"
-        if done.overflow:
-            if self.layout.slack is not SLACKS[-1]:
-                raise Overflow
-            self.cut = True
-        new = [(bucket, n) for bucket, kind, n in answers if kind == FOUND]
-        assert len({bucket for bucket, _ in new}) == len(new), "each bucket has one owner"
-        decided = int(np.bitwise_or.reduce([int(n[1]) for _, n in new], initial=0))
-        found = {**{bit: level for bit in _bits(decided)}, **{b: last.level for b in _bits(done.decided)}, **found}
-        self.store.write_actions(last.level, dict(zip(self._names(), done.taken, strict=True)))
-        self._commit(
-            Commit(
-                level,
-                {bucket: int(n[0]) for bucket, n in new if n[0]},
-                _sum(last.taken, done.taken),
-                _sum(last.refused, done.refused),
-                last.expanded + done.states,
-                found,
-                last.orbits + sum(int(n[2]) for _, n in new),
-                self.elapsed(),
-            )
-        )
-
-    def _names(self) -> list[str]:
-        return [a.name for a in self.instance.actions]
-
-    def _commit(self, commit: Commit) -> None:
-        self.store.commit(commit)
-        self.commits.append(commit)
-
-    def run(self) -> Exploration:
-        try:
-            while not (self.ended or self.cut or self.decided()):
-                states = self.limits.max_states
-                self.cut = self._stopping() or (states is not None and self.distinct >= states)
-                if not self.cut:
-                    self.tell()
-                    self.level()
-        except Stopped:
-            self.cut = True
-        return self._exploration(complete=self.ended and not self.cut)
-
-    def representative(self, words: Words) -> Words:
-        """By symmetry the state that stands for the orbit of this one, which it replaces."""
-        if self.question.symmetry is not None:
-            before = self.hand.worker.job.copy()
-            self.hand.worker.set([(Job.OUT, address(words))])
-            self.hand.run("rename", 0, 1)
-            self.hand.worker.job[:] = before
-        return words
-
-    def _exploration(self, *, complete: bool) -> Exploration:
-        last, found = self.commits[-1], self.found
-        self.limits = attrs.evolve(self.limits, max_seconds=None)  # what is found is told
-        known = paths(self, found)
-        sizes = tuple(c.states for c in self.commits if c.states or c.level == 0)
-        question = self.question
-        return Exploration(
-            question.findings(found, known, complete=complete),
-            complete,
-            self.distinct,
-            sum(last.taken),
-            len(sizes) - 1,
-            self.elapsed(),
-            sizes,
-            dict(zip(self._names(), last.taken, strict=True)),
-            question.guards(self.program.guard_base, last.refused, last.expanded),
-            last.orbits if question.symmetry is not None else None,
-        )
-
-
-def _bits(mask: int) -> list[int]:
-    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-
-
-def _sum(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _silent(_: Progress) -> None:
@@ -316,10 +51,15 @@ def explore(
     must be one that all executors see. `memory`: bytes for Java, here and in each executor. `partitions`: buckets.
     """
     session.check()
+    from isr_check.native.layout import SLACKS
+    from isr_check.native.question import Question
+    from isr_check.native.sharding import MOST_OWNERS
+    from isr_pipeline.search import Means, Overflow, Search
+    from isr_pipeline.store import Store
+
     question = Question(instance, wanted, Symmetry(instance, wanted) if symmetry else None)
-    if question.awaited:
-        name = question.awaited[0].name
-        raise Unsound(f"{name} is a liveness property, and Spark decides none; --engine native does")
+    if live := awaited(instance, wanted):
+        raise Unsound(f"{live[0].name} is a liveness property, and Spark decides none; --engine native does")
     if partitions is not None and partitions > MOST_OWNERS:
         raise Unsound(f"{partitions} partitions are too many; {MOST_OWNERS} at most")
     start = time.monotonic()
@@ -327,25 +67,27 @@ def explore(
         if folder is None:
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="insync-")))
         folder.mkdir(parents=True, exist_ok=True)
-        means = Means(folder.absolute(), master, workers, memory, partitions, handover, keep)
+        said = Store(folder).plan() if resume else {}
+        known = cast("int | None", said.get("buckets"))
+        if known is not None and partitions not in (None, known):
+            raise BadCheckpoint(f"the exploration in {folder} has {known} partitions, not {partitions}")
 
         def starting() -> SparkSession:
             return closing.enter_context(session.running(master, workers=workers, memory=memory))
 
-        said = Store(means.folder).plan() if resume else {}
-        buckets = cast("int", said.get("buckets")) or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
-        if partitions not in (None, buckets):
-            raise BadCheckpoint(f"the exploration in {folder} has {buckets} partitions, not {partitions}")
+        buckets = known or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
+        means = Means(folder.absolute(), buckets, handover, starting)
         for slack in SLACKS[cast("int", said.get("slack", 0)) :]:
-            search = Search(question, slack, means, buckets, starting)
+            search = Search(question, slack, means)
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
                 (search.resume if said else search.begin)()
                 answer = search.run()
-                search.store.forget_sets()
-                if not (keep or search.cut):
-                    search.store.discard()
-                return answer
             except Overflow:
                 said = {}
+                continue
+            search.store.forget_sets()
+            if not (keep or search.cut):
+                search.store.discard()
+            return answer
     raise AssertionError("with the last slack an exploration ends")

@@ -22,7 +22,7 @@ from isr_pipeline.kit import Hand, Kit
 from isr_pipeline.rows import FOUND, Batches, numbers
 
 if TYPE_CHECKING:
-    from isr_pipeline.explore import Search
+    from isr_pipeline.search import Search
 
 SLICE = 1 << 22
 """Targets that are looked for at a time."""

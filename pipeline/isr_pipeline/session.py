@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
-from isr_check.engine import Unavailable
+from isr_check.engine import Failed, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,10 +60,6 @@ class Gateway(Protocol):
 Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
 
 
-class Failed(RuntimeError):
-    """Spark did not start, or a job of it did not end: one sentence, the last line of what was raised."""
-
-
 def java() -> str:
     """The program `java` that Spark will run; Unavailable if there is none, or too old a one."""
     home = os.environ.get("JAVA_HOME")
@@ -81,8 +77,9 @@ def java() -> str:
 
 def check() -> None:
     """Unavailable, with a sentence of what to install, unless a session can be started here."""
-    if find_spec("pyspark") is None:
-        raise Unavailable(f"the engine 'spark' needs pyspark, which is not installed: {EXTRA}")
+    for name in ("pyspark", "pyarrow"):
+        if find_spec(name) is None:
+            raise Unavailable(f"the engine 'spark' needs {name}, which is not installed: {EXTRA}")
     java()
 
 

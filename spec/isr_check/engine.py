@@ -31,6 +31,10 @@ class Unavailable(RuntimeError):
     """An engine needs something that is not installed: one sentence, which names it."""
 
 
+class Failed(RuntimeError):
+    """What an engine runs on let it down: one sentence."""
+
+
 class Verdict(StrEnum):
     """From strongest to weakest; ERROR is a bug in insync."""
 
