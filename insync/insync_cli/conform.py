@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isr_refine.conformed import Conformed, Unlike
 
 EXAMPLE = """insync conform --sut "python -m isr_refine.sut" --replicas 2
-insync conform --sut "python docs/examples/naive_isr.py" --replicas 2 --crashes 0
+insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7"""
 
 
@@ -31,6 +31,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--longest", type=options.positive, default=40, metavar="N", help="steps of a walk; default 40")
     p.add_argument("--seed", type=options.natural, default=0, metavar="N", help="of the walks; default 0")
     p.add_argument("--paths", action="store_true", help="from resets only, also if the system can save its state")
+    p.add_argument("--first", action="store_true", help="stop at the first difference")
     p.add_argument("--max-steps", type=options.positive, metavar="N", help="stop after N steps")
     p.add_argument("--max-seconds", type=options.seconds, metavar="S", help="stop after S seconds")
     p.add_argument("--quiet", action="store_true", help="only the result line")
@@ -53,6 +54,7 @@ def run(given: Namespace) -> int:
         paths=cast("bool", given.paths),
         longest=cast("int", given.longest),
         seed=cast("int", given.seed),
+        first=cast("bool", given.first),
         max_steps=cast("int | None", given.max_steps),
         max_seconds=cast("float | None", given.max_seconds),
     )
@@ -63,7 +65,7 @@ def run(given: Namespace) -> int:
             cast("str", given.sut),
             limits,
             patience=cast("float", given.patience),
-            progress=lambda edges, steps: ticker.count(edges, steps, "steps were new edges"),
+            progress=lambda edges, steps: ticker.count(edges, steps, "steps tried a new edge"),
         )
     except Broken as problem:
         if problem.ended:
@@ -175,7 +177,7 @@ def print_unlike(out: Console, unlike: Unlike, done: Conformed) -> None:
     if rules:
         out.print(f"       {heading.get(unlike.kind.value, 'the model says')}:", soft_wrap=True)
     for rule in rules:
-        out.print(f"         {rule}", soft_wrap=True)
+        terminal.print_wrapped(out, rule, 9)
 
 
 def result_line(done: Conformed) -> str:

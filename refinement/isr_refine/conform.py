@@ -22,7 +22,7 @@ from isr_refine.cover import Edge, Graph, Reached, Remaining, Wanderer
 from isr_refine.packing import Packing
 from isr_refine.replay import Kind
 from isr_refine.rules import Rules, shown
-from isr_refine.talking import Broken, Talk
+from isr_refine.talking import Broken, Party, Talk
 from isr_refine.wording import Hello, Place, Wording, met
 from isr_refine.words import written
 
@@ -45,7 +45,7 @@ class _Enough(Exception):
 class Conformance:
     """One system under test, driven."""
 
-    def __init__(self, instance: Instance, talk: Talk, limits: Limits, progress: Callable[[int, int], None]) -> None:
+    def __init__(self, instance: Instance, talk: Party, limits: Limits, progress: Callable[[int, int], None]) -> None:
         self.instance, self.talk, self.limits, self.progress = instance, talk, limits, progress
         self.hello: Hello = met(talk, instance)
         self.packing = Packing(instance)
@@ -287,6 +287,8 @@ class Conformance:
             rules=(self.rules.action(action), *rules),
         )
         self.found[kind, action] = (unlike, state, label)
+        if self.limits.first:
+            raise _Enough
 
     def _rules(self, kind: Kind, state: int, label: int, variables: list[str]) -> list[str]:
         action, parameters = self.labels.name(label)

@@ -22,6 +22,8 @@ class Limits:
     """Along paths from resets, also where the system can save its state."""
     longest: int = 40
     seed: int = 0
+    first: bool = False
+    """Stop at the first difference."""
     max_steps: int | None = None
     max_seconds: float | None = None
 

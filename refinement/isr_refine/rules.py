@@ -12,7 +12,9 @@ from isr_lang.nodes import literal
 from isr_lang.types import BoolType
 from isr_trace.reasons import Explainer, substitute
 
-LONG = 200
+LONG = 160
+MOST = 3
+"""Expressions that are told of one step."""
 
 
 class Rules:
@@ -55,7 +57,7 @@ class Rules:
                 self._definitions(update.value, used)
         untouched = wanted - {u.variable for u in action.updates}
         found += [f"{name} leaves {variable} as it is" for variable in sorted(untouched)]
-        return found + [f"{d.name}: {summary(d.doc)}" for d in used if d.doc]
+        return [f"{d.name}: {summary(d.doc)}" for d in used if d.doc and d.name != "log_end"] + found[:MOST]
 
     def _definitions(self, node: Node, used: dict[Definition, None]) -> None:
         for part in walk(node):

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import attrs
 
@@ -31,6 +31,16 @@ class Broken(Exception):
     def __init__(self, why: str, ended: bool = False) -> None:
         super().__init__(why)
         self.ended = ended
+
+
+class Party(Protocol):
+    """Whoever answers requests; `asked` counts them."""
+
+    asked: int
+
+    def ask(self, do: str, **more: Json) -> Object:
+        """One request and its answer; Broken if there is none, or if it says that it is an error."""
+        ...
 
 
 @attrs.define(eq=False)

@@ -12,7 +12,7 @@ from isr_check.reference import Parameters
 from isr_lang import Instance
 from isr_refine.packing import Packing
 from isr_refine.system import Labels
-from isr_refine.talking import PROTOCOL, Broken, Talk
+from isr_refine.talking import PROTOCOL, Broken, Party
 from isr_refine.words import NoSuchValue, Object, apart, heard, parameters_said, state_said, written
 
 Place: TypeAlias = tuple[str, Json, Json]
@@ -40,7 +40,7 @@ class Hello:
     """It answers `save` and `restore`."""
 
 
-def met(talk: Talk, instance: Instance) -> Hello:
+def met(talk: Party, instance: Instance) -> Hello:
     """Greet a system under test; Broken if it speaks another protocol, or claims what the model does not have."""
     design = instance.design.name
     constants: Object = dict(instance.constants)
@@ -96,7 +96,7 @@ class Wording:
             self._parameters[key] = parameters_said(self.instance, action, parameters)
         return self._parameters[key]
 
-    def differences(self, talk: Talk, bits: int) -> list[Place]:
+    def differences(self, talk: Party, bits: int) -> list[Place]:
         """Where the system is not in this state, of what it tells."""
         told = talk.ask("snapshot").get("state")
         if not isinstance(told, dict):
@@ -112,7 +112,7 @@ class Wording:
             found += apart(name, model[name], theirs)
         return found
 
-    def enabled(self, talk: Talk, labels: Labels) -> set[int]:
+    def enabled(self, talk: Party, labels: Labels) -> set[int]:
         """The steps that the system says that it can take."""
         told = talk.ask("enabled").get("enabled")
         if not isinstance(told, list):
