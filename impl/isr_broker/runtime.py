@@ -349,12 +349,14 @@ class Runtime:
         if not self.running:
             return
         message, trace = bare(sent), self.controller_trace if to == CONTROLLER else self.trace
+        if to != CONTROLLER and isinstance(message, AdminAnswer):
+            # For whoever asked, and for no core: it is not the cause of the next step.
+            self._answered(message, b"")
+            return
         if trace is not None and isinstance(sent, Stamped):
             trace.hears(sent.stamp)
         if to == CONTROLLER:
             if self.controller is not None:
                 self._tell_controller(Received(source, message), now)
-        elif isinstance(message, AdminAnswer):
-            self._answered(message, b"")
         else:
             self._step(Received(source, message), now)
