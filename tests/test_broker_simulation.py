@@ -26,7 +26,6 @@ from isr_broker.messages import (
     EpochEnd,
     Error,
     FetchRequest,
-    FetchResponse,
     PartitionMetadata,
 )
 from isr_broker.state import Follower, Replica, Step, leading
@@ -210,9 +209,8 @@ def asks_only_for_the_next_epoch(epochs: Epochs, epoch: int, log_end: int) -> Ep
     return EpochEnd(epoch, next((e.start for e in epochs.entries if e.epoch > epoch), log_end))
 
 
-def truncates_to_what_it_is_told(replica: Replica, answer: FetchResponse) -> int:
-    assert answer.diverging is not None
-    return min(answer.diverging.end, replica.log.end)
+def truncates_to_what_it_is_told(replica: Replica, told: EpochEnd) -> int:
+    return min(told.end, replica.log.end)
 
 
 # Where to begin is a seed shortly before one that finds the bug today; the ranges are wide, for seeds mean other
@@ -223,7 +221,7 @@ PLANTED: list[tuple[object, str, Callable[..., object], int]] = [
     (isr_broker.controller, "struck", strikes_nobody, 0),
     (isr_broker.leader, "advanced", acknowledges_the_append, 0),
     (isr_broker.epochs.Epochs, "end_of", asks_only_for_the_next_epoch, 15),
-    (isr_broker.follower, "_truncation_point", truncates_to_what_it_is_told, 15),
+    (isr_broker.follower, "truncation_point", truncates_to_what_it_is_told, 15),
 ]
 
 

@@ -27,7 +27,6 @@ from isr_broker.messages import (
     EpochEnd,
     Error,
     FetchRequest,
-    FetchResponse,
     PartitionMetadata,
 )
 from isr_broker.state import Follower, Replica, Step, leading
@@ -181,7 +180,7 @@ def commits_while_it_looks_for_lag(replica: Replica, now: int) -> Step:
 original_shrink = isr_broker.leader.leader_proposes_shrink
 
 
-def truncates_nothing(replica: Replica, answer: FetchResponse) -> int:
+def truncates_nothing(replica: Replica, told: EpochEnd) -> int:
     return replica.log.end
 
 
@@ -195,7 +194,7 @@ PLANTED: list[tuple[object, str, object, Mapping[str, Value], Kind, str]] = [
     (isr_broker.leader, "leader_proposes_shrink", commits_while_it_looks_for_lag, MINIMUM_OF_ONE, Kind.UNEXPECTED,
      "took no action"),
     (isr_broker.controller, "struck", strikes_nobody, CRASHING, Kind.INCONSISTENT, "broker_restarts"),
-    (isr_broker.follower, "_truncation_point", truncates_nothing, TWO, Kind.INCONSISTENT, "follower_truncates"),
+    (isr_broker.follower, "truncation_point", truncates_nothing, TWO, Kind.INCONSISTENT, "follower_truncates"),
 ]  # fmt: skip
 
 

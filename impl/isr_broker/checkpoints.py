@@ -24,8 +24,14 @@ TEMPORARY: Final = ".tmp"
 _VERSION: Final = "0"
 
 
-def replace(disk: Disk, path: str, contents: bytes) -> None:
-    """Put a whole file in the place of another, or of none (Utils.atomicMoveWithFallback)."""
+def replace(disk: Disk, path: str, contents: bytes, in_place: bool = False) -> None:
+    """Put a whole file in the place of another, or of none (Utils.atomicMoveWithFallback).
+
+    `in_place` is what must not be done: a crash may then leave half of it (designs.PLANTED).
+    """
+    if in_place:
+        _overwrite(disk, path, contents)
+        return
     temporary = path + TEMPORARY
     disk.remove(temporary)
     file = disk.open(temporary)
@@ -35,6 +41,17 @@ def replace(disk: Disk, path: str, contents: bytes) -> None:
     finally:
         file.close()
     disk.rename(temporary, path)
+    disk.flush_folder(folder_of(path))
+
+
+def _overwrite(disk: Disk, path: str, contents: bytes) -> None:
+    file = disk.open(path)
+    try:
+        file.truncate(0)
+        file.append(contents)
+        file.flush()
+    finally:
+        file.close()
     disk.flush_folder(folder_of(path))
 
 
@@ -61,17 +78,24 @@ def _rows(disk: Disk, path: str) -> list[list[str]] | None:
     return rows if lines[1] == str(len(rows)) else None
 
 
-def _write(disk: Disk, path: str, rows: list[str]) -> None:
-    replace(disk, path, "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode())
+def _write(disk: Disk, path: str, rows: list[str], in_place: bool) -> None:
+    replace(disk, path, "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode(), in_place)
 
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def write_offsets(disk: Disk, path: str, offsets: Iterable[tuple[TopicPartition, Offset]]) -> None:
+def is_whole(disk: Disk, path: str) -> bool:
+    """There is no such checkpoint, or it can be read: what replacing it atomically is for."""
+    return not disk.exists(path) or _rows(disk, path) is not None
+
+
+def write_offsets(
+    disk: Disk, path: str, offsets: Iterable[tuple[TopicPartition, Offset]], in_place: bool = False
+) -> None:
     """One offset per partition (OffsetCheckpointFile)."""
-    _write(disk, path, [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets)])
+    _write(disk, path, [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets)], in_place)
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
@@ -85,9 +109,9 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
     return found
 
 
-def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart]) -> None:
+def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False) -> None:
     """Where each leader epoch starts (LeaderEpochCheckpointFile)."""
-    _write(disk, path, [f"{e.epoch} {e.start}" for e in epochs])
+    _write(disk, path, [f"{e.epoch} {e.start}" for e in epochs], in_place)
 
 
 def read_epochs(disk: Disk, path: str) -> tuple[EpochStart, ...] | None:
@@ -109,17 +133,18 @@ def leave_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
     replace(disk, CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode())
 
 
-def take_clean_shutdown(disk: Disk) -> int | None:
+def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:
     """The broker epoch in the mark of a clean shutdown, which is removed for good before this returns.
 
-    Were it removed later, a crash while the logs are loaded would look like a clean shutdown. None without a mark; -1
-    if it names no epoch.
+    Were it removed later, a crash while the logs are loaded would look like a clean shutdown; `keep` is what must not
+    be done (designs.PLANTED). None without a mark; -1 if it names no epoch.
     """
     found = contents(disk, CLEAN_SHUTDOWN)
     if found is None:
         return None
-    disk.remove(CLEAN_SHUTDOWN)
-    disk.flush_folder(ROOT)
+    if not keep:
+        disk.remove(CLEAN_SHUTDOWN)
+        disk.flush_folder(ROOT)
     try:
         mark = cast("object", json.loads(found))
     except ValueError:

@@ -16,6 +16,7 @@ class Truncation(Enum):
     """How a follower finds out what of its log the leader does not have."""
 
     ON_FETCH = "the fetch names the epoch of the last record, and the leader answers with a divergence (KIP-595)"
+    BEFORE_FETCH = "the follower asks where its last epoch ends, and cuts, before it fetches (KIP-101)"
     TO_WATERMARK = "the follower cuts at its own high watermark before it fetches (before KIP-101)"
 
 
@@ -24,9 +25,15 @@ class Design:
     """One version of the protocol.
 
     - `truncation`: how a follower finds its truncation point.
-    - `fences_fetches`: a leader takes a fetch only in its own leader epoch (KIP-320).
+    - `largest_smaller_epoch`: asked where an epoch ends, a leader names the largest one that it has and that is not
+      above it, so that a follower notices an epoch that the leader never had (KIP-279).
+    - `notes_epoch_start`: a new leader notes the start of its epoch before its first append; without, it does not know
+      where a later epoch than its last record's ends, and the follower cuts at its own watermark (KAFKA-7415).
+    - `fences_fetches`: a leader takes a fetch only in its own leader epoch, and a follower an answer only in the epoch
+      of its fetch (KIP-320).
     - `joins_past_epoch_start`: a follower joins the ISR only past the start of the leader's epoch, not merely at the
       watermark (KAFKA-7128).
+    - `watermark_past_epoch_start`: instead the leader's watermark must be past it (the first attempt at KIP-320).
     - `counts_maximal_isr`: a replica that the leader has asked to add counts for the watermark at once (KIP-497).
     - `keeps_out_fenced`: fenced and shutting-down replicas are kept out of the ISR (KIP-841).
     - `compares_broker_epochs`: a replica joins only as the incarnation that was seen to fetch (KIP-903).
@@ -36,12 +43,32 @@ class Design:
     - `drops_overtaken`: a controller that has refused an AlterPartition takes no earlier copy of it. Not Kafka's:
       where copies overtake each other its leader may roll back what is then accepted (docs/adr/0007).
     - `sessions_outlive_restarts`: a broker that is back before its session ended was never away (ZooKeeper).
+
+    The rest is in no design that anybody proposed, but in `PLANTED`: bugs that a broker may have, to see who finds
+    them.
+
+    - `roll_back_on_any_error`: a leader stops counting a proposed member on any error, not only INELIGIBLE_REPLICA.
+    - `refused_fetch_counts`: a fetch from another leader epoch is refused, and counted as an acknowledgement.
+    - `watermark_of_diverging`: a diverging answer has the watermark, and the follower takes it before it cuts.
+    - `keep_clean_mark`: the mark of a clean shutdown is not removed when the logs are loaded.
+    - `epoch_file_behind`: leader epochs are read from their file, which an append does not write.
+    - `checkpoint_in_place`: a checkpoint is written over the old one.
+    - `ack_before_flush`: what is to be flushed before it counts is not.
+    - `read_above_watermark`: consumers read up to the log end.
+    - `no_partition_epoch_check`: the controller takes an AlterPartition about whatever metadata.
+    - `elect_outside_isr`: the leader's successor may be any available replica.
+    - `keep_elr`: a replica that comes back without the mark of a clean shutdown stays in the ELR.
+    - `ungated_last_leader`: who led last is elected although there is an ELR.
+    - `append_retries`: a batch that the producer sends again is appended again.
     """
 
     name: str
     truncation: Truncation = Truncation.ON_FETCH
+    largest_smaller_epoch: bool = True
+    notes_epoch_start: bool = True
     fences_fetches: bool = True
     joins_past_epoch_start: bool = True
+    watermark_past_epoch_start: bool = False
     counts_maximal_isr: bool = True
     keeps_out_fenced: bool = True
     compares_broker_epochs: bool = True
@@ -49,6 +76,20 @@ class Design:
     watermark_needs_minimum: bool = True
     drops_overtaken: bool = True
     sessions_outlive_restarts: bool = False
+
+    roll_back_on_any_error: bool = False
+    refused_fetch_counts: bool = False
+    watermark_of_diverging: bool = False
+    keep_clean_mark: bool = False
+    epoch_file_behind: bool = False
+    checkpoint_in_place: bool = False
+    ack_before_flush: bool = False
+    read_above_watermark: bool = False
+    no_partition_epoch_check: bool = False
+    elect_outside_isr: bool = False
+    keep_elr: bool = False
+    ungated_last_leader: bool = False
+    append_retries: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")
@@ -62,16 +103,61 @@ KIP_497: Final = attrs.evolve(KIP_841, name="kip-497", keeps_out_fenced=False, s
 # Before KIP-497 the leader itself wrote the ISR to ZooKeeper, conditionally and blocking, and nobody could refuse. Here
 # the write goes to the controller as it does today, which at these settings accepts whatever comes from the leader
 # about the metadata as it is; that the leader counts a new member while it waits stands for the write being one step.
-ZOOKEEPER: Final = attrs.evolve(
+KIP_320: Final = attrs.evolve(KIP_497, name="kip-320", truncation=Truncation.BEFORE_FETCH)
+KIP_320_FIRST_TRY: Final = attrs.evolve(
     KIP_497,
-    name="zookeeper",
-    truncation=Truncation.TO_WATERMARK,
+    name="kip-320-first-try",
     fences_fetches=False,
     joins_past_epoch_start=False,
+    watermark_past_epoch_start=True,
 )
+KIP_279: Final = attrs.evolve(KIP_320, name="kip-279", fences_fetches=False, joins_past_epoch_start=False)
+KIP_101: Final = attrs.evolve(KIP_279, name="kip-101", largest_smaller_epoch=False, notes_epoch_start=False)
+ZOOKEEPER: Final = attrs.evolve(KIP_101, name="zookeeper", truncation=Truncation.TO_WATERMARK)
 KAFKA_0_8: Final = attrs.evolve(ZOOKEEPER, name="kafka-0.8")
 
 DESIGNS: Final[dict[str, Design]] = {
-    d.name: d for d in (KIP_966, KRAFT_3_5, KIP_903, KIP_841, KIP_497, ZOOKEEPER, KAFKA_0_8)
+    d.name: d
+    for d in (
+        KIP_966,
+        KRAFT_3_5,
+        KIP_903,
+        KIP_841,
+        KIP_497,
+        KIP_320,
+        KIP_320_FIRST_TRY,
+        KIP_279,
+        KIP_101,
+        ZOOKEEPER,
+        KAFKA_0_8,
+    )
 }
 """Every design by the name that `insync.design` takes, today's first."""
+
+PLANTED: Final[dict[str, Design]] = {
+    d.name: d
+    for d in (
+        attrs.evolve(KIP_966, name="truncate-to-watermark", truncation=Truncation.TO_WATERMARK),
+        attrs.evolve(KIP_966, name="next-epoch-start", largest_smaller_epoch=False),
+        attrs.evolve(KIP_966, name="unfenced-fetch", fences_fetches=False),
+        attrs.evolve(KIP_966, name="committed-isr-only", counts_maximal_isr=False),
+        attrs.evolve(KIP_966, name="roll-back-on-any-error", roll_back_on_any_error=True),
+        attrs.evolve(KIP_966, name="commit-under-minimum", watermark_needs_minimum=False),
+        attrs.evolve(KIP_966, name="no-broker-epoch-check", compares_broker_epochs=False),
+        attrs.evolve(KIP_966, name="join-at-watermark", joins_past_epoch_start=False),
+        attrs.evolve(KIP_966, name="no-epoch-start", notes_epoch_start=False),
+        attrs.evolve(KIP_966, name="refused-fetch-counts", refused_fetch_counts=True),
+        attrs.evolve(KIP_966, name="watermark-of-diverging", watermark_of_diverging=True),
+        attrs.evolve(KIP_966, name="keep-clean-mark", keep_clean_mark=True),
+        attrs.evolve(KIP_966, name="epoch-file-behind", epoch_file_behind=True),
+        attrs.evolve(KIP_966, name="checkpoint-in-place", checkpoint_in_place=True),
+        attrs.evolve(KIP_966, name="ack-before-flush", ack_before_flush=True),
+        attrs.evolve(KIP_966, name="read-above-watermark", read_above_watermark=True),
+        attrs.evolve(KIP_966, name="no-partition-epoch-check", no_partition_epoch_check=True),
+        attrs.evolve(KIP_966, name="elect-outside-isr", elect_outside_isr=True),
+        attrs.evolve(KIP_966, name="keep-elr", keep_elr=True),
+        attrs.evolve(KIP_966, name="ungated-last-leader", ungated_last_leader=True),
+        attrs.evolve(KIP_966, name="append-retries", append_retries=True),
+    )
+}
+"""Today's design with one bug each, which `insync.design` takes as well; the model's are in isr_planted."""

@@ -98,7 +98,7 @@ def alter(
     stale = Change(old, "controller_rejects_stale_alter_partition", request.leader)
     if old.leader != request.leader or old.leader_epoch != request.leader_epoch:
         return Error.FENCED_LEADER_EPOCH, stale
-    if old.partition_epoch != request.partition_epoch:
+    if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
     if overtaken(request, refused, design):
         return Error.INVALID_UPDATE_VERSION, None
@@ -137,7 +137,8 @@ def departs(old: PartitionMetadata, replica: BrokerId, brokers: Brokers, design:
         return Change(_changed(old, isr, elr_beside(old, isr, design)), "controller_fences_follower", replica)
     isr, elr = isr_without(old, replica, design), old.elr - {replica}
     for successor in old.replicas:
-        if successor != replica and electable(brokers, successor, isr, elr):
+        outside = design.elect_outside_isr and available(brokers, successor)
+        if successor != replica and (outside or electable(brokers, successor, isr, elr)):
             chosen = isr or frozenset({successor})
             new = _elects(old, successor, chosen, elr_beside(old, chosen, design))
             return Change(new, "controller_fences_leader", replica)
@@ -168,7 +169,8 @@ def returns(old: PartitionMetadata, replica: BrokerId, design: Design) -> Change
     if replica in old.isr or (not old.isr and replica in old.elr):
         isr = old.isr or frozenset({replica})
         return Change(_elects(old, replica, isr, elr_beside(old, isr, design)), "controller_elects_returned", replica)
-    if not old.isr and not old.elr and old.last_known_leader == replica:
+    gated = not (old.isr or old.elr) or design.ungated_last_leader
+    if gated and old.last_known_leader == replica:
         new = _elects(old, replica, frozenset({replica}), frozenset())
         return Change(new, "controller_elects_last_known_leader", replica)
     return None
@@ -198,7 +200,7 @@ def struck(old: PartitionMetadata, replica: BrokerId, clean: bool, design: Desig
     """
     if clean or not design.eligible_leader_replicas or replica not in old.isr | old.elr:
         return old
-    return _changed(old, old.isr - {replica}, old.elr - {replica})
+    return _changed(old, old.isr - {replica}, old.elr if design.keep_elr else old.elr - {replica})
 
 
 def moves(old: PartitionMetadata, leader: BrokerId, brokers: Brokers) -> Change | None:

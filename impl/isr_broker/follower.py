@@ -10,7 +10,16 @@ import attrs
 from isr_broker.designs import Truncation
 from isr_broker.effects import AnswerConsume, AppendLog, ReplicaEffect, Send, TruncateLog
 from isr_broker.inputs import Appended, Consume, LearnMetadata, Truncated
-from isr_broker.messages import Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.messages import (
+    UNDEFINED,
+    EpochEnd,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from isr_broker.record_batch import BadBatch, batches
 from isr_broker.state import (
     EnteringEpoch,
@@ -22,16 +31,28 @@ from isr_broker.state import (
     flushes,
     following,
 )
-from isr_broker.watermark import records_for
+from isr_broker.truncation import asks_again, truncation_point
+from isr_broker.watermark import readable, records_for
 
 
-def _sends(replica: Replica, now: Millis) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
+def _sends(replica: Replica, now: Millis, truncating: bool = False) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
     """The question: where the log ends, in which epoch that was written, in which epoch it is asked.
 
-    Model: sends. KIP-320, KIP-595; KIP-903 for the broker epoch.
+    Model: sends. KIP-320, KIP-595; KIP-903 for the broker epoch. `truncating`: first where that epoch ends (KIP-101).
     """
     if replica.leader is None:
         return attrs.evolve(replica, role=Following()), ()
+    if truncating:
+        asks = OffsetForLeaderEpochRequest(
+            partition=replica.partition,
+            replica=replica.me,
+            leader_epoch=replica.leader_epoch,
+            offset=replica.log.end,
+            last_epoch=replica.log.last_epoch,
+        )
+        return attrs.evolve(replica, role=Following(fetch=asks, truncating=True, sent_at=now)), (
+            Send(replica.leader, asks),
+        )
     fetch = FetchRequest(
         partition=replica.partition,
         replica=replica.me,
@@ -48,29 +69,40 @@ def _sends(replica: Replica, now: Millis) -> tuple[Replica, tuple[ReplicaEffect,
 def follower_sends_fetch(replica: Replica, now: Millis) -> Step:
     """A follower asks without having got an answer: after an error, or when one does not come.
 
-    AbstractFetcherThread.maybeFetch.
+    AbstractFetcherThread.maybeFetch, maybeTruncate.
     """
-    replica, effects = _sends(replica, now)
-    return Step(replica, effects, "follower_sends_fetch")
+    truncating = following(replica).truncating
+    replica, effects = _sends(replica, now, truncating)
+    return Step(replica, effects, "follower_asks_for_epoch_end" if truncating else "follower_sends_fetch")
 
 
-def waits(replica: Replica, answer: FetchResponse) -> bool:
-    """The answer is to the very fetch for which this follower waits; any other is dropped."""
-    fetch = following(replica).fetch
-    if fetch is None or answer.leader != replica.leader or answer.leader_epoch != fetch.leader_epoch:
+def waits(replica: Replica, answer: FetchResponse | OffsetForLeaderEpochResponse) -> bool:
+    """The answer is to the very question for which this follower waits; any other is dropped.
+
+    Before KIP-320 an answer does not tell the epoch: it is taken if it is from the leader and from the log end.
+    """
+    fetch, fences = following(replica).fetch, replica.settings.insync_design.fences_fetches
+    if fetch is None or isinstance(fetch, FetchRequest) != isinstance(answer, FetchResponse):
+        return False
+    if answer.leader != replica.leader or (fences and answer.leader_epoch != fetch.leader_epoch):
         return False
     return (answer.offset, answer.last_epoch) == (fetch.offset, fetch.last_epoch)
 
 
-def follower_gets_answer(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
+def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLeaderEpochResponse, now: Millis) -> Step:
     """An answer arrives: what it brings is sent to the disk first, unless it brings nothing."""
     if not waits(replica, answer):
         return Step(replica)
     if answer.error is not Error.NONE:
         return _tries_later(replica, now)
+    if isinstance(answer, OffsetForLeaderEpochResponse):
+        return _cuts(replica, answer.ends) if answer.ends is not None else _tries_later(replica, now)
     if answer.diverging is not None:
         # What else a diverging answer may carry is ignored: there is no watermark below a divergence (KAFKA-14704).
-        return _cuts(replica, _truncation_point(replica, answer))
+        if replica.settings.insync_design.watermark_of_diverging:
+            known = max(replica.high_watermark, min(answer.high_watermark, replica.log.end))
+            replica = attrs.evolve(replica, high_watermark=known)
+        return _cuts(replica, answer.diverging)
     if not answer.records:
         return follower_appends(attrs.evolve(replica, awaited=FollowerAppend(answer)), None, now)
     try:
@@ -88,24 +120,16 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse, now: Millis) -
 
 def _tries_later(replica: Replica, now: Millis) -> Step:
     """Nothing was learned; ask again after replica.fetch.backoff.ms."""
-    return Step(attrs.evolve(replica, role=Following(retry_at=now + replica.settings.replica_fetch_backoff_ms)))
+    again = Following(
+        retry_at=now + replica.settings.replica_fetch_backoff_ms, truncating=following(replica).truncating
+    )
+    return Step(attrs.evolve(replica, role=again))
 
 
-def _truncation_point(replica: Replica, answer: FetchResponse) -> Offset:
-    """Where the logs part, as far as the follower can tell (AbstractFetcherThread.getOffsetTruncationState).
-
-    The named epoch's end in the leader's log or in its own, whichever is less. Before KIP-101: the leader's log end.
-    """
-    assert answer.diverging is not None
-    if replica.settings.insync_design.truncation is Truncation.TO_WATERMARK:
-        return min(answer.diverging.end, replica.log.end)
-    own = replica.log.epochs.end_of(answer.diverging.epoch, replica.log.end)
-    return min(answer.diverging.end, own.end)
-
-
-def _cuts(replica: Replica, point: Offset) -> Step:
-    cut = TruncateLog(partition=replica.partition, offset=point)
-    return Step(attrs.evolve(replica, awaited=FollowerTruncation(point)), (cut,))
+def _cuts(replica: Replica, told: EpochEnd) -> Step:
+    point = truncation_point(replica, told)
+    awaited = FollowerTruncation(point, asks_again(replica, told, point), told == UNDEFINED)
+    return Step(attrs.evolve(replica, awaited=awaited), (TruncateLog(partition=replica.partition, offset=point),))
 
 
 def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> Step:
@@ -123,11 +147,15 @@ def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> St
 def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
     """The follower has cut its log where it parts from the leader's, and asks again.
 
-    AbstractFetcherThread.truncateOnFetchResponse.
+    AbstractFetcherThread.truncateOnFetchResponse, truncateToEpochEndOffsets. Model: follower_truncates_to_watermark
+    where the leader did not know the epoch.
     """
+    assert isinstance(replica.awaited, FollowerTruncation)
+    again, to_watermark = replica.awaited.again, replica.awaited.to_watermark
     watermark = min(replica.high_watermark, done.log.end)
-    replica, effects = _sends(attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None), now)
-    return Step(replica, effects, "follower_truncates")
+    cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
+    replica, effects = _sends(cut, now, truncating=again)
+    return Step(replica, effects, "follower_truncates_to_watermark" if to_watermark else "follower_truncates")
 
 
 def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
@@ -141,12 +169,13 @@ def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) ->
 def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
 
-    Partition.makeFollower.
+    Partition.makeFollower. Between KIP-101 and KIP-595 it asks first where the epoch of its last record ends.
     """
+    asks = replica.settings.insync_design.truncation is Truncation.BEFORE_FETCH and replica.log.end > 0
     replica = attrs.evolve(
         replica, metadata=news.metadata, partition_epoch=news.metadata.partition_epoch, role=Following(), awaited=None
     )
-    replica, effects = _sends(replica, now)
+    replica, effects = _sends(replica, now, truncating=asks)
     return Step(replica, effects, "becomes_follower")
 
 
@@ -159,7 +188,7 @@ def consumer_reads(replica: Replica, consume: Consume) -> Step:
     if not replica.log.start <= consume.offset <= replica.log.end:
         error = Error.OFFSET_OUT_OF_RANGE
         return Step(replica, (AnswerConsume(request=consume.request, partition=replica.partition, error=error),))
-    reads = consume.offset < replica.high_watermark
+    reads = consume.offset < readable(replica)
     return Step(replica, (records_for(replica, consume),), "consumer_reads" if reads else None)
 
 
@@ -170,8 +199,8 @@ def next_deadline(replica: Replica) -> Millis | None:
         return None
     if state.fetch is None:
         return state.retry_at
-    patience = replica.settings.replica_socket_timeout_ms + state.fetch.max_wait_ms
-    return state.sent_at + patience
+    parked = state.fetch.max_wait_ms if isinstance(state.fetch, FetchRequest) else 0
+    return state.sent_at + replica.settings.replica_socket_timeout_ms + parked
 
 
 def on_tick(replica: Replica, now: Millis) -> Step:

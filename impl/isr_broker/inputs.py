@@ -8,6 +8,8 @@ cannot use any more (an answer to a request that it gave up) changes nothing.
 |---|---|
 | `Produce` | leader_appends, when its `Appended` comes |
 | `FetchRequest` | leader_answers_fetch or leader_answers_diverging |
+| `OffsetForLeaderEpochRequest` | leader_answers_epoch_end, leader_answers_undefined_epoch (before KIP-595) |
+| `OffsetForLeaderEpochResponse` | follower_truncates, follower_truncates_to_watermark (before KIP-595) |
 | `FetchResponse` | follower_appends or follower_truncates, at once or when its `Appended` or `Truncated` comes |
 | `LearnMetadata` | becomes_leader (when its `EpochAssigned` comes), becomes_follower, leader_learns_isr |
 | `AlterPartitionResponse` | leader_adopts_isr, leader_rolls_back |
@@ -36,6 +38,8 @@ from isr_broker.messages import (
     Message,
     Millis,
     Offset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     PartitionMetadata,
     TopicPartition,
 )
@@ -170,7 +174,16 @@ class Received:
 
 DiskDone: TypeAlias = Appended | Truncated | EpochAssigned | DiskFailed
 ReplicaInput: TypeAlias = (
-    Produce | Consume | FetchRequest | FetchResponse | LearnMetadata | AlterPartitionResponse | DiskDone | Tick
+    Produce
+    | Consume
+    | FetchRequest
+    | FetchResponse
+    | OffsetForLeaderEpochRequest
+    | OffsetForLeaderEpochResponse
+    | LearnMetadata
+    | AlterPartitionResponse
+    | DiskDone
+    | Tick
 )
 NodeInput: TypeAlias = Start | Received | Produce | Consume | LogOpened | DiskDone | ShutDown | Tick
 ControllerInput: TypeAlias = Received | Written | Tick

@@ -14,16 +14,17 @@ from __future__ import annotations
 import attrs
 from immutables import Map
 
-from isr_broker.designs import Truncation
 from isr_broker.effects import (
     CONTROLLER,
     AnswerProduce,
     AppendLog,
+    ReplicaEffect,
     Send,
 )
 from isr_broker.inputs import Appended, LearnMetadata, Produce
 from isr_broker.log_view import LogView
 from isr_broker.messages import (
+    UNDEFINED,
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerId,
@@ -32,6 +33,7 @@ from isr_broker.messages import (
     FetchRequest,
     Millis,
     Offset,
+    OffsetForLeaderEpochRequest,
 )
 from isr_broker.producers import admitted
 from isr_broker.record_batch import stamped
@@ -47,6 +49,7 @@ from isr_broker.state import (
     flushes,
     leading,
 )
+from isr_broker.truncation import epoch_end, parting, refuses_to_say, says_epoch_end
 from isr_broker.watermark import advanced, answer_to, commits, is_caught_up, maximal_isr, may_commit, refuses_fetch
 
 # Appending.
@@ -70,7 +73,7 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
     admission = admitted(replica.log.producers, produce.records, replica.settings.message_max_bytes)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
-    if admission.known is not None:
+    if admission.known is not None and not replica.settings.insync_design.append_retries:
         first, count = admission.known
         return _answers_when_committed(replica, produce, first, first + count, now)
     first, end = replica.log.end, replica.log.end + admission.count
@@ -115,29 +118,15 @@ def _answers_when_committed(replica: Replica, produce: Produce, first: Offset, e
 # Fetching.
 
 
-def takes(replica: Replica, fetch: FetchRequest) -> Error:
+def takes(replica: Replica, fetch: FetchRequest | OffsetForLeaderEpochRequest) -> Error:
     """(3) Whether this fetch is for this leader, in the very epoch in which it leads (KIP-320), by a living replica."""
     known = leading(replica).followers.get(fetch.replica)
-    if known is None or fetch.broker_epoch < known.broker_epoch:
+    if known is None or (isinstance(fetch, FetchRequest) and fetch.broker_epoch < known.broker_epoch):
         return Error.NOT_LEADER_OR_FOLLOWER
     if not replica.settings.insync_design.fences_fetches or fetch.leader_epoch == replica.leader_epoch:
         return Error.NONE
     old = fetch.leader_epoch < replica.leader_epoch
     return Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
-
-
-def parting(replica: Replica, fetch: FetchRequest) -> EpochEnd | None:
-    """Where the follower's log, as its fetch describes it, leaves the leader's; None if it is a prefix of it.
-
-    KIP-595, with KIP-279's largest epoch that is not above the follower's. Before KIP-101 only an offset past the
-    log end shows that anything is wrong (OFFSET_OUT_OF_RANGE).
-    """
-    if replica.settings.insync_design.truncation is Truncation.TO_WATERMARK:
-        return EpochEnd(fetch.last_epoch, replica.log.end) if fetch.offset > replica.log.end else None
-    if fetch.offset == 0:
-        return None
-    ours = replica.log.epochs.end_of(fetch.last_epoch, replica.log.end)
-    return ours if ours.epoch != fetch.last_epoch or ours.end < fetch.offset else None
 
 
 def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> Step:
@@ -148,18 +137,14 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
     """
     error = takes(replica, fetch)
     if error is not Error.NONE:
-        return Step(replica, (refuses_fetch(replica, fetch, error),))
+        effects: list[ReplicaEffect] = []
+        if replica.settings.insync_design.refused_fetch_counts and fetch.replica in leading(replica).followers:
+            replica, effects = _acknowledges(replica, fetch, now)
+        return Step(replica, (*effects, refuses_fetch(replica, fetch, error)))
     parts = parting(replica, fetch)
     if parts is not None:
         return leader_answers_diverging(replica, fetch, parts)
-    state = leading(replica)
-    seen = _seen(replica, state.followers[fetch.replica], fetch, now)
-    others = tuple(p for p in state.fetches if p.request.replica != fetch.replica)
-    state = attrs.evolve(state, followers=state.followers.set(fetch.replica, seen), fetches=others)
-    replica = attrs.evolve(replica, role=state)
-    members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
-    replica = _may_join(replica, fetch.replica)
+    replica, effects = _acknowledges(replica, fetch, now)
     if fetch.offset < replica.log.end or fetch.max_wait_ms == 0:
         return Step(replica, (*effects, answer_to(replica, fetch)), "leader_answers_fetch")
     state = leading(replica)
@@ -169,6 +154,18 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
         tuple(effects),
         "leader_answers_fetch",
     )
+
+
+def _acknowledges(replica: Replica, fetch: FetchRequest, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
+    """The follower has everything before its fetch offset."""
+    state = leading(replica)
+    seen = _seen(replica, state.followers[fetch.replica], fetch, now)
+    others = tuple(p for p in state.fetches if p.request.replica != fetch.replica)
+    state = attrs.evolve(state, followers=state.followers.set(fetch.replica, seen), fetches=others)
+    replica = attrs.evolve(replica, role=state)
+    members = maximal_isr(replica)
+    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    return _may_join(replica, fetch.replica), effects
 
 
 def _seen(replica: Replica, before: Follower, fetch: FetchRequest, now: Millis) -> Follower:
@@ -193,6 +190,16 @@ def leader_answers_diverging(replica: Replica, fetch: FetchRequest, parts: Epoch
     Nor does the answer carry a watermark (KAFKA-14704). Partition.readRecords, lastOffsetForLeaderEpoch.
     """
     return Step(replica, (answer_to(replica, fetch, parts),), "leader_answers_diverging")
+
+
+def leader_answers_epoch_end(replica: Replica, asked: OffsetForLeaderEpochRequest) -> Step:
+    """A leader says where an epoch ends in its log, if it knows (before KIP-595; lastOffsetForLeaderEpoch)."""
+    error = takes(replica, asked)
+    if error is not Error.NONE:
+        return Step(replica, (refuses_to_say(replica.me, asked, error),))
+    ends = epoch_end(replica, asked.last_epoch)
+    action = "leader_answers_undefined_epoch" if ends == UNDEFINED else "leader_answers_epoch_end"
+    return Step(replica, (says_epoch_end(replica.me, asked, ends),), action)
 
 
 # The in-sync set.
@@ -272,7 +279,10 @@ def is_in_sync(replica: Replica, broker: BrokerId) -> bool:
     end = state.followers[broker].end
     if end is None or end < replica.high_watermark:
         return False
-    return not replica.settings.insync_design.joins_past_epoch_start or end >= state.epoch_start
+    design = replica.settings.insync_design
+    if design.watermark_past_epoch_start and replica.high_watermark < state.epoch_start:
+        return False
+    return not design.joins_past_epoch_start or end >= state.epoch_start
 
 
 def candidates(replica: Replica) -> list[BrokerId]:
@@ -296,7 +306,7 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
         return Step(replica)
     if answer.error is Error.NONE:
         return leader_adopts_isr(replica, now)
-    if answer.error is Error.INELIGIBLE_REPLICA:
+    if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_any_error:
         return leader_rolls_back(replica)
     # (5) Any other answer leaves open what became of the request.
     assert state.pending is not None

@@ -11,7 +11,7 @@ from isr_broker.inputs import Consume
 from isr_broker.leader import asks_controller, candidates, leader_proposes_expansion, leader_proposes_shrink
 from isr_broker.messages import Error, Millis
 from isr_broker.state import ParkedConsume, ParkedFetch, Replica, Step, Waiting, leading
-from isr_broker.watermark import answer_to, records_for, refuses_fetch
+from isr_broker.watermark import answer_to, readable, records_for, refuses_fetch
 
 # Consumers.
 
@@ -24,7 +24,7 @@ def consumer_reads(replica: Replica, consume: Consume, now: Millis) -> Step:
     state = leading(replica)
     if not replica.log.start <= consume.offset <= replica.log.end:
         return Step(replica, (_consume_error(replica, consume, Error.OFFSET_OUT_OF_RANGE),))
-    if consume.offset < replica.high_watermark:
+    if consume.offset < readable(replica):
         return Step(replica, (records_for(replica, consume),), "consumer_reads")
     if consume.max_wait_ms == 0:
         return Step(replica, (records_for(replica, consume),))

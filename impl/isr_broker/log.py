@@ -87,6 +87,9 @@ class Log:
         if not log.segments:
             log._roll()
         log.flush()
+        if settings.insync_design.epoch_file_behind:
+            said = Epochs(read_epochs(disk, f"{folder}/{EPOCHS}") or ())
+            log.view = attrs.evolve(log.view, epochs=said.cut(log.view.end))
         log._keep_epochs(log.view.epochs)
         return log
 
@@ -98,7 +101,7 @@ class Log:
         """Make the epochs durable. The file is for those who read it; opening a log finds them in the records."""
         path = f"{self.folder}/{EPOCHS}"
         if read_epochs(self.disk, path) != epochs.entries:
-            write_epochs(self.disk, path, epochs.entries)
+            write_epochs(self.disk, path, epochs.entries, self.settings.insync_design.checkpoint_in_place)
 
     def _keep_names(self) -> None:
         """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile)."""
@@ -127,7 +130,7 @@ class Log:
         Model: the log of leader_appends and follower_appends.
         """
         view = self.view.appended(batches(records))
-        if view.epochs != self.view.epochs:
+        if view.epochs != self.view.epochs and not self.settings.insync_design.epoch_file_behind:
             self._keep_epochs(view.epochs)
         last = self.segments[-1]
         if last.size and last.size + len(records) > self.settings.log_segment_bytes:

@@ -52,7 +52,7 @@ class LogDirectory:
 
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs).
         """
-        mark = take_clean_shutdown(self.disk)
+        mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
         starts = read_offsets(self.disk, LOG_STARTS)
         watermarks = read_offsets(self.disk, WATERMARKS)
@@ -121,7 +121,7 @@ class LogDirectory:
 
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
         """Write the watermarks, and with them how much of each log is durable and where it starts."""
-        write_offsets(self.disk, WATERMARKS, effect.watermarks)
+        write_offsets(self.disk, WATERMARKS, effect.watermarks, self.settings.insync_design.checkpoint_in_place)
         self._checkpoint_logs()
 
     def _lower_points(self) -> None:
@@ -131,9 +131,10 @@ class LogDirectory:
 
     def _checkpoint_logs(self) -> None:
         points = {tp: log.view.flushed for tp, log in self.logs.items()}
-        write_offsets(self.disk, RECOVERY_POINTS, points.items())
+        in_place = self.settings.insync_design.checkpoint_in_place
+        write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
         self.points = points
-        write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()])
+        write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()], in_place)
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
         """The orderly end: flush everything, write every checkpoint, and only then leave the mark.

@@ -76,6 +76,9 @@ class EpochEnd:
     end: Offset
 
 
+UNDEFINED: Final = EpochEnd(NO_EPOCH, -1)
+"""The answer of a leader that knows no epoch from the asked one on (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)."""
+
 # Between replicas of a partition.
 
 
@@ -115,6 +118,34 @@ class FetchResponse:
     diverging: EpochEnd | None = None
     records: bytes = b""
     high_watermark: Offset = 0
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class OffsetForLeaderEpochRequest:
+    """A follower asks, before it fetches, where the epoch of its last record ends in the leader's log (KIP-101).
+
+    `leader_epoch` is the one it is in (KIP-320), `last_epoch` the one it asks about, `offset` its log end, which no
+    leader looks at. Designs since KIP-595 do not ask. Model: follower_asks_for_epoch_end.
+    """
+
+    partition: TopicPartition
+    replica: BrokerId
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+
+
+@attrs.frozen(kw_only=True)
+class OffsetForLeaderEpochResponse:
+    """Where the epoch ends, or `UNDEFINED`; what was asked is repeated. Model: leader_answers_epoch_end."""
+
+    partition: TopicPartition
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+    error: Error = Error.NONE
+    ends: EpochEnd | None = None
 
 
 # Between a leader and the controller.
@@ -321,4 +352,5 @@ ToController: TypeAlias = (
     | ElectUncleanLeader
 )
 FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
-Message: TypeAlias = FetchRequest | FetchResponse | ToController | FromController
+BetweenReplicas: TypeAlias = FetchRequest | FetchResponse | OffsetForLeaderEpochRequest | OffsetForLeaderEpochResponse
+Message: TypeAlias = BetweenReplicas | ToController | FromController

@@ -56,6 +56,8 @@ from isr_broker.messages import (
     HeartbeatAnswer,
     Metadata,
     Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
@@ -235,8 +237,10 @@ def _received(node: Node, told: Received, now: Millis) -> NodeStep:
     match told.message:
         case FetchRequest() as fetch:
             return _fetched(node, fetch, now)
-        case FetchResponse() | AlterPartitionResponse() as answer:
+        case FetchResponse() | AlterPartitionResponse() | OffsetForLeaderEpochResponse() as answer:
             return _told(node, answer.partition, answer, now)
+        case OffsetForLeaderEpochRequest() as asks:
+            return _told(node, asks.partition, asks, now)
         case BrokerRegistered() as answer:
             return _registered(node, answer, now)
         case HeartbeatAnswer() as answer:

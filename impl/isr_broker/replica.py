@@ -5,7 +5,7 @@ While a disk operation is under way (`replica.awaited`) only its report is taken
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -23,7 +23,15 @@ from isr_broker.inputs import (
     Tick,
     Truncated,
 )
-from isr_broker.messages import AlterPartitionResponse, Error, FetchRequest, FetchResponse, Millis
+from isr_broker.messages import (
+    AlterPartitionResponse,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from isr_broker.state import (
     EnteringEpoch,
     FollowerAppend,
@@ -34,8 +42,10 @@ from isr_broker.state import (
     Replica,
     Step,
 )
+from isr_broker.truncation import refuses_to_say
 from isr_broker.watermark import refuses_fetch
 
+Question: TypeAlias = Produce | Consume | FetchRequest | OffsetForLeaderEpochRequest
 DISK_DONE: Final = (Appended, Truncated, EpochAssigned, DiskFailed)
 
 
@@ -49,13 +59,13 @@ def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
             return _learns(replica, told, now)
         case Tick():
             return _ticks(replica, now)
-        case FetchResponse():
+        case FetchResponse() | OffsetForLeaderEpochResponse():
             follows = isinstance(replica.role, Following)
             return follower.follower_gets_answer(replica, told, now) if follows else Step(replica)
         case AlterPartitionResponse():
             leads = isinstance(replica.role, Leading)
             return leader.leader_hears(replica, told, now) if leads else Step(replica)
-        case Produce() | Consume() | FetchRequest():
+        case Produce() | Consume() | FetchRequest() | OffsetForLeaderEpochRequest():
             return _asked(replica, told, now)
 
 
@@ -82,7 +92,7 @@ def _ticks(replica: Replica, now: Millis) -> Step:
             return Step(replica)
 
 
-def _asked(replica: Replica, told: Produce | Consume | FetchRequest, now: Millis) -> Step:
+def _asked(replica: Replica, told: Question, now: Millis) -> Step:
     if isinstance(replica.role, Leading):
         match told:
             case Produce():
@@ -91,13 +101,15 @@ def _asked(replica: Replica, told: Produce | Consume | FetchRequest, now: Millis
                 return leader_time.consumer_reads(replica, told, now)
             case FetchRequest():
                 return leader.leader_answers_fetch(replica, told, now)
+            case OffsetForLeaderEpochRequest():
+                return leader.leader_answers_epoch_end(replica, told)
     follows = isinstance(replica.role, Following) and replica.leader is not None
     if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
         return follower.consumer_reads(replica, told)
     return Step(replica, (_not_leader(replica, told),))
 
 
-def _not_leader(replica: Replica, told: Produce | Consume | FetchRequest) -> ReplicaEffect:
+def _not_leader(replica: Replica, told: Question) -> ReplicaEffect:
     error = Error.NOT_LEADER_OR_FOLLOWER
     match told:
         case Produce():
@@ -107,6 +119,8 @@ def _not_leader(replica: Replica, told: Produce | Consume | FetchRequest) -> Rep
         case FetchRequest():
             newer = told.leader_epoch > replica.leader_epoch
             return refuses_fetch(replica, told, Error.UNKNOWN_LEADER_EPOCH if newer else error)
+        case OffsetForLeaderEpochRequest():
+            return refuses_to_say(replica.me, told, error)
 
 
 def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
@@ -116,6 +130,8 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     """
     metadata, state = news.metadata, replica.role
     if metadata.leader_epoch > replica.leader_epoch:
+        if metadata.leader == replica.me and not replica.settings.insync_design.notes_epoch_start:
+            return _leaving(replica, leader.becomes_leader(replica, news, replica.log, now))
         if metadata.leader == replica.me:
             note = AssignEpoch(partition=replica.partition, epoch=metadata.leader_epoch, start=replica.log.end)
             return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (note,))

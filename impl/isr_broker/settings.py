@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from isr_broker.designs import DESIGNS, KIP_966, Design
+from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 
 Value: TypeAlias = int | bool | str | Design
 
@@ -141,9 +141,10 @@ def _parsed(name: str, text: str, default: object) -> Value:
                 raise BadSetting(f"{name}={text}: it must be true or false")
             return text.lower() == "true"
         case Design():
-            if text not in DESIGNS:
+            known = DESIGNS | PLANTED
+            if text not in known:
                 raise BadSetting(f"{name}={text}: it must be one of {', '.join(DESIGNS)}")
-            return DESIGNS[text]
+            return known[text]
         case _:
             try:
                 return int(text)

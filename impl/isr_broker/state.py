@@ -23,6 +23,7 @@ from isr_broker.messages import (
     LeaderEpoch,
     Millis,
     Offset,
+    OffsetForLeaderEpochRequest,
     PartitionMetadata,
     TopicPartition,
 )
@@ -124,9 +125,13 @@ class Leading:
 
 @attrs.frozen(kw_only=True)
 class Following:
-    """What only a follower has: the fetch that is in flight (fetch and its fields), and when to try again."""
+    """What only a follower has: the question that is in flight (fetch and its fields), and when to try again.
 
-    fetch: FetchRequest | None = None
+    `truncating`: it must find its truncation point before it fetches (truncating; before KIP-595).
+    """
+
+    fetch: FetchRequest | OffsetForLeaderEpochRequest | None = None
+    truncating: bool = False
     sent_at: Millis = 0
     retry_at: Millis = 0
 
@@ -151,9 +156,14 @@ class FollowerAppend:
 
 @attrs.frozen
 class FollowerTruncation:
-    """The log is being cut where it parts from the leader's."""
+    """The log is being cut where it parts from the leader's; `again`: that is not yet where they agree.
+
+    `to_watermark`: it is cut at the replica's own watermark, for the leader does not know its epoch.
+    """
 
     point: Offset
+    again: bool = False
+    to_watermark: bool = False
 
 
 @attrs.frozen
@@ -225,4 +235,5 @@ def following(replica: Replica) -> Following:
 
 def flushes(replica: Replica, end: Offset) -> bool:
     """Whether an append up to `end` is forced to disk before it counts (log.flush.interval.messages)."""
-    return end - replica.log.flushed >= replica.settings.log_flush_interval_messages
+    due = end - replica.log.flushed >= replica.settings.log_flush_interval_messages
+    return due and not replica.settings.insync_design.ack_before_flush

@@ -82,14 +82,21 @@ def commits(replica: Replica, members: frozenset[BrokerId], watermark: Offset) -
 # Answers.
 
 
+def readable(replica: Replica) -> Offset:
+    """Up to where consumers may read: the watermark."""
+    above = replica.settings.insync_design.read_above_watermark
+    return replica.log.end if above else replica.high_watermark
+
+
 def records_for(replica: Replica, consume: Consume) -> AnswerConsume:
-    news = consume.offset < replica.high_watermark
-    up_to = replica.high_watermark
+    up_to = readable(replica)
+    news = consume.offset < up_to
     records = Slice(offset=consume.offset, up_to=up_to, max_bytes=consume.max_bytes) if news else None
     return AnswerConsume(request=consume.request, partition=replica.partition, records=records, high_watermark=up_to)
 
 
 def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None = None) -> AnswerFetch:
+    tells = replica.settings.insync_design.watermark_of_diverging
     response = FetchResponse(
         partition=replica.partition,
         leader=replica.me,
@@ -97,7 +104,7 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
         offset=fetch.offset,
         last_epoch=fetch.last_epoch,
         diverging=diverging,
-        high_watermark=replica.high_watermark if diverging is None else 0,
+        high_watermark=replica.high_watermark if diverging is None or tells else 0,
     )
     news = diverging is None and fetch.offset < replica.log.end
     records = Slice(offset=fetch.offset, up_to=replica.log.end, max_bytes=fetch.max_bytes) if news else None
