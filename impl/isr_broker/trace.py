@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -35,17 +35,19 @@ from isr_broker.effects import (
 )
 from isr_broker.inputs import (
     Appended,
+    Consume,
     ControllerInput,
     DiskFailed,
     EpochAssigned,
     LogOpened,
     NodeInput,
+    Produce,
     Received,
     Truncated,
 )
 from isr_broker.messages import BrokerId, FetchMetadata, Heartbeat, Message, Millis, RegisterBroker, TopicPartition
 from isr_broker.node import Node, NodeStep
-from isr_broker.record_batch import batches
+from isr_broker.record_batch import BadBatch, batches
 from isr_broker.snapshot import Json, batch_rows, controller_snapshot, plain, replica_snapshot
 from isr_broker.stamps import Stamp, Stamped
 
@@ -58,8 +60,8 @@ _OF_THE_NODE: Final = (Heartbeat, FetchMetadata, RegisterBroker)
 _DISK_DONE: Final = (Appended, Truncated, EpochAssigned, DiskFailed)
 
 Line: TypeAlias = dict[str, Json]
-Cause: TypeAlias = tuple[str, str | None]
-"""The name of an input, and the number of the message that it was."""
+Cause: TypeAlias = tuple[str, str | None, Json]
+"""The name of an input, the number of the message that it was, and what a client asked."""
 
 
 def node_name(node: BrokerId) -> str:
@@ -126,7 +128,7 @@ class Trace:
     def _cause(self, told: NodeInput | ControllerInput) -> Cause:
         heard, self.heard = self.heard, None
         name = type(told.message).__name__ if isinstance(told, Received) else type(told).__name__
-        return name, None if heard is None else heard.message
+        return name, None if heard is None else heard.message, _asked_by_client(told)
 
     # Steps
 
@@ -171,8 +173,8 @@ class Trace:
         causes: Mapping[TopicPartition, Cause],
         cause: Cause,
     ) -> Line:
-        name, received = cause if took is None else causes.get(took.partition, cause)
-        line: Line = {"input": name, "received": received}
+        name, received, client = cause if took is None else causes.get(took.partition, cause)
+        line: Line = {"input": name, "received": received, "client": client}
         if took is not None:
             line |= {"action": took.action, "partition": str(took.partition)}
             if self.snapshots:
@@ -208,7 +210,7 @@ class Trace:
 
     def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input; its effects are not yet performed."""
-        name, received = self._cause(told)
+        name, received, _ = self._cause(told)
         for effect in step.effects:
             if isinstance(effect, Took):
                 line: Line = {"input": name, "received": received, "action": effect.action}
@@ -249,6 +251,21 @@ class Trace:
             if message is not None and stamp is not None:
                 waiting.append((type(message), stamp))
         self.stamps.extendleft(reversed(waiting))
+
+
+def _asked_by_client(told: NodeInput | ControllerInput) -> Json:
+    """The request of a client: its number, and what it asks; of its batches, count, CRC and what makes them its own."""
+    match told:
+        case Produce(request=request, partition=tp, acks=acks, records=records):
+            try:
+                rows = [[b.count, b.crc, b.producer_id, b.producer_epoch, b.base_sequence] for b in batches(records)]
+            except BadBatch:
+                rows = []
+            return {"request": request, "partition": str(tp), "acks": acks, "batches": cast("Json", rows)}
+        case Consume(request=request, partition=tp, offset=offset):
+            return {"request": request, "partition": str(tp), "offset": offset}
+        case _:
+            return None
 
 
 def _controller_state(controller: Controller, tp: TopicPartition) -> Json:
