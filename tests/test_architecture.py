@@ -45,7 +45,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_broker": set(),
     "isr_sim": {"isr_broker"},
     "isr_cluster": {"isr_broker"},
-    "isr_refine": {"isr_model", "isr_check", "isr_trace", "isr_broker", "isr_sim"},
+    "isr_refine": {"isr_model", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
     "isr_anomalies": set(),
     "insync_cli": {
         "isr_designs",
