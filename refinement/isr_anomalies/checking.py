@@ -91,10 +91,31 @@ def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
     """Every wanted anomaly of a history, with its claims."""
     claims = history.claims
     results = [check_partition(history.partitions[name], claims, wanted) for name in sorted(history.partitions)]
-    needs_graphs = any(a.across is not None and a.number < 28 for a in wanted)
-    orders = (result.order for result in results) if needs_graphs else iter(())
+    orders = (result.order for result in results) if needs_graphs(wanted) else iter(())
     graphs = all_edges(history, orders)
-    figures = times.availability(history)
+    parts: dict[str, Part] = {}
+    for anomaly in wanted:
+        if anomaly.across is not None:
+            part = parts[anomaly.name] = Part(lack=anomaly.lacks(history) if anomaly.lacks else None)
+            for finding in anomaly.across(history, graphs, claims):
+                part.tally.add(finding)
+    return concluded(wanted, claims, results, parts, times.availability(history), len(history.operations))
+
+
+def needs_graphs(wanted: Iterable[Anomaly]) -> bool:
+    """Whether any of these is a cycle."""
+    return any(anomaly.across is not None and anomaly.number < 28 for anomaly in wanted)
+
+
+def concluded(
+    wanted: tuple[Anomaly, ...],
+    claims: Claims,
+    results: list[PartitionResult],
+    across: dict[str, Part],
+    figures: Availability,
+    operations: int,
+) -> Answer:
+    """The verdicts, from what each partition says and what only the whole shows (`across`)."""
     lags = [result.lag for result in results if result.lag is not None]
     lag = (max(worst for worst, _, _ in lags), max((at, last) for _, at, last in lags)[1]) if lags else None
     judgements: list[Judgement] = []
@@ -102,9 +123,7 @@ def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
         if anomaly.across is None:
             part = merge(anomaly, (result.parts[anomaly.name] for result in results))
         else:
-            part = Part(lack=anomaly.lacks(history) if anomaly.lacks else None)
-            for finding in anomaly.across(history, graphs, claims):
-                part.tally.add(finding)
+            part = across[anomaly.name]
         part.measured = _figure(anomaly, lag, figures)
         judgements.append(_judged(anomaly, part, claims))
     counts = Counts()
@@ -113,7 +132,7 @@ def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
     found = {judgement.name: judgement.found for judgement in judgements}
     named = ("lost-write", "unseen", "duplicate", "nonmonotonic-send", "read-then-lost")
     fates = {name: found[name] for name in named if name in found}
-    return Answer(tuple(judgements), counts, fates, lag, figures, len(history.operations), len(results))
+    return Answer(tuple(judgements), counts, fates, lag, figures, operations, len(results))
 
 
 def _figure(anomaly: Anomaly, lag: tuple[int, int] | None, figures: Availability) -> str:

@@ -134,7 +134,7 @@ def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> Hist
             _pair(history, open_ones, item)
         else:
             dumps.append(item)
-    history.operations.extend(_operation(event, None) for event in open_ones.values())
+    history.operations.extend(operation_of(event, None) for event in open_ones.values())
     history.operations.sort(key=lambda op: op.invoked)
     history.operations = [op._replace(number=n) for n, op in enumerate(history.operations)]
     _explode(history)
@@ -160,12 +160,13 @@ def _pair(history: History, open_ones: dict[tuple[str, object], Event], event: E
             raise Malformed(event.line, f"a {event.f} completes the {begun.f} of line {begun.line}")
         if event.time < begun.time:
             raise Malformed(event.line, f"ends before it was invoked (line {begun.line})")
-        history.operations.append(_operation(begun, event))
+        history.operations.append(operation_of(begun, event))
     else:
         raise Malformed(event.line, f"process {event.process} completes a {event.f} that it never invoked")
 
 
-def _operation(begun: Event, done: Event | None) -> Operation:
+def operation_of(begun: Event, done: Event | None) -> Operation:
+    """The operation of an invocation and how it ended, if it did; it has no number yet."""
     at = (begun.line, NEVER, begun.time, NEVER)
     if done is None:
         return Operation(0, begun.f, begun.process, *at, "info", begun.micro, begun.extra or NOTHING)
@@ -211,19 +212,37 @@ class _Consumer:
         self.subscribed = False
 
 
-class _Exploding:
-    """The one pass that hands every operation to the partitions that it touches."""
+class Exploding:
+    """The one pass that hands every operation to the partitions that it touches, in order of invocation.
 
-    def __init__(self, history: History) -> None:
-        self.history = history
+    `acks` is that of sends which do not say it; stints are numbered from `stints` on. A process needs no other one.
+    """
+
+    def __init__(self, partitions: dict[str, Partition], acks: str, stints: int = 0) -> None:
+        self.partitions = partitions
+        self.acks = acks
         self.consumers: dict[str, _Consumer] = {}
-        self.stints = 0
+        self.stints = stints
 
     def partition(self, name: str) -> Partition:
-        found = self.history.partitions.get(name)
+        found = self.partitions.get(name)
         if found is None:
-            found = self.history.partitions[name] = Partition(name)
+            found = self.partitions[name] = Partition(name)
         return found
+
+    def consumed(self, op: Operation) -> None:
+        """What the operation reads, or does to where its process reads."""
+        if op.f == "produce":
+            return
+        consumer = self.consumers.get(op.process)
+        if consumer is None:
+            consumer = self.consumers[op.process] = _Consumer()
+        if op.f in ("assign", "subscribe"):
+            self.assigned(op, consumer)
+        elif op.f == "crash":
+            consumer.stints = {}
+        else:
+            self.polled(op, consumer)
 
     def stint(self, consumer: _Consumer, partition: str) -> int:
         found = consumer.stints.get(partition)
@@ -268,7 +287,7 @@ class _Exploding:
             consumer.stints.pop(name, None)
 
     def sent(self, op: Operation, committed: bool) -> None:
-        acks = op.extra.acks or self.history.claims.acks
+        acks = op.extra.acks or self.acks
         at = (op.process, op.invoked, op.completed, op.invoked_at, op.completed_at)
         for slot, step in enumerate(op.micro):
             if isinstance(step, Sent):
@@ -277,19 +296,9 @@ class _Exploding:
 
 
 def _explode(history: History) -> None:
-    explode = _Exploding(history)
+    explode = Exploding(history.partitions, history.claims.acks)
     for op in history.operations:
-        if op.f == "produce":
-            continue
-        consumer = explode.consumers.get(op.process)
-        if consumer is None:
-            consumer = explode.consumers[op.process] = _Consumer()
-        if op.f in ("assign", "subscribe"):
-            explode.assigned(op, consumer)
-        elif op.f == "crash":
-            consumer.stints = {}
-        else:
-            explode.polled(op, consumer)
+        explode.consumed(op)
     proved = _proved(history)
     for op in history.operations:
         if op.f in ("produce", "txn"):
@@ -310,6 +319,10 @@ def _proved(history: History) -> set[int]:
     proved: set[int] = set()
     for name, values in unknown.items():
         partition = history.partitions.get(name)
-        for batch in partition.batches if partition else ():
-            proved.update(values[value] for _, value, _ in batch.records if value in values)
+        proved |= proved_by(partition.batches if partition else (), values)
     return proved
+
+
+def proved_by(batches: Iterable[Batch], unknown: dict[Value, int]) -> set[int]:
+    """Which operations of unknown outcome these reads prove; `unknown` says which one sent a value."""
+    return {unknown[value] for batch in batches for _, value, _ in batch.records if value in unknown}

@@ -44,28 +44,33 @@ SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 def read_json(lines: Iterable[str]) -> Iterator[Item | Claims]:
     """Every line as an item; a first line with `settings` as claims. Raises Malformed with the line's number."""
     for line, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
-        try:
-            value: object = json.loads(text)
-        except ValueError as problem:
-            raise Malformed(line, f"not JSON ({str(problem).split(':')[0].lower()})") from None
-        except RecursionError:
-            raise Malformed(line, "not JSON of any sensible depth") from None
-        if not isinstance(value, dict):
-            raise Malformed(line, f"an operation is an object, not {_name(value)}")
-        table = cast("Object", value)
-        if "settings" in table:
-            yield claims_of(line, table["settings"])
-            continue
-        f = table.get("f")
-        if f in CLIENT:
-            yield _event(line, str(f), table)
-        elif f in OTHER:
-            yield _other(line, str(f), table)
-        else:
-            known = ", ".join(sorted(CLIENT | OTHER))
-            raise Malformed(line, f"f is {_name(f)}; it is one of {known}" if "f" in table else "there is no f")
+        if text.strip():
+            table = parsed(line, text)
+            yield claims_of(line, table["settings"]) if "settings" in table else item_of(line, table)
+
+
+def parsed(line: int, text: str) -> Object:
+    """The object that a line of text is."""
+    try:
+        value: object = json.loads(text)
+    except ValueError as problem:
+        raise Malformed(line, f"not JSON ({str(problem).split(':')[0].lower()})") from None
+    except RecursionError:
+        raise Malformed(line, "not JSON of any sensible depth") from None
+    if not isinstance(value, dict):
+        raise Malformed(line, f"an operation is an object, not {_name(value)}")
+    return cast("Object", value)
+
+
+def item_of(line: int, table: Object) -> Item:
+    """What an object that is no header says."""
+    f = table.get("f")
+    if f in CLIENT:
+        return _event(line, str(f), table)
+    if f in OTHER:
+        return _other(line, str(f), table)
+    known = ", ".join(sorted(CLIENT | OTHER))
+    raise Malformed(line, f"f is {_name(f)}; it is one of {known}" if "f" in table else "there is no f")
 
 
 def claims_of(line: int, settings: object) -> Claims:

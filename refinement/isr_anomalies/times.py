@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -87,7 +87,7 @@ def availability(history: History) -> Availability:
     asked = [begin, *acks, max((op.invoked_at for op in sends), default=begin)]
     silences = [(one, two) for one, two in pairwise(sorted(asked)) if two > one]
     faults = [fault for fault in history.faults if not fault.heals]
-    around = tuple((f.line, f.what, _silence_around(f, silences)) for f in faults)
+    around = tuple((f.line, f.what, silence_around(f, silences)) for f in faults)
     first = tuple((f.line, f.what, _until(f.time, acks)) for f in history.faults)
     width = max(SECOND, (history.ends_at - begin) // WINDOWS)
     ends = Counter(
@@ -100,7 +100,7 @@ def availability(history: History) -> Availability:
     return Availability(len(acks), dict(errors), p50, p99, longest, around, first, width, tuple(windows))
 
 
-def _silence_around(fault: Fault, silences: list[tuple[int, int]]) -> int:
+def silence_around(fault: Fault, silences: list[tuple[int, int]]) -> int:
     """The longest of the silence in which the fault falls and the one after it."""
     at = bisect_right(silences, (fault.time, NEVER))
     return max((two - one for one, two in silences[max(0, at - 1) : at + 1]), default=0)
@@ -120,40 +120,62 @@ def unavailable(history: History, claims: Claims) -> Iterator[Finding]:
     if sends:
         first, last = sends[0], max(sends, key=lambda op: op.invoked_at)
         marks = sorted([(first.invoked_at, first.invoked), *acks, (last.invoked_at, last.invoked)])
-        for (one, line), (two, other) in pairwise(marks):
-            if two - one > claims.max_unavailable:
-                yield Finding(False, (line, other), "", f"no acknowledgement for {seconds(two - one)}", two - one)
+        yield from too_long(marks, claims.max_unavailable)
 
 
-def windows_to_progress(history: History) -> list[tuple[Fault, int]]:
-    """After each healing, and each fault that leaves enough alive: until the next fault, or the end."""
-    ends = [fault.time for fault in history.faults[1:]] + [history.ends_at]
-    return [(f, end) for f, end in zip(history.faults, ends, strict=False) if f.heals or f.survivable]
+def too_long(marks: Iterable[tuple[int, int]], limit: int) -> Iterator[Finding]:
+    """The stretches between neighbours (a time and its line) that are longer than the limit."""
+    for (one, line), (two, other) in pairwise(marks):
+        if two - one > limit:
+            yield Finding(False, (line, other), "", f"no acknowledgement for {seconds(two - one)}", two - one)
+
+
+def windows_to_progress(faults: list[Fault], ends_at: int, claims: Claims) -> list[tuple[Fault, int]]:
+    """After each healing, and each fault that leaves enough alive: the end of the time to make progress in.
+
+    Only where neither the next fault nor the end of the history comes before it.
+    """
+    ends = [fault.time for fault in faults[1:]] + [ends_at]
+    windows = [(f, f.time + claims.progress_within, end) for f, end in zip(faults, ends, strict=False)]
+    return [(f, until) for f, until, end in windows if (f.heals or f.survivable) and until <= end]
+
+
+Progress = list[tuple[Fault, int, int]]
+"""Of each window: after which fault, how many sends were asked for in it, how many were acknowledged."""
+
+
+def _progress(history: History, claims: Claims) -> Progress:
+    sends = [op for op in history.operations if op.f in ("produce", "txn")]
+    acks = sorted(op.completed_at for op in sends if op.outcome == "ok" and op.completed_at != NEVER)
+    asked = sorted(op.invoked_at for op in sends)
+    windows = windows_to_progress(history.faults, history.ends_at, claims)
+    return [(f, _within(asked, f.time, until), _within(acks, f.time, until)) for f, until in windows]
 
 
 def progress(history: History, claims: Claims) -> Iterator[Finding]:
     """28: too few acknowledgements in time after a healing, although clients asked for them."""
-    sends = [op for op in history.operations if op.f in ("produce", "txn")]
-    acks = sorted(op.completed_at for op in sends if op.outcome == "ok" and op.completed_at != NEVER)
-    asked = sorted(op.invoked_at for op in sends)
-    for fault, end in windows_to_progress(history):
-        until = fault.time + claims.progress_within
-        if until <= end and _within(asked, fault.time, until):
-            got = _within(acks, fault.time, until)
-            if got < claims.progress_acks:
-                says = f"{got} acknowledged within {seconds(claims.progress_within)} of {fault.what}"
-                yield Finding(False, (fault.line,), "", says, claims.progress_acks - got)
+    yield from too_little(_progress(history, claims), claims)
+
+
+def too_little(windows: Progress, claims: Claims) -> Iterator[Finding]:
+    """The windows in which clients asked, and got less than was promised."""
+    for fault, asked, got in windows:
+        if asked and got < claims.progress_acks:
+            says = f"{got} acknowledged within {seconds(claims.progress_within)} of {fault.what}"
+            yield Finding(False, (fault.line,), "", says, claims.progress_acks - got)
 
 
 def progress_undecided(history: History, claims: Claims) -> Lack | None:
     """No faults at all, or no window that is long enough and in which somebody asked."""
-    if not history.faults:
+    return undecided(history.faults, _progress(history, claims), claims)
+
+
+def undecided(faults: list[Fault], windows: Progress, claims: Claims) -> Lack | None:
+    """The same of windows that were counted."""
+    if not faults:
         return Lack(True, "no faults in this history")
-    asked = sorted(op.invoked_at for op in history.operations if op.f in ("produce", "txn"))
-    for fault, end in windows_to_progress(history):
-        until = fault.time + claims.progress_within
-        if until <= end and _within(asked, fault.time, until):
-            return None
+    if any(asked for _, asked, _ in windows):
+        return None
     return Lack(False, f"no {seconds(claims.progress_within)} after a healing in which clients sent anything")
 
 
