@@ -37,6 +37,8 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_history": {"isr_model", "isr_zookeeper", "isr_quorum"},
     "isr_bugs": {"isr_history"},
     "isr_designs": {"isr_bugs"},
+    "isr_planted_actions": {"isr_model", "isr_zookeeper"},
+    "isr_planted": {"isr_bugs", "isr_planted_actions"},
     "isr_check": {"isr_lang"},
     "isr_pipeline": {"isr_check"},
     "isr_trace": {"isr_lang"},
@@ -49,6 +51,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_anomalies": set(),
     "insync_cli": {
         "isr_designs",
+        "isr_planted",
         "isr_proof",
         "isr_check",
         "isr_pipeline",

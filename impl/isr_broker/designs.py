@@ -47,7 +47,7 @@ class Design:
     The rest is in no design that anybody proposed, but in `PLANTED`: bugs that a broker may have, to see who finds
     them.
 
-    - `roll_back_on_any_error`: a leader stops counting a proposed member on any error, not only INELIGIBLE_REPLICA.
+    - `roll_back_on_unknown_outcome`: a leader stops counting a proposed member on any error, or when no answer comes.
     - `refused_fetch_counts`: a fetch from another leader epoch is refused, and counted as an acknowledgement.
     - `watermark_of_diverging`: a diverging answer has the watermark, and the follower takes it before it cuts.
     - `keep_clean_mark`: the mark of a clean shutdown is not removed when the logs are loaded.
@@ -77,7 +77,7 @@ class Design:
     drops_overtaken: bool = True
     sessions_outlive_restarts: bool = False
 
-    roll_back_on_any_error: bool = False
+    roll_back_on_unknown_outcome: bool = False
     refused_fetch_counts: bool = False
     watermark_of_diverging: bool = False
     keep_clean_mark: bool = False
@@ -141,7 +141,7 @@ PLANTED: Final[dict[str, Design]] = {
         attrs.evolve(KIP_966, name="next-epoch-start", largest_smaller_epoch=False),
         attrs.evolve(KIP_966, name="unfenced-fetch", fences_fetches=False),
         attrs.evolve(KIP_966, name="committed-isr-only", counts_maximal_isr=False),
-        attrs.evolve(KIP_966, name="roll-back-on-any-error", roll_back_on_any_error=True),
+        attrs.evolve(KIP_966, name="roll-back-on-unknown-outcome", roll_back_on_unknown_outcome=True),
         attrs.evolve(KIP_966, name="commit-under-minimum", watermark_needs_minimum=False),
         attrs.evolve(KIP_966, name="no-broker-epoch-check", compares_broker_epochs=False),
         attrs.evolve(KIP_966, name="join-at-watermark", joins_past_epoch_start=False),

@@ -306,7 +306,7 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
         return Step(replica)
     if answer.error is Error.NONE:
         return leader_adopts_isr(replica, now)
-    if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_any_error:
+    if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_unknown_outcome:
         return leader_rolls_back(replica)
     # (5) Any other answer leaves open what became of the request.
     assert state.pending is not None

@@ -8,7 +8,13 @@ import attrs
 
 from isr_broker.effects import AnswerConsume, AnswerProduce, ReplicaEffect
 from isr_broker.inputs import Consume
-from isr_broker.leader import asks_controller, candidates, leader_proposes_expansion, leader_proposes_shrink
+from isr_broker.leader import (
+    asks_controller,
+    candidates,
+    leader_proposes_expansion,
+    leader_proposes_shrink,
+    leader_rolls_back,
+)
 from isr_broker.messages import Error, Millis
 from isr_broker.state import ParkedConsume, ParkedFetch, Replica, Step, Waiting, leading
 from isr_broker.watermark import answer_to, readable, records_for, refuses_fetch
@@ -80,6 +86,8 @@ def on_tick(replica: Replica, now: Millis) -> Step:
     step = Step(attrs.evolve(replica, role=state), tuple(effects))
     pending = state.pending
     if pending and pending.in_flight and pending.sent_at + replica.settings.controller_socket_timeout_ms <= now:
+        if replica.settings.insync_design.roll_back_on_unknown_outcome:
+            return attrs.evolve(leader_rolls_back(step.core), effects=step.effects)
         again = asks_controller(step.core, pending.request, now)
         return attrs.evolve(again, effects=(*step.effects, *again.effects))
     return step

@@ -27,9 +27,15 @@ def designs() -> Mapping[str, Design]:
 
 
 def design_named(name: str) -> Design:
-    if name not in designs():
+    """A design, or today's with a bug that was planted on purpose."""
+    if name in designs():
+        return designs()[name]
+    from isr_planted import PLANTED
+
+    planted = PLANTED[name].design if name in PLANTED else None
+    if planted is None:
         raise UsageError(unknown_design(name))
-    return designs()[name]
+    return planted
 
 
 def unknown_design(name: str) -> str:
