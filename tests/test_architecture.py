@@ -49,6 +49,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_cluster": {"isr_broker"},
     "isr_refine": {"isr_model", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
     "isr_anomalies": set(),
+    "isr_experiment": {"isr_designs", "isr_check", "isr_broker", "isr_cluster", "isr_refine", "isr_anomalies"},
     "insync_cli": {
         "isr_designs",
         "isr_planted",
@@ -61,6 +62,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
         "isr_cluster",
         "isr_refine",
         "isr_anomalies",
+        "isr_experiment",
     },
 }
 """The arrows of ARCHITECTURE.md. A package may import what it can reach by them, and itself."""
@@ -95,6 +97,7 @@ RANDOM_ALLOWED = (
     "spec/isr_check/sample",
     "counterexamples/isr_report/simulated",
     "refinement/isr_refine/cover",
+    "impl/isr_experiment/nemesis",
 )
 """The simulator's scheduler, the explorer's sampler, the report's third way to a probability, and the walks of
 `insync conform`; all take a seed."""

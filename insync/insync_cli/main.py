@@ -43,6 +43,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("insync_cli.report", "one page for a design review, made from run files and traces"),
     "simulate": ("insync_cli.simulate", "the broker's own code in a hostile world, one history per seed"),
     "cluster": ("insync_cli.cluster", "a cluster of real processes for Kafka's clients"),
+    "experiment": (
+        "insync_cli.experiment",
+        "real brokers, partitions and clients: what is lost, and the model's verdict",
+    ),
     "broker": ("insync_cli.broker", "one broker of a cluster"),
     "topics": ("insync_cli.topics", "the topics of a running cluster: leader, epoch, ISR, ELR"),
 }

@@ -1,0 +1,335 @@
+"""The experiments by name: what each asks, its cells, and why a cell is expected to lose something or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import product
+from typing import Final
+
+import attrs
+
+from isr_experiment import nemesis, schedules
+from isr_experiment.cells import Cell, Expected, question
+from isr_experiment.nemesis import KINDS, UNTRACED
+
+LOSS, NOTHING = Expected.LOSS, Expected.NOTHING
+
+
+@attrs.frozen(kw_only=True)
+class Experiment:
+    """Cells to run, `runs` times each unless told otherwise; `cells(number)` are those of one round."""
+
+    name: str
+    says: str
+    cells: Callable[[int], tuple[Cell, ...]]
+    runs: int = 1
+
+
+def _asks(cell: Cell, *budgets: Mapping[str, int]) -> Cell:
+    """The cell with the model's questions about it, one for each budget of faults."""
+    return attrs.evolve(cell, questions=tuple(question(cell, **faults) for faults in budgets))
+
+
+_POWER: Final = {"lossy_crashes": 1}
+_CRASHES: Final = {"crashes": 2}
+
+
+def _fixed(*cells: Cell) -> Callable[[int], tuple[Cell, ...]]:
+    return lambda number: cells
+
+
+def jepsen() -> tuple[Cell, ...]:
+    """The schedule of 2013 on the design of its time, and on later ones."""
+    cell = partial(Cell, schedule=schedules.jepsen_2013, leaders=0)
+    bounds = {"crashes": 1}
+    return (
+        _asks(
+            cell(
+                name="kafka-0.8",
+                design="kafka-0.8",
+                min_insync=1,
+                unclean=True,
+                idempotent=False,
+                expected=LOSS,
+                because="the ISR shrinks to the leader, and anybody may be elected after it",
+            ),
+            bounds,
+        ),
+        _asks(
+            cell(
+                name="kip-966, settings of 2013",
+                min_insync=1,
+                unclean=True,
+                idempotent=False,
+                expected=LOSS,
+                because="the settings lose, not the age of the protocol",
+            ),
+            bounds,
+        ),
+        _asks(cell(name="kip-497, min 2", design="kip-497", because="no write by the leader alone"), bounds),
+        _asks(cell(name="kraft-3.5, min 2", design="kraft-3.5", because="no write by the leader alone"), bounds),
+        _asks(cell(name="kip-966, min 2", because="no write by the leader alone"), bounds),
+    )
+
+
+def safe_settings(number: int) -> tuple[Cell, ...]:
+    """Three kinds of fault in each run, all kinds in turn."""
+    kinds = tuple(kind for kind in KINDS if kind not in UNTRACED)
+    storm = partial(nemesis.storm, seed=number, count=3, kinds=kinds)
+    return (
+        Cell(
+            name="kip-966, acks=all, min 2, unclean off",
+            schedule=storm,
+            leaders=0,
+            because="what today's design promises",
+        ),
+    )
+
+
+def full_disk() -> tuple[Cell, ...]:
+    """A leader whose disk is full halts."""
+    kinds = ("full-disk",)
+    schedule = partial(nemesis.storm, seed=0, count=1, kinds=kinds)
+    return (
+        Cell(name="full disk", schedule=schedule, traced=False, because="what was acknowledged is on two replicas"),
+    )
+
+
+def acks_1() -> tuple[Cell, ...]:
+    """The leader's word alone."""
+    cell = partial(Cell, schedule=schedules.overtaken_failover)
+    return (
+        _asks(cell(name="acks=1", acks="1", expected=LOSS, because="nobody else has it"), {"crashes": 1}),
+        _asks(cell(name="acks=all", because="it waits for the ISR"), {"crashes": 1}),
+    )
+
+
+def unclean() -> tuple[Cell, ...]:
+    """Who left the ISR is elected, or waits."""
+    cell = partial(Cell, schedule=schedules.last_member)
+    return (
+        _asks(
+            cell(
+                name="unclean on",
+                unclean=True,
+                idempotent=False,
+                expected=LOSS,
+                because="the replica that left first is elected",
+            ),
+            _CRASHES,
+        ),
+        _asks(cell(name="unclean off", because="it waits for a member of the ELR"), _CRASHES, _POWER),
+    )
+
+
+def last_replica_standing() -> tuple[Cell, ...]:
+    """The last member of the ISR loses its unflushed tail (KIP-966)."""
+    cell = partial(Cell, schedule=schedules.last_member, leaders=0)
+    return (
+        _asks(
+            cell(
+                name="kraft-3.5, min 2",
+                design="kraft-3.5",
+                expected=LOSS,
+                because="only the last member may lead, whatever it brings",
+            ),
+            _POWER,
+        ),
+        _asks(cell(name="kip-966, min 2", because="who left at the minimum is in the ELR"), _POWER),
+    )
+
+
+def power_loss() -> tuple[Cell, ...]:
+    """One replica at a time, and all at once."""
+    dark = partial(Cell, schedule=schedules.power_of_all, leaders=0, isrs=0)
+    return (
+        _asks(Cell(name="one at a time, no flush", schedule=schedules.power_of_one, because="a copy is left"), _POWER),
+        dark(
+            name="all at once, no flush",
+            expected=LOSS,
+            idempotent=False,
+            because="more power failures than min.insync.replicas - 1: nothing is promised",
+        ),
+        dark(name="all at once, each batch flushed", flush="always", because="what was acknowledged is on disk"),
+    )
+
+
+def rolling_restart() -> tuple[Cell, ...]:
+    """In order, and with a hammer."""
+    return (
+        Cell(name="orderly, one by one", schedule=schedules.rolling_restart, because="each is whole before the next"),
+        Cell(
+            name="power off and on, no waiting, no flush",
+            schedule=schedules.rolling_power,
+            leaders=0,
+            expected=LOSS,
+            idempotent=False,
+            because="every copy is lost before another is whole",
+        ),
+    )
+
+
+def controller_loss() -> tuple[Cell, ...]:
+    """The leader goes on without a controller; then it fails, too."""
+    cell = partial(Cell, schedule=schedules.controller_and_leader)
+    return (
+        _asks(cell(name="acks=all, min 2", because="who was in the ISR has all of it"), _POWER),
+        _asks(cell(name="acks=1", acks="1", expected=LOSS, because="the leader alone had it"), _POWER),
+    )
+
+
+def follower_reads() -> tuple[Cell, ...]:
+    """What followers serve stays (KIP-392)."""
+    cell = partial(Cell, schedule=schedules.jepsen_2013, follower_reads=True, leaders=0)
+    return (
+        cell(name="kip-966, min 2", because="followers serve what is committed"),
+        cell(
+            name="kafka-0.8 with follower reads",
+            design="kafka-0.8",
+            min_insync=1,
+            unclean=True,
+            idempotent=False,
+            expected=LOSS,
+            because="what was read was committed by the leader alone",
+        ),
+    )
+
+
+def sweep() -> tuple[Cell, ...]:
+    """Every combination of (acks, min ISR, unclean, flush) under one schedule that has what each of them risks."""
+    cells: list[Cell] = []
+    for acks, minimum, may, flush in product(("all", "1"), (1, 2), (False, True), ("never", "always")):
+        loses = acks == "1" or may or (minimum == 1 and flush == "never")
+        cell = Cell(
+            name=f"acks={acks}, min {minimum}, unclean {'on' if may else 'off'}, flush {flush}",
+            schedule=schedules.sweep,
+            acks=acks,
+            min_insync=minimum,
+            unclean=may,
+            flush=flush,
+            idempotent=False,
+            expected=LOSS if loses else NOTHING,
+            because="see the model",
+        )
+        # Where everything is flushed a power failure is a crash that keeps the disk.
+        cells.append(_asks(cell, *((_POWER, _CRASHES) if flush == "never" else (_CRASHES,))))
+    return tuple(cells)
+
+
+def availability() -> tuple[Cell, ...]:
+    """Time without a leader and without acknowledgements, against what it should depend on."""
+    cells: list[Cell] = []
+    for session in (1_000, 2_000, 4_000):
+        schedule = partial(schedules.one_fault, kind="kill leader", hold=session / 1000 + 3)
+        more = {"broker.session.timeout.ms": str(session), "replica.lag.time.max.ms": "10000"}
+        name = f"kill leader, session {session} ms"
+        cells.append(Cell(name=name, schedule=schedule, more=more, because="until its session ends, nobody leads"))
+    for lag in (2_000, 4_000, 8_000):
+        schedule = partial(schedules.one_fault, kind="cut off a follower", hold=1.5 * lag / 1000 + 2)
+        more = {"broker.session.timeout.ms": "1500", "replica.lag.time.max.ms": str(lag)}
+        name = f"cut off a follower, lag {lag} ms"
+        because = "until it has lagged so long, acks=all waits for it"
+        cells.append(Cell(name=name, schedule=schedule, more=more, leaders=0, because=because))
+    schedule = partial(schedules.one_fault, kind="stop leader", hold=2)
+    cells.append(Cell(name="stop leader in order", schedule=schedule, because="it hands over before it goes"))
+    return tuple(cells)
+
+
+def planted_bugs() -> tuple[Cell, ...]:
+    """Today's design with a bug each, which `insync.design` takes; what is right with it is under the same schedule."""
+    caught = partial(Cell, expected=Expected.CAUGHT, leaders=0, isrs=0)
+    return (
+        caught(
+            name="elect-outside-isr",
+            design="elect-outside-isr",
+            schedule=schedules.last_member,
+            because="the replica that left first is elected",
+        ),
+        caught(
+            name="ungated-last-leader",
+            design="ungated-last-leader",
+            schedule=schedules.last_member_first,
+            because="who led last is elected without its tail, although the ELR has a member",
+        ),
+        caught(
+            name="keep-elr",
+            design="keep-elr",
+            schedule=schedules.last_member_first,
+            because="a replica without its tail is still in the ELR",
+        ),
+        caught(
+            name="ack-before-flush",
+            design="ack-before-flush",
+            flush="always",
+            schedule=schedules.power_of_all,
+            because="what was acknowledged is not on disk",
+        ),
+        caught(
+            name="read-above-watermark",
+            design="read-above-watermark",
+            schedule=schedules.jepsen_2013,
+            because="consumers see what the leader alone has",
+        ),
+        Cell(
+            name="kip-966, the last member first",
+            schedule=schedules.last_member_first,
+            because="it waits for the ELR",
+        ),
+    )
+
+
+def quick() -> tuple[Cell, ...]:
+    """One expected loss and one expected not to be, in less than a minute and a half."""
+    short = partial(schedules.jepsen_2013, seconds=7.0)
+    rows = {cell.name: cell for cell in jepsen()}
+    return tuple(attrs.evolve(rows[name], schedule=short) for name in ("kafka-0.8", "kip-966, min 2"))
+
+
+EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+    e.name: e
+    for e in (
+        Experiment(
+            name="jepsen-2013",
+            says="the schedule of Jepsen's analysis of Kafka 0.8, on that design and on later ones",
+            cells=_fixed(*jepsen()),
+        ),
+        Experiment(
+            name="safe-settings",
+            says="today's design with acks=all, min ISR 2, unclean off, under every kind of fault",
+            cells=safe_settings,
+            runs=20,
+        ),
+        Experiment(name="acks-1", says="a failover to a follower that is behind", cells=_fixed(*acks_1())),
+        Experiment(name="unclean", says="only a replica that left the ISR is alive", cells=_fixed(*unclean())),
+        Experiment(
+            name="last-replica-standing",
+            says="the power of the last member of the ISR fails (KIP-966)",
+            cells=_fixed(*last_replica_standing()),
+        ),
+        Experiment(name="power-loss", says="unflushed and torn tails of one, and of all", cells=_fixed(*power_loss())),
+        Experiment(name="rolling-restart", says="each broker in turn", cells=_fixed(*rolling_restart())),
+        Experiment(name="controller-loss", says="the controller, then the leader", cells=_fixed(*controller_loss())),
+        Experiment(
+            name="follower-reads", says="consumers that ask followers (KIP-392)", cells=_fixed(*follower_reads())
+        ),
+        Experiment(name="full-disk", says="a leader that cannot write", cells=_fixed(*full_disk())),
+        Experiment(
+            name="sweep",
+            says="acks x min ISR x unclean x flush, the model's verdict beside the measured one",
+            cells=_fixed(*sweep()),
+        ),
+        Experiment(
+            name="availability",
+            says="time without a leader and without acknowledgements, against session and lag timeouts",
+            cells=_fixed(*availability()),
+        ),
+        Experiment(
+            name="planted-bug",
+            says="today's design with a bug: each has to be caught",
+            cells=_fixed(*planted_bugs()),
+        ),
+        Experiment(name="quick", says="2013 and today, in under two minutes", cells=_fixed(*quick())),
+    )
+}
+"""Every experiment."""

@@ -1,0 +1,89 @@
+"""A whole experiment: its cells, each as often as wanted, with every result written as soon as there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from isr_experiment import conclusions
+from isr_experiment.catalogue import Experiment
+from isr_experiment.cells import Cell
+from isr_experiment.conclusions import Concluded
+from isr_experiment.model import predicted
+from isr_experiment.page import page
+from isr_experiment.run import Options, Result, conduct
+from isr_experiment.timeline import timeline
+
+FILE = "experiment.json"
+PAGE = "experiment.html"
+
+
+def folder_name(cell: Cell, number: int) -> str:
+    """Readable, and a name of a folder everywhere."""
+    return f"{re.sub(r'[^a-z0-9.]+', '-', cell.name.lower()).strip('-')}-{number}"
+
+
+def performed(
+    experiment: Experiment,
+    out: Path,
+    runs: int,
+    options: Options,
+    command: Sequence[str],
+    over: threading.Event,
+    tell: Callable[[str], None],
+    first: int = 0,
+    only: Sequence[str] = (),
+    ask_model: bool = True,
+) -> list[Concluded]:
+    """Every cell in every round, until there are so many valid runs of each, or half as many more were tried."""
+    names = [cell.name for cell in experiment.cells(first) if not only or cell.name in only]
+    found: dict[str, list[Result]] = {name: [] for name in names}
+    latest: dict[str, Cell] = {}
+
+    def concluded() -> list[Concluded]:
+        asked = {name: predicted(cell) if ask_model and not over.is_set() else None for name, cell in latest.items()}
+        return [
+            Concluded(cell=cell, results=tuple(found[name]), predicted=asked[name], wanted=runs)
+            for name, cell in latest.items()
+        ]
+
+    for turn in range(runs + (runs + 1) // 2):
+        for cell in experiment.cells(first + turn):
+            if cell.name not in found or over.is_set():
+                continue
+            if sum(not r.invalid for r in found[cell.name]) >= runs:
+                continue
+            latest[cell.name] = cell
+            name = folder_name(cell, first + turn)
+            result = conduct(cell, first + turn, out / name, options, over, tell)
+            found[cell.name].append(result)
+            _keep(out / name, result)
+            tell(_said(result))
+    done = concluded()
+    written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
+    written["availability"] = conclusions.availability(done)
+    (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    (out / PAGE).write_text(page(written), encoding="utf-8")
+    return done
+
+
+def _keep(folder: Path, result: Result) -> None:
+    run = conclusions.run(result)
+    (folder / "run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    (folder / "timeline.svg").write_text(timeline(run), encoding="utf-8")
+
+
+def _said(r: Result) -> str:
+    whole, traces = r.whole, ""
+    if r.traced is not None:
+        traces = f", {r.traced.events:,} events {'accepted' if r.traced.accepted else f'REJECTED ({r.traced.why})'}"
+    return (
+        f"{r.cell} #{r.number}: attempted {whole.attempted:,}, acknowledged {whole.acknowledged:,}, "
+        f"lost {whole.lost:,}, there without acknowledgement {whole.recovered:,}; "
+        f"leader x{r.leaders}, ISR x{r.isrs}, {r.dropped:,} bytes dropped; "
+        f"checks {' '.join([r.verdict, *r.violated])}{traces}; {r.seconds:.0f} s; "
+        f"{f'INVALID: {chr(59).join(r.invalid)}' if r.invalid else 'valid'}"
+    )

@@ -1,0 +1,63 @@
+"""What the model says of a cell: its questions explored, each within the bounds it names."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+
+from isr_check.engine import Exploration, Limits, Verdict
+from isr_check.native import explore
+from isr_designs import DESIGNS
+from isr_experiment.cells import Cell, Question
+from isr_lang import Instance
+
+PROMISE = "acked-survives"
+_SECONDS = 120.0
+
+
+@attrs.frozen
+class Answered:
+    """The verdict on one question; `steps` are the actions of a shortest way to lose an acknowledged record."""
+
+    command: str
+    verdict: str
+    states: int
+    steps: tuple[str, ...]
+
+
+@attrs.frozen
+class Predicted:
+    """What the model expects of a cell: a loss, none, or (None) it could not say."""
+
+    loses: bool | None
+    answers: tuple[Answered, ...]
+
+
+def predicted(cell: Cell) -> Predicted | None:
+    """Put the questions of a cell; None if it has none."""
+    if not cell.questions:
+        return None
+    answers: tuple[Answered, ...] = ()
+    for q in cell.questions:
+        answers += (_answered(q.design, tuple(q.constants.items())),)
+        if answers[-1].verdict == Verdict.VIOLATED:
+            break
+    verdicts = {a.verdict for a in answers}
+    if Verdict.VIOLATED in verdicts:
+        return Predicted(True, answers)
+    return Predicted(False if verdicts == {Verdict.EXHAUSTED} else None, answers)
+
+
+@cache
+def _answered(design: str, constants: tuple[tuple[str, int | str], ...]) -> Answered:
+    instance = Instance(DESIGNS[design], dict(constants))
+    found: Exploration = explore(instance, (PROMISE,), Limits(None, _SECONDS), _quiet, symmetry=True)
+    (finding,) = (f for f in found.findings if f.name == PROMISE)
+    steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
+    command = Question(design=design, constants=dict(constants)).command()
+    return Answered(command, finding.verdict.value, found.distinct, steps)
+
+
+def _quiet(*told: object) -> None:
+    """Nobody watches."""

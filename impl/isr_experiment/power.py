@@ -1,0 +1,60 @@
+"""A power failure on real files: what a killed broker had not flushed is taken from its logs.
+
+SIGKILL alone loses nothing, for the system still writes its cache. The broker notes each flush (`insync.flush.record`);
+every segment is cut back to what its last flush made durable. Other files are flushed before they get their names
+(`isr_broker.checkpoints`, `isr_broker.metadata_log`), so they are as they are.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+import attrs
+
+
+class Tail(Enum):
+    """What becomes of the bytes that were not flushed."""
+
+    LOST = "all of them are gone"
+    TORN = "a first part of them was written, the last batch of it in part, and zeros after that"
+
+
+@attrs.frozen
+class Lost:
+    """What a power failure took: bytes, and from how many segments."""
+
+    bytes: int
+    segments: int
+
+
+def durable(record: Path) -> dict[str, int]:
+    """How much of each file the last flush made durable."""
+    found: dict[str, int] = {}
+    if record.exists():
+        for line in record.read_text(encoding="utf-8").splitlines():
+            size, _, path = line.partition(" ")
+            found[path] = int(size)
+    return found
+
+
+def lose_power(data: Path, record: Path, tail: Tail = Tail.LOST) -> Lost:
+    """Cut the segments of a broker that does not run."""
+    flushed = durable(record)
+    taken = segments = 0
+    for path in sorted(data.glob("*/*.log")):
+        size = path.stat().st_size
+        kept = min(size, flushed.get(path.relative_to(data).as_posix(), 0))
+        if kept == size:
+            continue
+        taken += size - kept
+        segments += 1
+        with path.open("r+b") as file:
+            if tail is Tail.TORN:
+                half = kept + (size - kept) // 2
+                file.truncate(half)
+                file.seek(half)
+                file.write(bytes(min(64, size - half)))
+            else:
+                file.truncate(kept)
+    return Lost(taken, segments)

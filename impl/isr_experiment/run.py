@@ -1,0 +1,270 @@
+"""One run of a cell: brokers, network and clients are started, the schedule is played, what came of it is judged."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import attrs
+
+from isr_cluster.admin import Admin, Refused
+from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.processes import Mishap, Processes
+from isr_experiment import clients, judging
+from isr_experiment.cells import AFTERMATH, REPLICAS, Cell
+from isr_experiment.clients import KINDS, PATIENCE, SPACE, FollowerReader, Reader, Writer
+from isr_experiment.judging import Fate, Traced, Window
+from isr_experiment.namespaces import Namespaces
+from isr_experiment.network import Network, Proxies
+from isr_experiment.recording import Recorder
+from isr_experiment.stage import Cut, Stage, Struck, Stuck, record_of
+from isr_experiment.watching import Seen, Watch
+
+BROKERS = (CONTROLLER_BROKER, *REPLICAS)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How to run: who writes and how fast, over which network, with traces or without, and for how long at most."""
+
+    network: str = "proxies"
+    writers: tuple[str, ...] = ("confluent-kafka", "kafka-python")
+    per_second: float = 120.0
+    most: int = 20_000
+    """Values of each writer, at most."""
+    traces: bool = True
+    keep: bool = False
+    """Keep the brokers' data and traces also where nothing was wrong with them."""
+    seconds: float = 240.0
+    """After so long a run ends with what it has."""
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """What one run showed."""
+
+    cell: str
+    number: int
+    invalid: tuple[str, ...]
+    """Why the run shows nothing; empty if it does."""
+    fates: tuple[Fate, ...]
+    struck: tuple[Struck, ...]
+    leaders: int
+    epochs: int
+    isrs: int
+    dropped: int
+    seen: tuple[Seen, ...]
+    windows: tuple[Window, ...]
+    leaderless: tuple[tuple[int, int], ...]
+    silences: tuple[int, ...]
+    """Of each fault: the longest time without an acknowledgement that touches it, in nanoseconds."""
+    verdict: str
+    words: dict[str, list[str]]
+    traced: Traced | None
+    resets: int
+    """How often a consumer was told that the log ends before what it had read."""
+    cut_short: bool
+    seconds: float
+
+    @property
+    def whole(self) -> Fate:
+        """The fate of all values."""
+        return self.fates[0]
+
+    @property
+    def violated(self) -> list[str]:
+        """Anomalies that the claims exclude."""
+        return self.words.get("VIOLATED", [])
+
+
+def conduct(
+    cell: Cell, number: int, folder: Path, options: Options, over: threading.Event, tell: Callable[[str], None]
+) -> Result:
+    """One run; its history stays in the folder. Whatever happens, nothing is left running."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recorder = Recorder(folder / "history.jsonl", cell.claims())
+    began = time.monotonic()
+    with ExitStack() as stack:
+        stack.callback(recorder.close)
+        log = stack.enter_context((folder / "brokers.log").open("w", encoding="utf-8"))
+        network: Network = Namespaces(BROKERS) if options.network == "namespaces" else Proxies(BROKERS)
+        stack.callback(network.close)
+        processes = _processes(cell, folder, options, network, lambda line: print(line, file=log, flush=True))
+        stack.callback(processes.kill_all)
+        watch = Watch(folder / str(CONTROLLER_BROKER), recorder.began)
+        stack.callback(watch.end)
+        stage = Stage(folder, processes, network, watch, recorder, REPLICAS, began + options.seconds, over)
+        why: list[str] = []
+        try:
+            _ready(stage, cell)
+        except (Cut, Stuck, Mishap) as problem:
+            why.append(str(problem) or "it was stopped before it began")
+            return _result(cell, number, stage, why, None, None, 0, True, began)
+        cut_short, resets, found = _played(cell, stage, options, why)
+        values = None if found is None else set(found.values())
+        network_dropped = sum(network.dropped().values())
+        last = watch.now
+        # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
+        processes.kill_all()
+        watch.end()
+        judging.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
+        recorder.close()
+        traced = judging.validated(folder / "trace") if cell.validates and options.traces else None
+        result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
+    good = not result.invalid and (result.traced is None or result.traced.accepted) and not result.violated
+    if not options.keep:
+        _tidy(folder, good)
+    return result
+
+
+def _processes(cell: Cell, folder: Path, options: Options, network: Network, tell: Callable[[str], None]) -> Processes:
+    settings = cell.properties()
+    if cell.validates and options.traces:
+        settings["insync.trace.dir"] = str(folder / "trace")
+    return Processes(
+        folder,
+        network.ports,
+        settings,
+        tell=tell,
+        own={b: {"insync.flush.record": str(record_of(folder, b))} for b in BROKERS},
+        hosts=network.hosts,
+        advertised=network.advertised,
+        inside=network.inside,
+    )
+
+
+def _ready(stage: Stage, cell: Cell) -> None:
+    """Every broker has a session, and the topic's replicas are in sync."""
+    stage.processes.start_all()
+    at = stage.processes.found_at(CONTROLLER_BROKER)
+
+    def made() -> bool:
+        try:
+            with Admin(at, 3.0) as admin:
+                if len(admin.brokers()) < len(BROKERS):
+                    return False
+                admin.create(clients.TOPIC, config={"min.insync.replicas": str(cell.min_insync)}, on=[list(REPLICAS)])
+        except Refused as refused:
+            return "TOPIC_ALREADY_EXISTS" in str(refused)
+        return True
+
+    stage.waits(made, "the topic is created")
+    stage.watch.begin()
+    stage.waits(stage.whole, "every replica is in sync at the beginning")
+
+
+def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple[bool, int, dict[int, int] | None]:
+    """Clients and schedule: whether it was cut short, how often a consumer was reset, and what is where at the end."""
+    bootstrap, recorder = stage.processes.bootstrap, stage.recorder
+    writers: list[Writer] = []
+    share = options.per_second / len(options.writers)
+    for n, kind in enumerate(options.writers):
+        made = KINDS[kind](f"w{n}-{kind}", bootstrap, cell.acks, cell.idempotent, recorder)
+        writers.append(Writer(made, n * SPACE, share, options.most))
+    readers: list[Reader | FollowerReader] = [Reader("r0-confluent-kafka", bootstrap, recorder)]
+    if cell.follower_reads:
+        addresses = {b: stage.processes.found_at(b) for b in REPLICAS}
+        readers.append(FollowerReader("r1-followers", addresses, stage.leads, recorder))
+    for client in (*writers, *readers):
+        client.begin()
+    cut_short, failed = False, False
+    try:
+        cell.schedule(stage)
+    except Cut:
+        cut_short = True
+    except Stuck as stuck:
+        why.append(str(stuck))
+    stage.until, stage.over = time.monotonic() + 150, threading.Event()  # what was begun is brought to an end
+    try:
+        stage.heals()
+        stage.phase("aftermath")
+        stage.sleep(0.5 if cut_short else AFTERMATH)
+    except (Stuck, Cut) as problem:
+        why.append(f"after the schedule: {problem}")
+        failed = True
+    for writer in writers:
+        writer.stop()
+    for writer in writers:
+        writer.finish(1.0 if failed else PATIENCE + 5)
+    found = None if failed else clients.read_all(bootstrap, recorder, 60)
+    for reader in readers:
+        reader.finish()
+    if found is None:
+        why.append("the partition could not be read to its end")
+        return cut_short, sum(r.resets for r in readers), None
+    return cut_short, sum(r.resets for r in readers), dict(found)
+
+
+def _result(
+    cell: Cell,
+    number: int,
+    stage: Stage,
+    why: list[str],
+    found: set[int] | None,
+    traced: Traced | None,
+    resets: int,
+    cut_short: bool,
+    began: float,
+    dropped: int = 0,
+) -> Result:
+    recorder = stage.recorder
+    recorder.close()
+    leaders, epochs, isrs = stage.watch.changes()
+    fates = judging.fates(recorder, found)
+    why = [*why, *_doubts(cell, stage, leaders, isrs, fates[0], cut_short)]
+    answer = judging.judged(recorder.path)
+    end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
+    seen = stage.watch.seen
+    return Result(
+        cell=cell.name,
+        number=number,
+        invalid=tuple(why),
+        fates=tuple(fates),
+        struck=tuple(stage.struck),
+        leaders=leaders,
+        epochs=epochs,
+        isrs=isrs,
+        dropped=dropped,
+        seen=tuple(seen),
+        windows=tuple(judging.windows(recorder, found)),
+        leaderless=tuple(judging.leaderless(seen, end)),
+        silences=tuple(judging.silence_after(recorder, s.began, s.healed or end) for s in stage.struck),
+        verdict=answer.verdict.value,
+        words=dict(judging.by_word(answer)),
+        traced=traced,
+        resets=resets,
+        cut_short=cut_short,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _doubts(cell: Cell, stage: Stage, leaders: int, isrs: int, whole: Fate, cut_short: bool) -> list[str]:
+    """What makes a run worthless: faults that did not bite, or nobody who wrote."""
+    found = ["it was stopped before its schedule ended"] if cut_short else []
+    for fault in stage.struck:
+        if not fault.bit:
+            lacks = [name for name in fault.needs if not fault.evidence.get(name)]
+            found.append(f"{fault.kind} did not bite: no {', no '.join(lacks)}")
+    if not stage.struck:
+        found.append("no fault struck")
+    if leaders < cell.leaders:
+        found.append(f"{leaders} changes of the leader, {cell.leaders} needed")
+    if isrs < cell.isrs:
+        found.append(f"{isrs} changes of the ISR, {cell.isrs} needed")
+    if not whole.acknowledged:
+        found.append("nothing was acknowledged")
+    return found
+
+
+def _tidy(folder: Path, good: bool) -> None:
+    """Data go; traces and what the brokers said stay where somebody will want to look."""
+    for broker in BROKERS:
+        shutil.rmtree(folder / str(broker), ignore_errors=True)
+        record_of(folder, broker).unlink(missing_ok=True)
+    if good:
+        shutil.rmtree(folder / "trace", ignore_errors=True)
+        (folder / "brokers.log").unlink(missing_ok=True)

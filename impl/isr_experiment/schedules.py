@@ -1,0 +1,202 @@
+"""Schedules that lead to a certain loss, where a setting or design allows it; each step waits for the one before.
+
+They name replicas by their parts: L leads, B and C follow. The controller is a broker of its own and has no replica.
+"""
+
+from __future__ import annotations
+
+from isr_cluster.identity import CONTROLLER_BROKER
+from isr_experiment.network import CLIENTS
+from isr_experiment.power import Tail
+from isr_experiment.stage import Stage
+
+
+def jepsen_2013(stage: Stage, seconds: float = 8.0) -> None:
+    """The schedule of Jepsen's analysis of Kafka 0.8: L is cut off from B and C, and the ISR shrinks to L, which goes
+    on acknowledging; then L is cut off from everybody, and who is left leads. Both parts take as long."""
+    stage.phase("healthy")
+    stage.sleep(seconds / 2)
+    leader = stage.leader
+    stage.phase("leader alone")
+    stage.begins("leader cut off from followers", "dropped", "isr changes")
+    stage.cuts([leader], stage.followers)
+    stage.sleep(seconds)
+    stage.phase("leader gone")
+    stage.begins("leader cut off from everybody", "dropped")
+    stage.cuts([leader], [CONTROLLER_BROKER, CLIENTS])
+    stage.sleep(seconds)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(2)
+
+
+def overtaken_failover(stage: Stage) -> None:
+    """B and C do not hear L, and before it may say that they lag, L is gone; one of them leads, cleanly elected."""
+    stage.phase("calm")
+    stage.sleep(2)
+    leader = stage.leader
+    stage.phase("followers behind")
+    stage.begins("failover to a follower that is behind", "dropped", "leader changes")
+    stage.cuts([leader], stage.followers)
+    stage.sleep(1.0)
+    stage.phase("failover")
+    stage.cuts([leader], [CONTROLLER_BROKER, CLIENTS])
+    stage.waits(lambda: stage.leads() not in (None, leader), "another leads", 30)
+    stage.sleep(2)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(1)
+
+
+def one_fault(stage: Stage, kind: str, hold: float) -> None:
+    """The leader is killed or stopped, or a follower cut off from it, for so long: what that costs in time."""
+    stage.phase("calm")
+    stage.sleep(3)
+    stage.phase(kind)
+    if kind == "kill leader":
+        stage.begins(kind, "killed", "leader changes")
+        stage.kills(stage.leader)
+    elif kind == "stop leader":
+        stage.begins(kind, "stopped", "leader changes")
+        stage.stops(stage.leader)
+    else:
+        stage.begins(kind, "dropped", "isr changes", survivable=True)
+        stage.cuts([stage.leader], [stage.followers[0]])
+    stage.sleep(hold)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(0.5)
+
+
+def last_member(stage: Stage) -> None:
+    """C leaves the ISR, then B; L is the last, and its power fails. C may be elected uncleanly; B comes back first."""
+    _last_member(stage, followers_first=True)
+
+
+def last_member_first(stage: Stage) -> None:
+    """The same, and L comes back first, without its tail, before B reaches the controller again."""
+    _last_member(stage, followers_first=False)
+
+
+def _last_member(stage: Stage, followers_first: bool) -> None:
+    stage.phase("calm")
+    stage.sleep(2)
+    leader, (b, c) = stage.leader, stage.followers
+    stage.phase("two in sync")
+    stage.begins("one follower cut off", "dropped", "isr changes")
+    stage.cuts([c], [leader, b])
+    stage.waits(lambda: c not in stage.isr(), "a follower has left the ISR", 40)
+    stage.sleep(2.5)
+    stage.phase("one in sync")
+    stage.begins("the other follower cut off", "dropped", "isr changes")
+    stage.cuts([b], [leader, CONTROLLER_BROKER])
+    stage.waits(lambda: b not in stage.isr(), "the other follower has left the ISR", 40)
+    stage.sleep(2.5)
+    stage.phase("last member gone")
+    stage.begins("power of the last member", "killed")
+    stage.cuts_power(leader, Tail.LOST)
+    stage.sleep(5)
+    if followers_first:
+        stage.phase("followers back")
+        stage.mends()
+    else:
+        stage.phase("last member back")
+        stage.starts(leader)
+    stage.sleep(4)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(1.5)
+
+
+def sweep(stage: Stage) -> None:
+    """Both of them: what acks=1, unclean election, a minimum of one and no flush each lose by themselves."""
+    overtaken_failover(stage)
+    last_member(stage)
+
+
+def power_of_one(stage: Stage) -> None:
+    """The power of L fails; when all is well again, that of a follower in the middle of a write."""
+    stage.phase("calm")
+    stage.sleep(3)
+    stage.phase("power of the leader")
+    stage.begins("power of the leader", "killed", "bytes lost", "leader changes")
+    stage.cuts_power(stage.leader, Tail.LOST)
+    stage.sleep(3)
+    stage.heals()
+    stage.phase("power of a follower")
+    stage.begins("power of a follower, torn tail", "killed", "bytes lost", "isr changes", survivable=True)
+    stage.cuts_power(stage.followers[0], Tail.TORN)
+    stage.sleep(3)
+    stage.heals()
+    stage.phase("healed")
+    stage.sleep(1)
+
+
+def power_of_all(stage: Stage) -> None:
+    """The power of every replica fails at the same time."""
+    stage.phase("calm")
+    stage.sleep(4)
+    stage.phase("dark")
+    stage.begins("power of all replicas", "killed")
+    for broker in stage.replicas:
+        stage.pauses(broker)
+    for broker in stage.replicas:
+        stage.cuts_power(broker, Tail.LOST)
+    stage.sleep(2.5)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(2)
+
+
+def rolling_restart(stage: Stage) -> None:
+    """Each broker is stopped in order and started again, the next when all replicas are in sync."""
+    stage.phase("calm")
+    stage.sleep(2)
+    for broker in (*stage.replicas, CONTROLLER_BROKER):
+        stage.phase(f"restart of {broker}")
+        stage.begins(f"orderly restart of broker {broker}", "stopped", survivable=True)
+        stage.stops(broker)
+        stage.sleep(0.5)
+        stage.heals()
+        stage.sleep(0.5)
+    stage.phase("healed")
+    stage.sleep(1)
+
+
+def rolling_power(stage: Stage) -> None:
+    """Each replica loses power and comes back, L last, and nobody waits until the ISR is whole again."""
+    stage.phase("calm")
+    stage.sleep(4)
+    stage.phase("rolling")
+    stage.begins("rolling power failure", "killed", "bytes lost")
+    for broker in (*stage.followers, stage.leader):
+        stage.cuts_power(broker, Tail.LOST)
+        stage.starts(broker)
+        stage.sleep(0.3)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(2)
+
+
+def controller_and_leader(stage: Stage) -> None:
+    """The controller is gone; L goes on, B and C fall behind; the power of L fails, and the controller comes back."""
+    stage.phase("calm")
+    stage.sleep(3)
+    leader = stage.leader
+    stage.phase("no controller")
+    stage.begins("controller loss", "killed", survivable=True)
+    stage.kills(CONTROLLER_BROKER)
+    stage.sleep(2)
+    stage.phase("no controller, followers behind")
+    stage.begins("leader behind a cut, then its power", "killed", "dropped", "leader changes")
+    stage.cuts([leader], stage.followers)
+    stage.sleep(1)
+    stage.cuts_power(leader, Tail.LOST)
+    stage.sleep(1)
+    stage.phase("controller back")
+    stage.starts(CONTROLLER_BROKER)
+    stage.waits(lambda: stage.leads() not in (None, leader), "another leads", 30)
+    stage.sleep(2)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(1)

@@ -1,0 +1,285 @@
+"""Where a run takes place: the brokers, the network between them, and what can be done to both.
+
+A schedule strikes (`begins`), does what it likes, and heals. Each fault is kept with the evidence that it took effect:
+processes that died or stood still, bytes that were dropped or slowed, bytes that a power failure took, changes of the
+leader and of the ISR while it lasted. One that has none of the evidence it needs did not bite.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import attrs
+
+from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.processes import Mishap, Processes
+from isr_experiment.network import CLIENTS, Network, Node, Way
+from isr_experiment.power import Tail, lose_power
+from isr_experiment.recording import Recorder
+from isr_experiment.watching import Watch
+
+HEALS_WITHIN = 90.0
+
+
+class Cut(Exception):
+    """The run is to end here: somebody asked, or its time is over."""
+
+
+class Stuck(Exception):
+    """What had to come did not; the run cannot go on, and shows nothing."""
+
+
+@attrs.define(eq=False)
+class Struck:
+    """One fault: when, of what kind, whom it hit, and what shows that it did."""
+
+    kind: str
+    began: int
+    needs: tuple[str, ...]
+    ways: set[Way] = attrs.field(factory=set[Way])
+    evidence: dict[str, int] = attrs.field(factory=dict[str, int])
+    hit: list[str] = attrs.field(factory=list[str])
+    healed: int | None = None
+    ended: int | None = None
+    """When every replica was in sync again."""
+    before: dict[Way, int] = attrs.field(factory=dict[Way, int])
+    slowed: dict[Way, int] = attrs.field(factory=dict[Way, int])
+
+    @property
+    def bit(self) -> bool:
+        """All of the evidence that this kind of fault needs is there."""
+        return all(self.evidence.get(name, 0) > 0 for name in self.needs)
+
+    def adds(self, name: str, count: int = 1) -> None:
+        """More evidence."""
+        self.evidence[name] = self.evidence.get(name, 0) + count
+
+
+@attrs.define(eq=False)
+class Stage:
+    """One run. `over` is set when it is to end early, `until` when it must have ended."""
+
+    root: Path
+    processes: Processes
+    network: Network
+    watch: Watch
+    recorder: Recorder
+    replicas: tuple[int, ...]
+    until: float
+    over: threading.Event
+    struck: list[Struck] = attrs.field(factory=list[Struck])
+    paused: set[int] = attrs.field(factory=set[int])
+    down: set[int] = attrs.field(factory=set[int])
+
+    # Time
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; Cut if the run ends meanwhile."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.over.wait(min(left, 0.2)) or time.monotonic() > self.until:
+                raise Cut
+
+    def waits(self, until: Callable[[], bool], what: str, seconds: float = HEALS_WITHIN) -> None:
+        """Until it is so; Stuck if it is not in time."""
+        end = time.monotonic() + seconds
+        while not until():
+            if time.monotonic() > end:
+                raise Stuck(f"not in {seconds:.0f} s: {what}")
+            self.sleep(0.05)
+
+    def phase(self, name: str) -> None:
+        """From here on the schedule does something else."""
+        self.recorder.phase(name)
+
+    # Who is who
+
+    @property
+    def leader(self) -> int:
+        """Who leads, or led last."""
+        for seen in reversed(self.watch.seen):
+            if seen.leader is not None:
+                return seen.leader
+        return self.replicas[0]
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """The other replicas."""
+        led = self.leader
+        return tuple(r for r in self.replicas if r != led)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """All, the controller's first."""
+        return (CONTROLLER_BROKER, *self.replicas)
+
+    def isr(self) -> set[int]:
+        """The ISR as the controller has it; empty if nobody leads."""
+        now = self.watch.now
+        return set(now.isr) if now is not None else set()
+
+    def leads(self) -> int | None:
+        """Who leads now."""
+        return self.watch.now.leader if self.watch.now is not None else None
+
+    def whole(self) -> bool:
+        """A leader, and every replica in sync."""
+        return self.leads() is not None and self.isr() == set(self.replicas)
+
+    # Faults
+
+    def begins(self, kind: str, *needs: str, survivable: bool = False) -> Struck:
+        """A fault of this kind; what is done from here on until it heals belongs to it."""
+        at = self.recorder.says("fault", what=kind, survivable=survivable)
+        found = Struck(kind, at, needs, before=dict(self.network.dropped()), slowed=dict(self.network.delayed()))
+        self.struck.append(found)
+        return found
+
+    @property
+    def fault(self) -> Struck:
+        """The last fault that began."""
+        return self.struck[-1]
+
+    def cuts(self, sources: Iterable[Node], targets: Iterable[Node], both: bool = True) -> None:
+        """Nothing comes from these to those; nor the other way, unless told."""
+        sources, targets = tuple(sources), tuple(targets)
+        for source in sources:
+            for target in targets:
+                if source != target:
+                    for way in ((source, target), (target, source)) if both else ((source, target),):
+                        self.network.cut(*way)
+                        self.fault.ways.add(way)
+        self.fault.hit.append(f"{'links' if both else 'one-way links'} {_names(sources)} / {_names(targets)}")
+
+    def slows(self, sources: Iterable[Node], targets: Iterable[Node], seconds: float) -> None:
+        """Whatever comes from these to those takes longer."""
+        sources, targets = tuple(sources), tuple(targets)
+        for source in sources:
+            for target in targets:
+                if source != target:
+                    self.network.slow(source, target, seconds)
+                    self.fault.ways.add((source, target))
+        self.fault.hit.append(f"links {_names(sources)} > {_names(targets)}, {seconds:g} s late")
+
+    def kills(self, broker: int) -> None:
+        """SIGKILL; the system keeps what was written."""
+        self._gone(broker, signal.SIGKILL)
+
+    def stops(self, broker: int) -> None:
+        """SIGTERM, and the orderly end."""
+        self._gone(broker, signal.SIGTERM)
+
+    def _gone(self, broker: int, number: signal.Signals) -> None:
+        code = self.processes.stop(broker, number)
+        self.down.add(broker)
+        self.paused.discard(broker)
+        expected = 0 if number is signal.SIGTERM else -number
+        self.fault.hit.append(f"broker {broker}: {number.name}")
+        if code == expected:
+            self.fault.adds("stopped" if number is signal.SIGTERM else "killed")
+
+    def cuts_power(self, broker: int, tail: Tail = Tail.LOST) -> None:
+        """SIGKILL, and what was not flushed is gone."""
+        if broker in self.processes.running:
+            self.kills(broker)
+        lost = lose_power(self.root / str(broker), record_of(self.root, broker), tail)
+        self.fault.hit.append(f"broker {broker}: {lost.bytes} bytes lost ({tail.name.lower()} tail)")
+        self.fault.adds("bytes lost", lost.bytes)
+
+    def pauses(self, broker: int) -> None:
+        """The process stands still."""
+        self.processes.pause(broker)
+        self.paused.add(broker)
+        self.fault.hit.append(f"broker {broker}: SIGSTOP")
+        if _state(self.processes.running[broker].process.pid) == "T":
+            self.fault.adds("paused")
+
+    def fills_disk(self, broker: int) -> None:
+        """No file of the broker can grow past the size of its log: the system refuses, as it does where no space is."""
+        logs = [path.stat().st_size for path in (self.root / str(broker)).glob("*/*.log")]
+        pid, most = self.processes.running[broker].process.pid, max(logs, default=0) + 4_096
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+        self.fault.hit.append(f"broker {broker}: no file beyond {most} bytes")
+
+    def ended_by_itself(self) -> None:
+        """Brokers that halted since; evidence of a full disk."""
+        for broker, code in self.processes.ended().items():
+            self.processes.stop(broker)
+            self.down.add(broker)
+            self.fault.hit.append(f"broker {broker} halted, exit code {code}")
+            self.fault.adds("halted")
+
+    def starts(self, broker: int) -> None:
+        """A broker that was down runs again."""
+        try:
+            self.processes.start(broker)
+        except Mishap as mishap:
+            raise Stuck(str(mishap)) from None
+        self.down.discard(broker)
+
+    def resumes(self) -> None:
+        """Whoever stood still goes on."""
+        for broker in sorted(self.paused):
+            self.processes.resume(broker)
+        self.paused.clear()
+
+    def mends(self) -> None:
+        """Links are mended, and nothing else is."""
+        self._counts()
+        self.network.mend()
+
+    def heals(self) -> None:
+        """Links are mended and brokers run; back when every replica is in sync."""
+        self.mends()
+        self.resumes()
+        for broker in sorted(self.down):
+            self.starts(broker)
+        now = self.recorder.now()
+        for fault in self.struck:
+            fault.healed = fault.healed if fault.healed is not None else now
+        self.waits(self.whole, "every replica is in sync again")
+        self.recorder.says("heal", what="every replica is in sync again")
+        self._ended()
+
+    def _counts(self) -> None:
+        """The bytes that the open faults cost."""
+        dropped, delayed = self.network.dropped(), self.network.delayed()
+        for fault in self.struck:
+            if fault.healed is None and fault.ways:
+                for name, now, then in (("dropped", dropped, fault.before), ("delayed", delayed, fault.slowed)):
+                    count = sum(now.get(way, 0) - then.get(way, 0) for way in fault.ways)
+                    if count > 0:
+                        fault.evidence[name] = count
+
+    def _ended(self) -> None:
+        now = self.recorder.now()
+        for fault in self.struck:
+            if fault.ended is None:
+                fault.ended = now
+                leaders, _, isrs = self.watch.changes(fault.began, now)
+                fault.evidence["leader changes"], fault.evidence["isr changes"] = leaders, isrs
+
+
+def record_of(root: Path, broker: int) -> Path:
+    """Where a broker notes what its flushes made durable."""
+    return root / f"flushed-{broker}"
+
+
+def _names(nodes: Iterable[Node]) -> str:
+    return ",".join("clients" if node == CLIENTS else str(node) for node in nodes)
+
+
+def _state(pid: int) -> str:
+    """The state of a process, once it has settled: T stands still."""
+    path = Path(f"/proc/{pid}/stat")
+    for _ in range(100):
+        state = path.read_text().rpartition(")")[2].split()[0] if path.exists() else "X"
+        if state in "TX":
+            return state
+        time.sleep(0.01)
+    return state
