@@ -57,6 +57,7 @@ def add_options(p: options.Parser) -> None:
     spark.add_argument(
         "--handover", type=options.natural, metavar="N", help="levels of up to N states need no Spark (default 200000)"
     )
+    spark.add_argument("--graph", action="store_true", help="all states and steps as tables in DIR, too, for SQL")
 
 
 def _add_simulation(p: options.Parser) -> None:
@@ -84,6 +85,8 @@ def check(given: Namespace, instance: Instance, asked: tuple[str, ...]) -> None:
     for name in ON_SPARK:
         if getattr(given, name) is not None and engine_name(given) != SPARK:
             raise UsageError(f"--{name} is for --engine {SPARK}")
+    if given.graph and not (engine_name(given) == SPARK and (given.out or given.resume)):
+        raise UsageError(f"--graph is for --engine {SPARK} with --out DIR")
     if given.seed is not None and not given.simulate:
         raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
     if given.simulate and (given.resume or given.symmetry == "on"):
@@ -159,8 +162,8 @@ def _engine(given: Namespace, out: Folder) -> tuple[Callable[..., Exploration], 
     asked: dict[str, object] = {"symmetry": True} if given.symmetry == "on" else {}
     if name == SPARK:
         asked |= {n: getattr(given, n) for n in ON_SPARK if getattr(given, n) is not None}
-        asked |= {"folder": Folder(resume or out) / SPARK, "keep": bool(given.out), "resume": bool(resume)}
-        asked |= {"memory": memory}
+        asked |= {"folder": Folder(resume or out) / SPARK, "keep": bool(given.out or resume), "resume": bool(resume)}
+        asked |= {"memory": memory, "graph": bool(given.graph)}
     elif "folder" in takes:
         asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": cast("float", given.checkpoint_every)}
         asked |= {"memory": memory, "resume": bool(resume)}

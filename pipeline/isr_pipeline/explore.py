@@ -21,6 +21,11 @@ from isr_pipeline import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+QUICKLY = "-XX:TieredStopAtLevel=1"
+SETTINGS = {f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")}
+"""Java moves blocks of bytes here and computes nothing: to optimise its code takes longer than it saves."""
+IN_MEMORY = {"spark.shuffle.compress": "false"}
+"""Where blocks do not pass a network, to make them smaller is the largest part of moving them."""
 HANDOVER = 200_000
 """States of a level that this process expands itself."""
 
@@ -44,11 +49,13 @@ def explore(
     partitions: int | None = None,
     handover: int = HANDOVER,
     keep: bool = True,
+    graph: bool = False,
 ) -> Exploration:
     """Explore by Spark (see isr_check.engine for the contract), on this machine alone unless there is a `master`.
 
     All states stay in the folder, if they are to be kept; `resume` goes on from the last complete level there. It
     must be one that all executors see. `memory`: bytes for Java, here and in each executor. `partitions`: buckets.
+    `graph`: write all states and steps as tables, too, if all were seen.
     """
     session.check()
     from isr_check.native.layout import SLACKS
@@ -73,8 +80,9 @@ def explore(
             raise BadCheckpoint(f"the exploration in {folder} has {known} partitions, not {partitions}")
 
         def starting() -> SparkSession:
-            return closing.enter_context(session.running(master, workers=workers, memory=memory))
+            return closing.enter_context(session.running(master, workers=workers, memory=memory, settings=settings))
 
+        settings = SETTINGS | (IN_MEMORY if master is None or master.startswith("local") else {})
         buckets = known or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
         means = Means(folder.absolute(), buckets, handover, starting)
         for slack in SLACKS[cast("int", said.get("slack", 0)) :]:
@@ -86,6 +94,10 @@ def explore(
             except Overflow:
                 said = {}
                 continue
+            if graph and answer.complete:
+                from isr_pipeline.graph import write_graph
+
+                write_graph(search)
             search.store.forget_sets()
             if not (keep or search.cut):
                 search.store.discard()

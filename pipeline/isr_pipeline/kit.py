@@ -7,6 +7,7 @@ runs, for the processor there.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -15,6 +16,8 @@ import numpy as np
 from isr_check.native.kernels import Job, Program
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Numbers, Words, Worker, address
+from isr_pipeline import store
+from isr_pipeline.spent import Spent
 
 TEXT = "kernels.ll"
 
@@ -84,7 +87,7 @@ class Hand:
 
     def __init__(self, kit: Kit) -> None:
         self.kit, self.machine = kit, machine(kit)
-        self.worker = Worker(kit, kit.actions, (1, 1))
+        self.worker, self.spent = Worker(kit, kit.actions, (1, 1)), Spent()
 
     def run(self, kernel: str, start: int, end: int, wanted: int = 0) -> int:
         return self.worker.run(self.machine.run[kernel], start, end, wanted)
@@ -93,6 +96,16 @@ class Hand:
         assert rows.flags.c_contiguous, "kernels read states one after the other"
         self.worker.set([(Job.SOURCE, address(rows))])
 
+    def read(self, level: int, bucket: int) -> Iterator[Words]:
+        """The states of a level in a bucket, some at a time."""
+        blocks = store.read_states(store.part(self.kit.folder, level, bucket), self.kit.words)
+        while True:
+            with self.spent.spending("files"):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
+
     def dealt(self, states: Words, start: int, end: int) -> tuple[Words, Numbers]:
         """These states in the order of their owners, and where in it those of each owner begin, and the end."""
         worker, counts = self.worker, np.zeros(self.kit.buckets, dtype=np.int64)
@@ -100,10 +113,12 @@ class Hand:
         out = np.empty((end - start, self.kit.words), dtype=np.uint64)
         worker.set([(Job.SOURCE, address(states)), (Job.OUT, address(out)), (Job.MASK, self.kit.buckets)])
         worker.set([(Job.RESULTS, address(counts))])
-        self.run("tally", start, end)
+        with self.spent.spending("deal"):
+            self.run("tally", start, end)
         bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         places = bounds[:-1].copy()
         worker.set([(Job.RESULTS, address(places))])
-        self.run("deal", start, end)
+        with self.spent.spending("deal"):
+            self.run("deal", start, end)
         worker.job[:] = before
         return out, bounds

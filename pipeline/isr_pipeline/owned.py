@@ -20,7 +20,7 @@ import numpy as np
 
 from isr_check.native.actions import FOUND
 from isr_check.native.kernels import BATCH, Job
-from isr_check.native.memory import FULLEST, Words, address
+from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
 from isr_pipeline.kit import Hand, Kit
 
@@ -118,7 +118,8 @@ class Owned:
             self._attach()
             self.hand.source(states)
             worker.next, worker.limit = self.next, self.rows
-            self.hand.run("absorb", start, end)
+            with self.hand.spent.spending("absorb"):
+                self.hand.run("absorb", start, end)
             self.next = worker.next
 
     def _make_room(self, more: int) -> None:
@@ -133,6 +134,15 @@ class Owned:
             self.table = Mapped(self._path("table"), self.size)
             self._index()
 
+    def places(self, states: Words) -> Numbers:
+        """Where these states are, from 1 on; 0 for one that is not there."""
+        found = np.zeros(len(states), dtype=np.int64)
+        self._attach()
+        self.hand.worker.set([(Job.RESULTS, address(found))])
+        self.hand.source(states)
+        self.hand.run("locate", 0, len(states))
+        return found
+
     # what is new
 
     @property
@@ -145,7 +155,8 @@ class Owned:
         worker.report[FOUND] = 0
         if wanted or self.kit.ranged:
             self.hand.source(self.all_states())
-            self.hand.run("check", self.before + 1, self.next, wanted)
+            with self.hand.spent.spending("check"):
+                self.hand.run("check", self.before + 1, self.next, wanted)
         return int(worker.report[FOUND])
 
     def orbits(self) -> int:
@@ -154,14 +165,16 @@ class Owned:
             return 0
         self.hand.worker.set([(Job.SUM, 0)])
         self.hand.source(self.all_states())
-        self.hand.run("orbits", self.before + 1, self.next)
+        with self.hand.spent.spending("check"):
+            self.hand.run("orbits", self.before + 1, self.next)
         return int(self.hand.worker.job[Job.SUM])
 
     def keep(self) -> None:
         """Write the new states as those of the level."""
         if self.new:
             path = store.part(self.kit.folder, self.level, self.bucket)
-            store.write_states(path, self.all_states()[self.before + 1 : self.next])
+            with self.hand.spent.spending("files"):
+                store.write_states(path, self.all_states()[self.before + 1 : self.next])
 
     def __enter__(self) -> Owned:
         return self

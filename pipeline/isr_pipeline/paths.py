@@ -51,7 +51,7 @@ class Mark:
 
     def __call__(self, bucket: int) -> Batches:
         hand, kept, count = Hand(self.kit), list[Words](), 0
-        for block in store.read_states(store.part(self.kit.folder, self.level, bucket), self.kit.words):
+        for block in hand.read(self.level, bucket):
             bits = np.zeros(len(block), dtype=np.int64)
             for targets in self._targets():
                 aim = Aim(hand.machine.run, hand.worker, targets)

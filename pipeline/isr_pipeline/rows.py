@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from isr_check.native.memory import Numbers, Words
 
-STATES, EXPANDED, FOUND = 0, 1, 2
-"""Kinds of rows: states for a bucket, what expanding one was like, what is new in one."""
+STATES, EXPANDED, FOUND, SPENT = 0, 1, 2, 3
+"""Kinds of rows: states for a bucket, what expanding one was like, what is new in one, and what that took."""
 _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}
 SCHEMA = pa.schema([pa.field(name, type, nullable=False) for name, type in _NAMES.items()])
 DDL = "bucket int not null, kind int not null, payload binary not null"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -58,9 +59,21 @@ class _Parts:
     parts: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Batches:
+        _settle()
         for batch in batches:
             for number in parts(batch):
                 yield from self.source(self.parts[number])
+
+
+_settled: list[bool] = []
+
+
+def _settle() -> None:
+    """Once in a process of Spark's: it collects garbage after every task, and need not look at all modules for it."""
+    if not _settled:
+        _settled.append(True)
+        gc.collect()
+        gc.freeze()
 
 
 class Spark:

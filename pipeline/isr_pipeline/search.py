@@ -29,8 +29,9 @@ from isr_check.native.sharding import sharded
 from isr_pipeline.kit import Hand, Kit, digest, packed
 from isr_pipeline.owned import Owned
 from isr_pipeline.paths import paths
-from isr_pipeline.rows import EXPANDED, FOUND
+from isr_pipeline.rows import EXPANDED, FOUND, SPENT
 from isr_pipeline.runners import Here, Runner, Spark, Stopped
+from isr_pipeline.spent import seconds
 from isr_pipeline.store import Commit, Json, Store
 from isr_pipeline.tasks import Expand, Own, expanded
 
@@ -184,7 +185,7 @@ class Search:
                     orbits += owned.orbits()
         found_at = {bit: 0 for bit in _bits(decided)}
         nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
-        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed()))
+        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed(), {}))
 
     def level(self) -> None:
         """Expand the last level."""
@@ -216,6 +217,7 @@ class Search:
                 found,
                 last.orbits + sum(int(n[2]) for _, n in new),
                 self.elapsed(),
+                seconds([n for _, kind, n in answers if kind == SPENT]),
             )
         )
 

@@ -112,6 +112,7 @@ class Commit:
     found: dict[int, int]
     orbits: int
     seconds: float
+    spent: dict[str, float]
 
     @property
     def states(self) -> int:
@@ -133,7 +134,7 @@ class Store:
 
     def discard(self) -> None:
         """Remove what an exploration writes, and nothing else."""
-        for name in ("states", "actions", "commits", "sets", "trace"):
+        for name in ("states", "actions", "commits", "sets", "trace", "graph"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for name in ("plan.json", "kernels.ll"):
             (self.folder / name).unlink(missing_ok=True)
@@ -199,6 +200,7 @@ def _commit(file: Path) -> Commit:
             tables["found"],
             cast("int", said["orbits"]),
             cast("float", said["seconds"]),
+            cast("dict[str, float]", said["spent"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadCheckpoint(f"{file} is not what was written there") from None

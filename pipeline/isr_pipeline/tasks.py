@@ -12,10 +12,9 @@ from isr_check.native.actions import FOUND as DECIDED
 from isr_check.native.actions import OVERFLOW
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
-from isr_pipeline import store
 from isr_pipeline.kit import Hand, Kit
 from isr_pipeline.owned import Owned
-from isr_pipeline.rows import EXPANDED, FOUND, STATES, Batches, as_numbers, as_states, numbers, rows, states
+from isr_pipeline.rows import EXPANDED, FOUND, SPENT, STATES, Batches, as_numbers, as_states, numbers, rows, states
 
 SLOTS = 1 << 20
 """Of the table by which a task finds its own duplicates before it sends them."""
@@ -40,11 +39,12 @@ class Expand:
         places = [(Job.STATES, address(found)), (Job.TABLE, address(table.entries)), (Job.MASK, size - 1)]
         worker.set(places)
         worker.next, worker.limit = 1, room
-        for block in store.read_states(store.part(self.kit.folder, self.level, bucket), words):
+        for block in hand.read(self.level, bucket):
             start = 0
             while start < len(block):
                 hand.source(block)
-                stopped = hand.run("expand", start, len(block), self.wanted)
+                with hand.spent.spending("expand"):
+                    stopped = hand.run("expand", start, len(block), self.wanted)
                 worker.expanded += stopped - start
                 start = stopped
                 if start < len(block):
@@ -54,6 +54,7 @@ class Expand:
         yield from send(hand, found, worker.next)
         report = (worker.expanded, worker.report[DECIDED], worker.report[OVERFLOW])
         yield numbers(bucket, EXPANDED, (*map(int, report), *worker.taken.tolist(), *worker.refused.tolist()))
+        yield numbers(bucket, SPENT, hand.spent.numbers())
 
 
 def send(hand: Hand, found: Words, end: int) -> Batches:
@@ -86,6 +87,7 @@ class Own:
             for bucket, owned in sets.items():
                 owned.keep()
                 yield numbers(bucket, FOUND, (owned.new, owned.checked(self.wanted), owned.orbits()))
+                yield numbers(bucket, SPENT, owned.hand.spent.numbers())
 
 
 @attrs.frozen

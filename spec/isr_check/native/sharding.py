@@ -3,6 +3,7 @@
     absorb    add a range of states, which stand for their orbits already, to the visited set
     tally     count the states of a range by owner
     deal      write them to where their owner's begin, in order
+    locate    tell where in the visited set the states of a range are
 
 A state's owner is told by the upper bits of its hash, its place in a table by the lower ones.
 """
@@ -66,12 +67,24 @@ class Sharding(Kernels):
         code.effect("ret void")
         return code.text()
 
+    def locate(self) -> str:
+        """RESULTS[i]: the position in STATES of the state START+i of SOURCE, or 0."""
+        code, job = self._kernel("locate")
+        source, results, table, states = (job(j) for j in (Job.SOURCE, Job.RESULTS, Job.TABLE, Job.STATES))
+        start, mask = job(Job.START), job(Job.MASK)
+        with code.loop(start, job(Job.END)) as (s, _):
+            at = self.visited.state(code, source, s)
+            found = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {states})")
+            code.store(results, code.sub(s, start), found)
+        code.effect("ret void")
+        return code.text()
 
-KERNELS = ("absorb", "tally", "deal")
+
+KERNELS = ("absorb", "tally", "deal", "locate")
 
 
 def sharded(program: Program) -> Program:
     """The same module with these kernels, too."""
     writer = Sharding(program.layout, program.most, Marks(None, None), None)
-    text = "\n".join([program.text, writer.absorb(), writer.tally(), writer.deal()])
+    text = "\n".join([program.text, writer.absorb(), writer.tally(), writer.deal(), writer.locate()])
     return attrs.evolve(program, text=text, kernels=(*program.kernels, *KERNELS))
