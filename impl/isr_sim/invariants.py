@@ -11,9 +11,11 @@ from typing import TypeAlias
 
 import attrs
 
+from isr_broker.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
+from isr_broker.disk import ROOT, Disk
 from isr_broker.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
 from isr_broker.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
-from isr_broker.record_batch import batches
+from isr_broker.record_batch import BadBatch, batches
 from isr_broker.state import Leading, Replica
 from isr_broker.watermark import maximal_isr
 from isr_sim.world import World
@@ -29,10 +31,14 @@ class Violation(Exception):
 
 @attrs.define
 class Chain:
-    """A log as links: `links[o]` says all that is before offset o, `records[o]` which record is at it."""
+    """A log as links: `links[o]` says all that is before offset o, `records[o]` which record is at it.
+
+    `sent` has of each batch of an idempotent producer, by its first offset, that producer, its epoch and sequence.
+    """
 
     links: list[int] = attrs.field(factory=lambda: [0])
     records: list[int] = attrs.field(factory=list[int])
+    sent: dict[Offset, tuple[int, int, int]] = attrs.field(factory=dict[Offset, tuple[int, int, int]])
 
     @property
     def end(self) -> Offset:
@@ -47,11 +53,15 @@ class Chain:
     def append_batches(self, data: bytes) -> None:
         """One link per offset of each batch; a batch is known by its CRC and leader epoch."""
         for batch in batches(data):
+            if batch.idempotent:
+                self.sent[self.end] = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for number in range(batch.count):
                 self.append(hash((batch.crc, batch.leader_epoch, number)))
 
     def cut(self, end: Offset) -> None:
         """Nothing from the offset on."""
+        for offset in range(end, self.end):
+            self.sent.pop(offset, None)
         del self.records[end:]
         del self.links[end + 1 :]
 
@@ -76,11 +86,22 @@ class Invariants:
     committed: dict[TopicPartition, Chain] = attrs.field(factory=dict[TopicPartition, Chain])
     acked: dict[TopicPartition, dict[Offset, int]] = attrs.field(factory=dict[TopicPartition, dict[Offset, int]])
     leaders: dict[Led, BrokerId] = attrs.field(factory=dict[Led, BrokerId])
+    sent: dict[TopicPartition, set[tuple[int, int, int]]] = attrs.field(
+        factory=dict[TopicPartition, set[tuple[int, int, int]]]
+    )
+    rulings: dict[TopicPartition, PartitionMetadata] = attrs.field(factory=dict[TopicPartition, PartitionMetadata])
     lossy: bool = False
     checks: int = 0
 
     def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
         return self.logs.setdefault((broker, tp), Chain())
+
+    def starts(self, broker: BrokerId, disk: Disk) -> None:
+        """A process is about to load its logs: every checkpoint is whole, the newest or the one before."""
+        folders = [f"{name}/{EPOCHS}" for name in disk.names(ROOT)]
+        for path in (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, *folders):
+            if not is_whole(disk, path):
+                raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
 
     def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
         """A log was found on the disk."""
@@ -108,8 +129,26 @@ class Invariants:
                     self._commits(tp, broker, replica)
             self._leaders_are_complete(world, tp, metadata, held)
             self._no_divergence(tp, held)
-            if metadata.leader is not None and metadata.leader not in metadata.isr:
-                raise Violation("leader-in-isr", f"{tp}: leader {metadata.leader}, ISR {sorted(metadata.isr)}")
+            if self.rulings.get(tp) is not metadata:
+                self._is_ruled_well(world, tp, metadata)
+                self.rulings[tp] = metadata
+
+    def _is_ruled_well(self, world: World, tp: TopicPartition, metadata: PartitionMetadata) -> None:
+        """leader-in-isr, isr-and-elr-apart, fenced-out-of-isr, clean-election."""
+        isr, before = metadata.isr, self.rulings.get(tp)
+        if metadata.leader is not None and metadata.leader not in isr:
+            raise Violation("leader-in-isr", f"{tp}: leader {metadata.leader}, ISR {sorted(isr)}")
+        if isr & metadata.elr:
+            raise Violation("isr-and-elr-apart", f"{tp}: ISR {sorted(isr)}, ELR {sorted(metadata.elr)}")
+        gone = [b for b in isr if b in world.controller.brokers and world.controller.brokers[b].fenced]
+        if gone and len(isr) > 1:
+            raise Violation("fenced-out-of-isr", f"{tp}: {gone} are fenced, ISR {sorted(isr)}")
+        elected = before is not None and metadata.leader_epoch == before.leader_epoch + 1 and metadata.leader
+        if before is None or not elected or metadata.unclean_leader_election:
+            return
+        eligible = before.isr | before.elr or {before.last_known_leader}
+        if metadata.leader not in eligible:
+            raise Violation("clean-election", f"{tp}: {elected} is elected, ISR and ELR were {sorted(before.isr)}")
 
     def _commits(self, tp: TopicPartition, broker: BrokerId, replica: Replica) -> None:
         """committed-only-grows, one-leader-per-epoch."""
@@ -122,6 +161,11 @@ class Invariants:
             raise Violation("committed-only-grows", f"{tp}: leader {broker} commits other records below {watermark}")
         for offset in range(committed.end, watermark):
             committed.append(chain.records[offset])
+            batch = chain.sent.get(offset)
+            if batch is not None and batch in self.sent.setdefault(tp, set()):
+                raise Violation("no-duplicates", f"{tp}: the batch at {offset} is committed a second time")
+            if batch is not None:
+                self.sent[tp].add(batch)
 
     def _leaders_are_complete(
         self, world: World, tp: TopicPartition, metadata: PartitionMetadata, held: dict[BrokerId, Replica]
@@ -176,7 +220,11 @@ class Invariants:
     def read(self, tp: TopicPartition, data: bytes) -> None:
         """A consumer was given these batches: reads-committed, and so reads-stable."""
         committed = self.committed.get(tp, Chain())
-        for batch in batches(data, check=True):
+        try:
+            found = list(batches(data, check=True))
+        except BadBatch as error:
+            raise Violation("reads-committed", f"{tp}: what was read is no record batch: {error}") from None
+        for batch in found:
             for number in range(batch.count):
                 offset, record = batch.base_offset + number, hash((batch.crc, batch.leader_epoch, number))
                 if committed.end <= offset or committed.records[offset] != record:

@@ -91,6 +91,8 @@ class Run:
     invariants: Invariants = attrs.field(factory=Invariants)
     faults: Faults = attrs.field(init=False)
     kind: type[World] = World
+    producer: type[Producer] = Producer
+    consumer: type[Consumer] = Consumer
     producers: list[Producer] = attrs.field(factory=list[Producer])
     consumers: list[Consumer] = attrs.field(factory=list[Consumer])
 
@@ -125,8 +127,8 @@ class Run:
         for number in range(self.config.partitions):
             tp = TopicPartition("t", number)
             for identity, acks in ((100, -1), (101, -1), (102, 1)):
-                self.producers.append(Producer(identity + 10 * number, tp, acks, self.invariants, requests))
-            self.consumers.append(Consumer(109 + 10 * number, tp, self.invariants, requests))
+                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants, requests))
+            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants, requests))
         for producer in self.producers:
             producer.next(self.world)
         for consumer in self.consumers:

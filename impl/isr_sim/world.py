@@ -17,6 +17,7 @@ import attrs
 from isr_broker import controller as controllers
 from isr_broker import node as nodes
 from isr_broker.controller_state import Controller, recovered
+from isr_broker.disk import Disk
 from isr_broker.disk_memory import Everything, Survival
 from isr_broker.effects import (
     CONTROLLER,
@@ -74,6 +75,10 @@ class Digest(Protocol):
 
 class Watcher(Protocol):
     """Who looks at each step: the invariants."""
+
+    def starts(self, broker: BrokerId, disk: Disk) -> None:
+        """A process is about to load what is on its disk."""
+        ...
 
     def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
         """A log was found on the disk with these batches."""
@@ -302,6 +307,7 @@ class World:
         assert host.node is None
         host.life += 1
         host.paused_until = 0
+        self.watcher.starts(broker, host.disk)
         host.logs = LogDirectory(host.disk, self.settings)
         clean_epoch, opened = host.logs.load()
         self.note(f"{broker} starts, {'clean' if clean_epoch >= 0 else 'unclean'}")
