@@ -23,7 +23,7 @@ from isr_check.native.actions import Check
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.memory import Words, address
-from isr_check.native.question import Question
+from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import sharded
 from isr_pipeline.kit import Hand, Kit, digest, packed
@@ -72,13 +72,9 @@ class Search:
     # what is asked, for whoever goes on later
 
     def plan(self) -> Json:
-        names = [name for name, _ in self.question.names]
         return {
             "question": digest(repr((self.program.text, self.question.names))),
-            "design": self.instance.design.name,
-            "constants": dict(self.instance.constants),
-            "symmetry": self.question.symmetry is not None,
-            "properties": names,
+            "about": self.question.about(),
             "slack": SLACKS.index(self.layout.slack),
             "words": self.layout.words,
             "buckets": self.buckets,
@@ -98,9 +94,8 @@ class Search:
         """Go on from the last complete level; BadCheckpoint if there is none of the same question."""
         said, asked = self.store.plan(), self.plan()
         if said["question"] != asked["question"]:
-            different = next((n for n in asked if n != "question" and said.get(n) != asked[n]), None)
-            what = f"{different} {said.get(different)}, not {asked[different]}" if different else "another model"
-            raise BadCheckpoint(f"the exploration in {self.means.folder} is of {what}")
+            about = difference(said, self.question.about())
+            raise BadCheckpoint(f"the exploration in {self.means.folder} is of {about}")
         self.commits = self.store.commits()
         if not self.commits:
             self.begin()

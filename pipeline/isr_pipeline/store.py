@@ -12,6 +12,7 @@ one is written again, and by the same bucket under the same name. So a level is 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -147,10 +148,10 @@ class Store:
         """What was asked here; BadCheckpoint if nothing was."""
         file = self.folder / "plan.json"
         try:
-            plan = cast("Json", json.loads(file.read_text(encoding="utf-8")))
+            plan = _read_json(file)
         except FileNotFoundError:
             raise BadCheckpoint(f"there is no exploration by Spark in {self.folder}") from None
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
             raise BadCheckpoint(f"{file} is not what was written there") from None
         if plan.get("schema") != SCHEMA:
             raise BadCheckpoint(f"{file} was written by another version")
@@ -159,7 +160,7 @@ class Store:
     # levels
 
     def commit(self, commit: Commit) -> None:
-        _write_json(self.folder / "commits" / f"{commit.level:04d}.json", attrs.asdict(commit))
+        _write_json(self.folder / "commits" / f"{commit.level:04d}.json", {**attrs.asdict(commit), **_named(commit)})
 
     def commits(self) -> list[Commit]:
         """All complete levels, in order."""
@@ -185,9 +186,15 @@ class Store:
         _write_table(table, self.folder / "actions" / f"level={level}.parquet")
 
 
+def _named(commit: Commit) -> Json:
+    """Tables by whole numbers, as JSON has them."""
+    tables = {"sizes": commit.sizes, "found": commit.found}
+    return {name: {str(k): v for k, v in table.items()} for name, table in tables.items()}
+
+
 def _commit(file: Path) -> Commit:
     try:
-        said = cast("Json", json.loads(file.read_text(encoding="utf-8")))
+        said = _read_json(file)
         tables = {
             name: {int(k): v for k, v in cast("dict[str, int]", said[name]).items()} for name in ("sizes", "found")
         }
@@ -206,10 +213,23 @@ def _commit(file: Path) -> Commit:
         raise BadCheckpoint(f"{file} is not what was written there") from None
 
 
+def _seal(content: Json) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _read_json(path: Path) -> Json:
+    """What was written there; ValueError if it is something else."""
+    said = cast("Json", json.loads(path.read_text(encoding="utf-8")))
+    seal = said.pop("sha256")
+    if seal != _seal(said):
+        raise ValueError(path)
+    return said
+
+
 def _write_json(path: Path, content: Json) -> None:
     partial = path.with_suffix(".part")
     with partial.open("w", encoding="utf-8") as file:
-        json.dump(content, file, sort_keys=True)
+        json.dump({**content, "sha256": _seal(content)}, file, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

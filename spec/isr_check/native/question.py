@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from isr_check.engine import DEADLOCK, TYPE_OK, Finding, GuardCount, Path, Verdict, awaited, selected
 from isr_check.native.actions import Check
@@ -32,6 +33,17 @@ class Question:
         return [
             Check(p, p.kind.startswith("sometimes"), bit) for bit, p in enumerate(self.properties) if p.kind in kinds
         ]
+
+    def about(self) -> dict[str, object]:
+        """The question for people."""
+        names = ", ".join(name for name, _ in self.names)
+        symmetry = "on" if self.symmetry else "off"
+        return {
+            "design": self.instance.design.name,
+            **self.instance.constants,
+            "symmetry": symmetry,
+            "properties": names,
+        }
 
     def masks(self, bits: Sequence[int]) -> tuple[int, int]:
         """Those of these checks that look at states, and those that look at steps."""
@@ -63,3 +75,12 @@ class Question:
                 reached -= refused[first + i]
                 counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused[first + i]))
         return tuple(counts)
+
+
+def difference(content: Mapping[str, object], asked: Mapping[str, object]) -> str:
+    """How what something kept is about differs from what is asked."""
+    about = cast("Mapping[str, object]", content["about"])
+    for name, value in asked.items():
+        if about.get(name) != value:
+            return f"{name} {about.get(name)}, not {value}"
+    return "another version of the model"

@@ -18,6 +18,7 @@ from isr_check.native import archive
 from isr_check.native.archive import Json
 from isr_check.native.kernels import Job
 from isr_check.native.layout import SLACKS
+from isr_check.native.question import difference
 from isr_check.native.team import Span
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Saving:
         workers = search.workers
         return {
             "question": _fingerprint(search),
-            "about": _about(search),
+            "about": search.question.about(),
             "slack": SLACKS.index(search.layout.slack),
             "words": search.layout.words,
             "found": [[bit, level] for bit, level in search.found.items()],
@@ -74,7 +75,7 @@ class Saving:
         search, folder = self.search, self.folder
         assert folder is not None
         if content["question"] != _fingerprint(search):
-            raise BadCheckpoint(f"the checkpoint in {folder} is of {_difference(content, _about(search))}")
+            raise BadCheckpoint(f"the checkpoint in {folder} is of {difference(content, search.question.about())}")
         search.found = dict(cast("list[tuple[int, int]]", content["found"]))
         first = search.workers[0]
         first.taken[:] = cast("list[int]", content["taken"])
@@ -89,19 +90,3 @@ class Saving:
 
 def _fingerprint(search: Search) -> str:
     return hashlib.sha256(repr((search.program.text, search.names)).encode()).hexdigest()
-
-
-def _about(search: Search) -> Json:
-    """The question for people."""
-    instance = search.instance
-    names = [name for name, _ in search.names]
-    symmetry = "on" if search.symmetry else "off"
-    return {"design": instance.design.name, **instance.constants, "symmetry": symmetry, "properties": ", ".join(names)}
-
-
-def _difference(content: Json, asked: Json) -> str:
-    about = cast("Json", content["about"])
-    for name, value in asked.items():
-        if about.get(name) != value:
-            return f"{name} {about.get(name)}, not {value}"
-    return "another version of the model"
