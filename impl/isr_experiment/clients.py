@@ -107,7 +107,7 @@ class KafkaPython:
     """kafka-python."""
 
     def __init__(self, name: str, bootstrap: str, acks: str, idempotent: bool, recorder: Recorder) -> None:
-        import kafka
+        import kafka  # type: ignore[import-untyped]
 
         self.name, self.acks, self.recorder = name, acks, recorder
         self.producer = kafka.KafkaProducer(
@@ -234,7 +234,7 @@ class Reader:
         while not self.over.is_set():
             self.recorder.says("poll", "invoke", self.name)
             messages = self.consumer.consume(500, 0.25)
-            bad = [m.error().name() for m in messages if m.error() is not None]
+            bad = [str(error.name()) for m in messages if (error := m.error()) is not None]
             good = [m for m in messages if m.error() is None]
             rows = [[m.offset(), _value(m.value()), _epoch(m)] for m in good]
             lost = [name for name in bad if name in ("_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE")]
@@ -319,7 +319,7 @@ def _fetched(admin: Admin, offset: int) -> tuple[int, list[list[int]]]:
 
 def records_of(data: bytes) -> list[tuple[int, int | None]]:
     """Offsets and values of whole batches."""
-    from kafka.record import MemoryRecords
+    from kafka.record import MemoryRecords  # type: ignore[import-untyped]
 
     found: list[tuple[int, int | None]] = []
     records = MemoryRecords(data)
@@ -347,10 +347,10 @@ def read_all(bootstrap: str, recorder: Recorder, patience: float) -> list[tuple[
     position = 0
     while end is not None and position < end and time.monotonic() < until:
         for message in consumer.consume(1_000, 0.5):
-            if message.error() is None:
-                value = _value(message.value())
-                found.append((message.offset(), -1 if value is None else value, _epoch(message)))
-                position = message.offset() + 1
+            offset, value = message.offset(), _value(message.value())
+            if message.error() is None and offset is not None:
+                found.append((offset, -1 if value is None else value, _epoch(message)))
+                position = offset + 1
     consumer.close()
     if end is None or position < end:
         recorder.says("final-read", "info", "end", error="TIMED_OUT")

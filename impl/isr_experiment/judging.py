@@ -98,7 +98,8 @@ def windows(recorder: Recorder, found: Iterable[int] | None) -> list[Window]:
 def leaderless(seen: Sequence[Seen], end: int) -> list[tuple[int, int]]:
     """When the controller knew no leader."""
     spans: list[tuple[int, int]] = []
-    for one, until in zip(seen, [*(s.at for s in seen[1:]), end], strict=True):
+    for n, one in enumerate(seen):
+        until = seen[n + 1].at if n + 1 < len(seen) else end
         until = min(until, end)
         if one.leader is None and one.at < until:
             if spans and spans[-1][1] == one.at:
@@ -123,7 +124,7 @@ def note_replicas(root: Path, recorder: Recorder, last: Seen | None, brokers: It
             continue
         log = Log.open(disk, str(tp), Settings())
         data = log.contents()
-        records: list[list[object]] = []
+        records: list[list[int | None]] = []
         for batch in batches(data):
             one = data[batch.position : batch.position + batch.size]
             records += [[offset, value, batch.leader_epoch] for offset, value in records_of(one)]

@@ -80,7 +80,9 @@ class Namespaces:
         except BaseException:
             self.close()
             raise
-        self.inside = {b: ("nsenter", "--target", str(self.holders[str(b)].pid), "--net", "--") for b in brokers}
+        self.inside: dict[int, tuple[str, ...]] = {}
+        for broker in brokers:
+            self.inside[broker] = ("nsenter", "--target", str(self.holders[str(broker)].pid), "--net", "--")
 
     def _hold(self, name: str) -> int:
         """A namespace that lives as long as this process does: `cat` ends with its input."""

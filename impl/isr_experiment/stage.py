@@ -276,7 +276,7 @@ def _names(nodes: Iterable[Node]) -> str:
 
 def _state(pid: int) -> str:
     """The state of a process, once it has settled: T stands still."""
-    path = Path(f"/proc/{pid}/stat")
+    path, state = Path(f"/proc/{pid}/stat"), ""
     for _ in range(100):
         state = path.read_text().rpartition(")")[2].split()[0] if path.exists() else "X"
         if state in "TX":

@@ -5,114 +5,121 @@ Made from `run.json` alone, so that anybody can make it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from math import log10
 from typing import Final, cast
+
+import attrs
 
 Row = Mapping[str, object]
 
 WIDTH: Final = 960
 LEFT: Final = 120
-COLOURS: Final = {2: "#4477aa", 3: "#228833", 4: "#aa3377", 1: "#888888"}
-_INK: Final = "#333333"
+COLOURS: Final = {2: "#4477aa", 3: "#228833", 4: "#aa3377"}
+_INK, _FAULT, _IDLE = "#333333", "#cc3311", "#bbbbbb"
+_HEIGHT: Final = 110
+"""Of the bars of acknowledgements."""
+
+
+@attrs.frozen
+class Axis:
+    """Where a moment of the run is in the picture."""
+
+    end: float
+
+    def __call__(self, at: float) -> float:
+        return LEFT + (WIDTH - LEFT - 20) * min(max(at, 0.0), self.end) / self.end
 
 
 def timeline(run: Row) -> str:
     """The picture; its title says what a screen reader reads."""
-    windows, faults = _rows(run, "windows"), _rows(run, "faults")
-    controller = _rows(run, "controller")
-    end = max([float(_number(w, "at")) + 1 for w in windows] + [1.0])
-
-    def x(at: float) -> float:
-        return LEFT + (WIDTH - LEFT - 20) * min(max(at, 0.0), end) / end
-
-    parts: list[str] = []
-    y = 40
-    for fault in faults:
-        a, b = x(_number(fault, "began")), x(_number(fault, "healed") if fault.get("healed") is not None else end)
-        colour, says = ("#cc3311", "") if fault["bit"] else ("#bbbbbb", " (did not bite)")
-        parts += [
-            f'<rect x="{a:.1f}" y="{y}" width="{max(2, b - a):.1f}" height="14" fill="{colour}" opacity="0.75"/>',
-            f'<text x="{a + 3:.1f}" y="{y + 11}" font-size="11" fill="#000">{_t(fault["kind"])}{says}</text>',
-            f'<line x1="{a:.1f}" y1="{y}" x2="{a:.1f}" y2="{y + 400}" stroke="{colour}" stroke-dasharray="2 3"/>',
-        ]
-        y += 17
-    top = y
-    parts.append(_label(y + 22, "leader"))
-    parts += _spans(controller, end, x, y + 10, lambda s: [s.get("leader")] if s.get("leader") is not None else [])
-    parts.append(_label(y + 52, "in sync"))
-    for place, broker in enumerate((2, 3, 4)):
-        parts += _spans(
-            controller,
-            end,
-            x,
-            y + 38 + 9 * place,
-            lambda s, b=broker: [b] if b in cast("Sequence[int]", s["isr"]) else [],
-            8,
-        )
-    y += 75
-    height = 110
-    most = max([int(_number(w, "acked")) for w in windows] + [1])
-    parts.append(_label(y + 20, "acknowledged") + _label(y + 34, f"a second ({most:,})"))
-    for w in windows:
-        a, width = x(_number(w, "at")), max(1.0, x(_number(w, "at") + 1) - x(_number(w, "at")) - 1)
-        for name, colour in (("acked", "#66ccee"), ("lost", "#cc3311")):
-            h = height * _number(w, name) / most
-            parts.append(
-                f'<rect x="{a:.1f}" y="{y + height - h:.1f}" width="{width:.1f}" height="{h:.1f}" fill="{colour}"/>'
-            )
-    y += height + 20
-    parts.append(_label(y + 20, "latency p50, p99") + _label(y + 34, "(log, 1 ms to 30 s)"))
-    for name, colour in (("p50", "#004488"), ("p99", "#ddaa33")):
-        points = [
-            f"{x(_number(w, 'at') + 0.5):.1f},{y + 80 - 80 * _log(_number(w, name)):.1f}"
-            for w in windows
-            if w.get(name) is not None
-        ]
-        parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}"/>')
-    y += 95
-    step = 5 if end > 20 else 1
-    for at in range(0, int(end) + 1, step):
-        parts.append(
-            f'<text x="{x(at):.1f}" y="{y + 12}" font-size="11" text-anchor="middle" fill="{_INK}">{at} s</text>'
-            f'<line x1="{x(at):.1f}" y1="{top}" x2="{x(at):.1f}" y2="{y}" stroke="#ccc" stroke-width="0.5"/>'
-        )
+    windows, faults, controller = _rows(run, "windows"), _rows(run, "faults"), _rows(run, "controller")
+    x = Axis(max([_number(w, "at") + 1 for w in windows] + [1.0]))
+    top = 40 + 17 * len(faults)
+    parts = list(_faults(faults, x))
+    parts.append(_label(top + 22, "leader"))
+    parts += _lane([(s, _leader(s)) for s in controller], x, top + 10, 16)
+    parts.append(_label(top + 52, "in sync"))
+    for place, broker in enumerate(COLOURS):
+        members = [(s, broker if broker in cast("Sequence[int]", s["isr"]) else None) for s in controller]
+        parts += _lane(members, x, top + 38 + 9 * place, 8)
+    parts += _acknowledged(windows, x, top + 75)
+    parts += _latencies(windows, x, top + 95 + _HEIGHT)
+    bottom = top + 190 + _HEIGHT
+    for at in range(0, int(x.end) + 1, 5 if x.end > 20 else 1):
+        parts.append(f'<text x="{x(at):.1f}" y="{bottom + 12}" {_TEXT} text-anchor="middle">{at} s</text>')
     title = f"{run['cell']}, run {run['number']}"
-    legend = "red bars: faults; blue: acknowledged; red: acknowledged and lost; lanes: brokers 2, 3, 4"
+    whole = _rows(run, "fates")[0]
+    says = f"{whole['acknowledged']} writes acknowledged, {whole['lost']} of them lost"
+    legend = "red above: faults; blue: acknowledged; red below: acknowledged and lost; lanes: brokers 2, 3, 4"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 24}" width="{WIDTH}" role="img" '
-        f'font-family="sans-serif"><title>{_t(title)}: {_t(_summary(run))}</title>'
-        f'<rect width="{WIDTH}" height="{y + 24}" fill="#fff"/><text x="8" y="18" font-size="14">{_t(title)}</text>'
-        f'<text x="8" y="33" font-size="11" fill="{_INK}">{_t(legend)}</text>{"".join(parts)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 24}" width="{WIDTH}" role="img" '
+        f'font-family="sans-serif"><title>{_t(title)}: {_t(says)}</title>'
+        f'<rect width="{WIDTH}" height="{bottom + 24}" fill="#fff"/>'
+        f'<text x="8" y="18" font-size="14">{_t(title)}</text><text x="8" y="33" {_TEXT}>'
+        f'{_t(legend)}</text>{"".join(parts)}</svg>\n'
     )
 
 
-def _spans(controller: Sequence[Row], end: float, x, y: float, who, height: int = 16) -> list[str]:  # type: ignore[no-untyped-def]
-    found: list[str] = []
-    for n, seen in enumerate(controller):
-        until = _number(controller[n + 1], "at") if n + 1 < len(controller) else end
+_TEXT: Final = f'font-size="11" fill="{_INK}"'
+
+
+def _faults(faults: Sequence[Row], x: Axis) -> Iterator[str]:
+    """A bar for each fault from its beginning until it was healed, and a line down through everything."""
+    for place, fault in enumerate(faults):
+        y = 40 + 17 * place
+        a = x(_number(fault, "began"))
+        b = x.end if fault.get("healed") is None else _number(fault, "healed")
+        colour, says = (_FAULT, "") if fault["bit"] else (_IDLE, " (did not bite)")
+        yield f'<rect x="{a:.1f}" y="{y}" width="{max(2, x(b) - a):.1f}" height="14" fill="{colour}" opacity="0.6"/>'
+        yield f'<line x1="{a:.1f}" y1="{y}" x2="{a:.1f}" y2="{y + 330}" stroke="{colour}" stroke-dasharray="2 3"/>'
+        yield f'<text x="{a + 3:.1f}" y="{y + 11}" font-size="11" fill="#000">{_t(fault["kind"])}{says}</text>'
+
+
+def _lane(spans: Sequence[tuple[Row, int | None]], x: Axis, y: float, height: int) -> Iterator[str]:
+    """Who was it, from each decision of the controller until the next."""
+    for n, (seen, broker) in enumerate(spans):
+        until = _number(spans[n + 1][0], "at") if n + 1 < len(spans) else x.end
         a, b = x(_number(seen, "at")), x(until)
-        for broker in who(seen):
-            colour = COLOURS.get(broker, "#888")
-            found.append(f'<rect x="{a:.1f}" y="{y}" width="{max(0.5, b - a):.1f}" height="{height}" fill="{colour}"/>')
-            if height > 10 and b - a > 14:
-                found.append(f'<text x="{a + 3:.1f}" y="{y + 12}" font-size="11" fill="#fff">{broker}</text>')
-    return found
+        if broker is None:
+            continue
+        colour = COLOURS.get(broker, "#888888")
+        yield f'<rect x="{a:.1f}" y="{y}" width="{max(0.5, b - a):.1f}" height="{height}" fill="{colour}"/>'
+        if height > 10 and b - a > 14:
+            yield f'<text x="{a + 3:.1f}" y="{y + 12}" font-size="11" fill="#fff">{broker}</text>'
 
 
-def _summary(run: Row) -> str:
-    whole = _rows(run, "fates")[0]
-    return f"{whole['acknowledged']} writes acknowledged, {whole['lost']} of them lost"
+def _acknowledged(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
+    most = max([int(_number(w, "acked")) for w in windows] + [1])
+    yield _label(y + 20, "acknowledged") + _label(y + 34, f"a second ({most:,})")
+    for w in windows:
+        a = x(_number(w, "at"))
+        width = max(1.0, x(_number(w, "at") + 1) - a - 1)
+        for name, colour in (("acked", "#66ccee"), ("lost", _FAULT)):
+            h = _HEIGHT * _number(w, name) / most
+            top = y + _HEIGHT - h
+            yield f'<rect x="{a:.1f}" y="{top:.1f}" width="{width:.1f}" height="{h:.1f}" fill="{colour}"/>'
+
+
+def _latencies(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
+    yield _label(y + 20, "latency p50, p99") + _label(y + 34, "(log, 1 ms to 30 s)")
+    for name, colour in (("p50", "#004488"), ("p99", "#ddaa33")):
+        known = [w for w in windows if w.get(name) is not None]
+        points = [f"{x(_number(w, 'at') + 0.5):.1f},{y + 80 - 80 * _log(_number(w, name)):.1f}" for w in known]
+        yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}"/>'
+
+
+def _leader(seen: Row) -> int | None:
+    return cast("int | None", seen["leader"])
 
 
 def _log(ms: float) -> float:
-    from math import log10
-
-    return min(1.0, max(0.0, log10(max(ms, 1.0)) / log10(30_000)))
+    return min(1.0, log10(max(ms, 1.0)) / log10(30_000))
 
 
 def _label(y: float, text: str) -> str:
-    return f'<text x="8" y="{y}" font-size="11" fill="{_INK}">{_t(text)}</text>'
+    return f'<text x="8" y="{y}" {_TEXT}>{_t(text)}</text>'
 
 
 def _rows(table: Row, name: str) -> list[Row]:
