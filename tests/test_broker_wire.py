@@ -45,8 +45,16 @@ FIELDS: wire.Answer = {
 
 
 class Nowhere:
+    requests: Requests
+
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         raise AssertionError("there is one broker")
+
+    def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
+        self.requests.answers_broker(to, answer)
+
+    def leaves(self, partition: TopicPartition) -> None:
+        pass
 
     def stopped(self, why: str) -> None:
         raise AssertionError(why)
@@ -61,11 +69,12 @@ def alone() -> Requests:
     settings = Settings(
         auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
     )
-    runtime = Runtime(1, settings, MemoryDisk(), ("here", 1), ("here", 1), Nowhere())
+    nowhere = Nowhere()
+    runtime = Runtime(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
     runtime.start(1, 0, with_controller=True)
     for now in range(0, 10_000, 100):
         runtime.tick(now)
-    requests = Requests(runtime, GroupRequests(runtime))
+    requests = nowhere.requests = Requests(runtime, GroupRequests(runtime))
     frame = wire.ask(wire.CREATE_TOPICS, 5, 1, "test", FIELDS)
     assert said(requests, frame) is not None
     assert said(requests, wire.ask(wire.FIND_COORDINATOR, 0, 1, "test", FIELDS)) is not None

@@ -148,7 +148,7 @@ class AdminRequests:
         # Some clients take an empty list to mean that every broker is gone, and never ask again.
         brokers = alive or [b for b in node.brokers.values() if b.broker == self.runtime.me]
         return {
-            "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port} for b in brokers],
+            "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack or None} for b in brokers],
             "cluster_id": "insync",
             "controller_id": brokers[0].broker if brokers else -1,
             "topics": found,

@@ -139,6 +139,7 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         fenced=not unnoticed,
         host=request.host,
         port=request.port,
+        rack=request.rack,
     )
     changes = [
         Change(struck(partition, broker, clean or unnoticed, design), "broker_restarts", broker)

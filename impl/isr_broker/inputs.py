@@ -157,6 +157,7 @@ class Start:
     previous_broker_epoch: int = -1
     host: str = ""
     port: int = 0
+    rack: str = ""
 
 
 @attrs.frozen

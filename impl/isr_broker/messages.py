@@ -23,6 +23,7 @@ NO_EPOCH: Final = -1
 class Error(Enum):
     """Kafka's error codes, as far as they are answered here (org.apache.kafka.common.protocol.Errors)."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
     CORRUPT_MESSAGE = 2
@@ -39,9 +40,12 @@ class Error(Enum):
     INVALID_REPLICATION_FACTOR = 38
     INVALID_REPLICA_ASSIGNMENT = 39
     NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     KAFKA_STORAGE_ERROR = 56
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     STALE_BROKER_EPOCH = 77
@@ -51,10 +55,20 @@ class Error(Enum):
     ELECTION_NOT_NEEDED = 84
     INVALID_UPDATE_VERSION = 95
     INVALID_RECORD = 87
+    UNKNOWN_TOPIC_ID = 100
     BROKER_ID_NOT_REGISTERED = 102
     DUPLICATE_BROKER_REGISTRATION = 101
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+
+
+def error_of(code: int) -> Error:
+    """The error with a code that somebody sent; UNKNOWN_SERVER_ERROR for one that is not answered here."""
+    return _ERRORS.get(code, Error.UNKNOWN_SERVER_ERROR)
+
+
+_ERRORS: Final = {error.value: error for error in Error}
 
 
 @attrs.frozen(order=True, cache_hash=True)
@@ -200,6 +214,7 @@ class RegisterBroker:
     previous_broker_epoch: int = -1
     host: str = ""
     port: int = 0
+    rack: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -274,6 +289,7 @@ class BrokerMetadata:
     shutting_down: bool = False
     host: str = ""
     port: int = 0
+    rack: str = ""
 
 
 MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata

@@ -353,6 +353,7 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             previous_broker_epoch=start.previous_broker_epoch,
             host=start.host,
             port=start.port,
+            rack=start.rack,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(

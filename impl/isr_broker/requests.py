@@ -1,7 +1,7 @@
 """Requests of clients: from the fields of Kafka's protocol to inputs of the cores, and back. docs: KafkaApis.
 
-A request may concern many partitions. It is answered when the last of them is, except a fetch, which is answered as
-soon as any has something to say.
+A request may concern many partitions. It is answered when the last of them is, except a fetch (`fetch_requests`), which
+is answered as soon as any has something to say.
 """
 
 from __future__ import annotations
@@ -13,22 +13,31 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_broker import wire
-from isr_broker.admin_requests import UNKNOWN_TOPIC_ID, AdminRequests
-from isr_broker.effects import AnswerConsume, AnswerProduce
+from isr_broker.admin_requests import AdminRequests
+from isr_broker.broker_requests import BrokerRequests
+from isr_broker.effects import AnswerProduce
+from isr_broker.fetch_requests import FetchRequests
 from isr_broker.group_requests import GroupRequests
-from isr_broker.inputs import Consume, Produce
-from isr_broker.messages import Error, Millis, TopicPartition
+from isr_broker.inputs import Produce
+from isr_broker.messages import (
+    BrokerId,
+    Error,
+    FetchResponse,
+    Message,
+    Millis,
+    OffsetForLeaderEpochResponse,
+    TopicPartition,
+)
 from isr_broker.offsets_topic import TOPIC
 from isr_broker.record_batch import batches
 from isr_broker.runtime import Asked, ClientAnswer, Runtime
+from isr_broker.stamps import Stamped, bare
 from isr_broker.state import Leading, Replica
 from isr_broker.wire import Answer, Fields, Request
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
 
-FETCH_SESSION_ID_NOT_FOUND: Final = 70
-_NO_SESSION, _NEW_SESSION = -1, 0
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _IDS_PER_LIFE: Final = 1 << 24
@@ -41,10 +50,24 @@ class Requests:
     runtime: Runtime
     groups: GroupRequests
     admin: AdminRequests = attrs.field(init=False)
+    fetches: FetchRequests = attrs.field(init=False)
+    brokers: BrokerRequests = attrs.field(init=False)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.admin = AdminRequests(self.runtime)
+        self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
+        self.brokers = BrokerRequests(self.runtime)
+
+    def answers_broker(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """A core here has answered another broker."""
+        match bare(sent):
+            case FetchResponse():
+                self.fetches.answered(to, sent)
+            case OffsetForLeaderEpochResponse():
+                self.fetches.says_epoch_end(to, sent)
+            case _:
+                self.brokers.answered(to, sent)
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or later."""
@@ -59,7 +82,11 @@ class Requests:
             case wire.PRODUCE:
                 self._produce(body, now, reply)
             case wire.FETCH:
-                self._fetch(body, now, reply)
+                self.fetches.serve(request, now, reply)
+            case key if self.brokers.serves(key):
+                self.brokers.serve(request, now, reply)
+            case wire.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
+                self.fetches.serve_epoch_ends(request, now, reply)
             case wire.LIST_OFFSETS:
                 reply({"topics": self._per_partition(body, self._offset)})
             case wire.OFFSET_FOR_LEADER_EPOCH:
@@ -96,71 +123,6 @@ class Requests:
             self.runtime.ask(_numbered(told), partial(answered, tp), now)
         if not wanted and acks != 0:
             reply({"responses": []})
-
-    def _fetch(self, body: Fields, now: Millis, reply: Reply) -> None:
-        """Fetch of a consumer: what there is at once, or, if there is nothing, the first that comes.
-
-        There are no fetch sessions (KIP-227): whoever asks for one gets session 0, which is none, and every fetch is
-        full; a fetch that continues a session is refused (FetchManager.newContext).
-        """
-        if body.number("session_epoch") not in (_NO_SESSION, _NEW_SESSION):
-            reply({"error_code": FETCH_SESSION_ID_NOT_FOUND, "responses": []})
-            return
-        wait, limit = body.number("max_wait"), body.number("max_bytes", self.runtime.settings.fetch_max_bytes)
-        wanted: dict[TopicPartition, Consume] = {}
-        unknown: list[Answer] = []
-        topics = self.admin.topics
-        for topic in body.all("topics"):
-            uuid = topic.data("topic_id")
-            name = topic.text("topic") if uuid is None else topics.name(uuid)
-            if uuid is not None and not name:
-                unknown.append({"topic_id": uuid, "partitions": [_unknown(p) for p in topic.all("partitions")]})
-                continue
-            for p in topic.all("partitions"):
-                tp = TopicPartition(name, p.number("partition"))
-                size = min(p.number("partition_max_bytes"), limit)
-                wanted[tp] = Consume(request=0, partition=tp, offset=p.number("fetch_offset"), max_bytes=size)
-
-        def responses() -> list[Answer]:
-            named = _by_topic(found, "partitions", "topic")
-            return unknown + [{**t, "topic_id": topics.uuid(str(t["topic"]))} for t in named]
-
-        found: dict[TopicPartition, Answer] = {}
-        sizes: dict[TopicPartition, int] = {}
-        news: list[bool] = []
-
-        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
-            assert isinstance(answer, AnswerConsume)
-            found[tp], sizes[tp] = _fetched(tp, answer, records), len(records)
-            news.append(bool(records) or answer.error is not Error.NONE)
-
-        taken = 0
-        for tp, told in wanted.items():
-            if 0 < taken >= limit:
-                # The answer is full (KIP-74); whoever asks goes on with the others.
-                replica = self.runtime.node.held.get(tp)
-                full = AnswerConsume(request=0, partition=tp, high_watermark=replica.high_watermark if replica else -1)
-                found[tp] = _fetched(tp, full, b"")
-                continue
-            told = attrs.evolve(told, max_bytes=min(told.max_bytes, limit - taken))
-            self.runtime.ask(_numbered(told), partial(answered, tp), now)
-            taken += sizes.get(tp, 0)
-        if any(news) or not wait or not wanted or unknown:
-            reply({"responses": responses()})
-            return
-        over: list[bool] = []
-
-        def later(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
-            if over:
-                return
-            answered(tp, answer, records)
-            if news[-1] or len(news) == 2 * len(wanted):
-                over.append(True)
-                reply({"responses": responses()})
-
-        for tp, told in wanted.items():
-            parked = attrs.evolve(told, max_wait_ms=wait)
-            self.runtime.ask(_numbered(parked), partial(later, tp), now)
 
     # Offsets
 
@@ -223,6 +185,16 @@ class Requests:
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 
 
+def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
+    """Takes the fields of the answer and says it as a frame, which is empty where none is wanted, unless `over`."""
+
+    def reply(fields: Answer | None) -> None:
+        if not over():
+            say(b"" if fields is None else wire.answer(request.key, request.version, request.correlation, fields))
+
+    return reply
+
+
 def _numbered(request: Asked) -> Callable[[int], Asked]:
     """The request, to be given a number."""
     return lambda number: attrs.evolve(request, request=number)
@@ -233,25 +205,3 @@ def _by_topic(found: dict[TopicPartition, Answer], inner: str, name: str = "name
     for tp, said in sorted(found.items(), key=lambda item: item[0]):
         topics.setdefault(tp.topic, []).append(said)
     return [{name: topic, inner: partitions} for topic, partitions in topics.items()]
-
-
-def _unknown(asked: Fields) -> Answer:
-    return {
-        "partition_index": asked.number("partition"),
-        "error_code": UNKNOWN_TOPIC_ID,
-        "high_watermark": -1,
-        "aborted_transactions": None,
-        "records": None,
-    }
-
-
-def _fetched(tp: TopicPartition, answer: AnswerConsume, records: bytes) -> Answer:
-    return {
-        "partition_index": tp.partition,
-        "error_code": answer.error.value,
-        "high_watermark": answer.high_watermark,
-        "last_stable_offset": answer.high_watermark,
-        "log_start_offset": 0,
-        "aborted_transactions": None,
-        "records": records,
-    }

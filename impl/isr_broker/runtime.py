@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -40,26 +40,34 @@ from isr_broker.inputs import Consume, NodeInput, Produce, Received, ShutDown, S
 from isr_broker.log_directory import LogDirectory
 from isr_broker.messages import (
     AdminAnswer,
+    AlterPartitionResponse,
     BrokerId,
+    BrokerRegistered,
     CreateTopic,
     DeleteTopic,
     ElectPreferredLeader,
     ElectUncleanLeader,
     Error,
     FetchRequest,
+    FetchResponse,
+    HeartbeatAnswer,
     Message,
     MetadataRecord,
     Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     RegisterBroker,
 )
 from isr_broker.metadata_log import MetadataLog
+from isr_broker.outside import Address as Address
+from isr_broker.outside import Outside
 from isr_broker.peers import Parcel
 from isr_broker.settings import Settings
 from isr_broker.stamps import Stamped, bare
 from isr_broker.trace import Trace
+from isr_broker.truncation import refuses_to_say
 from isr_broker.watermark import refused
 
-Address: TypeAlias = tuple[str, int]
 Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
 Asked: TypeAlias = Produce | Consume | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
@@ -77,20 +85,16 @@ _TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "cont
 """Actions of which people are told, by how they begin."""
 
 
-class Outside(Protocol):
-    """What a broker needs of the world."""
+Answers: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse
+"""What followers are answered, who are always elsewhere."""
+AnswersOfController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer
 
-    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
-        """Send a message to another broker, or lose it."""
-        ...
 
-    def stopped(self, why: str) -> None:
-        """The broker has ended."""
-        ...
+def _nothing() -> None:
+    pass
 
-    def log(self, line: str) -> None:
-        """Something a person may want to know."""
-        ...
+
+_NEW_ROLES: Final = ("becomes_leader", "becomes_follower")
 
 
 @attrs.define
@@ -120,6 +124,8 @@ class Runtime:
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
+    after_turn: Callable[[], None] = _nothing
+    """What is to be done once the broker has taken what it was handed."""
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
         """Recover the logs, and register; `incarnation` is unique to this process."""
@@ -135,7 +141,7 @@ class Runtime:
                 self.trace.opened(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
-        self.tell(Start(incarnation, clean_epoch, host, port), now)
+        self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened)} logs")
 
     # Inputs
@@ -144,6 +150,7 @@ class Runtime:
         """The broker's core takes an input, and whatever is caused within this process happens."""
         self._step(told, now)
         self._drain(now)
+        self.after_turn()
 
     def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages arrived from another broker."""
@@ -153,16 +160,20 @@ class Runtime:
                 self.addresses[source] = (message.host, message.port)
             self._deliver(source, to, sent, now)
         self._drain(now)
+        self.after_turn()
 
     def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
-        """Messages to another broker are lost for certain: a follower, or an admin, need not wait long to ask again."""
+        """No answer will come to messages: a follower, or an admin, need not wait long to ask again."""
         for source, to, sent in parcels:
             message = bare(sent)
             if source == self.me and isinstance(message, FetchRequest):
                 self._step(Received(to, refused(to, message, Error.REQUEST_TIMED_OUT)), now)
+            elif source == self.me and isinstance(message, OffsetForLeaderEpochRequest):
+                self._step(Received(to, refuses_to_say(to, message, Error.REQUEST_TIMED_OUT).message), now)
             elif source == self.me and isinstance(message, Admin):
                 self._answered(AdminAnswer(request=message.request, error=Error.REQUEST_TIMED_OUT), b"")
         self._drain(now)
+        self.after_turn()
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now happens."""
@@ -179,6 +190,7 @@ class Runtime:
             for tick in due:
                 self._step(tick, now)
         self._drain(now)
+        self.after_turn()
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
@@ -234,6 +246,8 @@ class Runtime:
         match effect:
             case OpenLog() | AssignEpoch() | DeleteLog():
                 self._later.append(effect)
+                if isinstance(effect, DeleteLog):
+                    self.outside.leaves(effect.partition)
             case AppendLog() if self.logs.begins_epoch(effect):
                 self._later.append(effect)
             case AppendLog() | TruncateLog():
@@ -249,6 +263,8 @@ class Runtime:
                 self._answered(effect, self.logs.read(tp, wanted) if wanted else b"")
             case Took(action=action, partition=tp, replica=replica):
                 self._note(action, f"{tp} on broker {replica}")
+                if action in _NEW_ROLES:
+                    self.outside.leaves(tp)
             case CheckpointWatermarks():
                 self.logs.checkpoint(effect)
             case StopProcess(epoch, watermarks):
@@ -315,11 +331,17 @@ class Runtime:
     def _send(self, to: BrokerId, source: BrokerId, message: Message) -> None:
         trace = self.controller_trace if source == CONTROLLER else self.trace
         sent = message if trace is None else trace.stamped(message)
+        if isinstance(message, Answers):
+            self.outside.answer(to, sent)
+            return
         here = self.controller is not None if to == CONTROLLER else to == self.me
         if here:
             if to == CONTROLLER and isinstance(message, RegisterBroker):
                 self.addresses[source] = (message.host, message.port)
             self._inbox.append((source if to == CONTROLLER else CONTROLLER, sent))
+            return
+        if isinstance(message, AnswersOfController):
+            self.outside.answer(to, sent)
             return
         address = self.controller_at if to == CONTROLLER else self._address_of(to)
         if address is not None:

@@ -11,24 +11,27 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
 import attrs
 
 from isr_broker import peers, wire
+from isr_broker.conversations import Conversation, Conversations
 from isr_broker.decoder import BadFrame
 from isr_broker.disk import Disk
 from isr_broker.disk_files import open_data_directory, open_folder
 from isr_broker.effects import CONTROLLER
 from isr_broker.group_requests import GroupRequests
-from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.meta_properties import Claim, claim
+from isr_broker.outside import Address
 from isr_broker.peers import Parcel
-from isr_broker.requests import Requests
-from isr_broker.runtime import Address, Runtime
+from isr_broker.requests import Requests, as_frame
+from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
 from isr_broker.stamps import Stamped
+from isr_broker.topics import Topics
 from isr_broker.trace import Trace
 
 Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
@@ -98,6 +101,65 @@ class Link:
 
 
 @attrs.define
+class Channel:
+    """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
+
+    Who does not answer in `patience` has lost the connection. `heard` takes what is answered, `lost` what never will.
+    """
+
+    address: Address
+    says: Conversation
+    patience: Millis
+    longest: int
+    heard: Callable[[list[Parcel]], None]
+    lost: Callable[[list[Parcel]], None]
+    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def wakes(self) -> None:
+        """There may be something to ask."""
+        self.wake.set()
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                reader, writer = await asyncio.wait_for(
+                    asyncio.open_connection(*self.address), timeout=self.patience / 1000
+                )
+            except (OSError, TimeoutError):
+                await asyncio.sleep(0.05)
+                self.lost(self.says.broken())
+                return
+            try:
+                await self._converse(reader, writer)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError, BadFrame):
+                self.lost(self.says.broken())
+            finally:
+                writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the other broker has gone, which may be noticed before anything is lost."""
+        while True:
+            self.wake.clear()
+            request = None if reader.at_eof() else self.says.next()
+            if request is None:
+                await self.wake.wait()
+                if reader.at_eof():
+                    return
+                continue
+            writer.write(request)
+            async with asyncio.timeout(self.patience / 1000):
+                await writer.drain()
+                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                if not 0 <= size <= self.longest:
+                    raise BadFrame(f"an answer of {size} bytes")
+                answer = await reader.readexactly(size)
+            self.heard(self.says.answered(answer))
+
+
+@attrs.define
 class Server:
     """One broker on a port. `run` until it is stopped.
 
@@ -117,7 +179,9 @@ class Server:
     """Where others find it, if that is not where it listens."""
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
+    conversations: Conversations = attrs.field(init=False)
     links: dict[Address, Link] = attrs.field(factory=dict[Address, Link])
+    channels: dict[Hashable, Channel] = attrs.field(factory=dict[Hashable, Channel])
     connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
     _timer: asyncio.TimerHandle | None = None
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -129,14 +193,37 @@ class Server:
 
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message to another broker, or lose it."""
-        link = self.links.get(address)
-        if link is None:
-            link = self.links[address] = Link(address, self._lost)
-        link.put((source, to, message))
+        place = self.conversations.takes(to, address, message)
+        if place is None:
+            link = self.links.get(address)
+            if link is None:
+                link = self.links[address] = Link(address, self._lost)
+            link.put((source, to, message))
+            return
+        channel = self.channels.get(place.key)
+        if channel is None:
+            longest = self.settings.socket_request_max_bytes
+            channel = Channel(address, place.says, place.patience, longest, self._heard, self._lost)
+            self.channels[place.key] = channel
+        channel.wakes()
+
+    def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
+        """Answer another broker's request."""
+        self.requests.answers_broker(to, answer)
+
+    def leaves(self, partition: TopicPartition) -> None:
+        """This broker no longer asks whomever it did about a partition."""
+        self.conversations.leaves(partition)
+
+    def _heard(self, parcels: list[Parcel]) -> None:
+        if self.runtime.running:
+            self.runtime.received(parcels, self.now())
+            self._set_timer()
 
     def _lost(self, parcels: list[Parcel]) -> None:
-        self.runtime.undelivered(parcels, self.now())
-        self._set_timer()
+        if self.runtime.running:
+            self.runtime.undelivered(parcels, self.now())
+            self._set_timer()
 
     def stopped(self, why: str) -> None:
         """The broker has ended."""
@@ -154,7 +241,10 @@ class Server:
 
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
-        mine = self.advertised or self.address
+        mine, topics = self.advertised or self.address, Topics()
+        self.conversations = Conversations(
+            self.me, self.settings, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
+        )
         self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
@@ -189,7 +279,8 @@ class Server:
             self._timer.cancel()
         if self._listener is not None:
             self._listener.close()
-        tasks = [*self.connections, *(link.task for link in self.links.values() if link.task is not None)]
+        calls: list[Link | Channel] = [*self.links.values(), *self.channels.values()]
+        tasks = [*self.connections, *(call.task for call in calls if call.task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -260,18 +351,8 @@ class Server:
             if said is not None:
                 future.set_result(said)
             return said is not None
-        self.requests.serve(request, self.now(), _replying(request, future))
+        self.requests.serve(request, self.now(), as_frame(request, future.done, future.set_result))
         return True
-
-
-def _replying(request: wire.Request, future: asyncio.Future[bytes]) -> Callable[[wire.Answer | None], None]:
-    def reply(fields: wire.Answer | None) -> None:
-        if future.done():
-            return
-        said = b"" if fields is None else wire.answer(request.key, request.version, request.correlation, fields)
-        future.set_result(said)
-
-    return reply
 
 
 async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> None:

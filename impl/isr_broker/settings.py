@@ -20,6 +20,10 @@ MAX_LONG: Final = 2**63 - 1
 MAX_INT: Final = 2**31 - 1
 
 
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The one `replica.selector.class` that there is beside none: a consumer reads in its own rack (KIP-392)."""
+
+
 class BadSetting(ValueError):
     """A setting that does not exist, or a value that it cannot have; the message says which and what it may be."""
 
@@ -48,11 +52,15 @@ class Settings:
     replica_fetch_max_bytes: int = 1_048_576
     replica_fetch_backoff_ms: int = 1_000
     replica_socket_timeout_ms: int = 30_000
+    replica_fetch_response_max_bytes: int = 10_485_760
+    max_incremental_fetch_session_cache_slots: int = 1_000
+    replica_selector_class: str = ""
     fetch_max_bytes: int = 57_671_680
     message_max_bytes: int = 1_048_588
     socket_request_max_bytes: int = 104_857_600
 
-    # Sessions with the controller
+    # Sessions with the controller, and where the broker stands
+    broker_rack: str = ""
     broker_session_timeout_ms: int = 9_000
     broker_heartbeat_interval_ms: int = 2_000
     controller_socket_timeout_ms: int = 30_000
@@ -69,7 +77,8 @@ class Settings:
     offsets_topic_replication_factor: int = 3
     group_initial_rebalance_delay_ms: int = 3_000
 
-    # Ours: the version of the protocol; whether a follower serves consumers (KIP-392); and whether the watermark waits
+    # Ours: the version of the protocol; whether a follower serves consumers (KIP-392), as it must if they are sent to
+    # one; and whether the watermark waits
     # for those about to join (Kafka's does: Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr)
     insync_design: Design = KIP_966
     insync_follower_reads: bool = False
@@ -87,6 +96,8 @@ class Settings:
             value = getattr(self, name)
             if value < low:
                 raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+        if self.replica_selector_class not in ("", RACK_AWARE):
+            raise BadSetting(f"replica.selector.class={self.replica_selector_class}: it must be {RACK_AWARE}, or empty")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:
@@ -96,6 +107,8 @@ class Settings:
         """
         known = {_spelling(field.name): field for field in attrs.fields(cls)}
         values = dict(_DEFAULTS_OF_ITS_TIME.get(properties.get("insync.design", ""), {}))
+        if properties.get("replica.selector.class"):
+            values["insync_follower_reads"] = True
         for name, text in properties.items():
             if name not in known:
                 close = get_close_matches(name, known, n=1, cutoff=0.5)
@@ -121,6 +134,8 @@ _LOWEST: Final = {
     "replica_lag_time_max_ms": 1,
     "replica_fetch_wait_max_ms": 0,
     "replica_fetch_max_bytes": 1,
+    "replica_fetch_response_max_bytes": 1,
+    "max_incremental_fetch_session_cache_slots": 0,
     "replica_fetch_backoff_ms": 1,
     "broker_session_timeout_ms": 1,
     "broker_heartbeat_interval_ms": 1,

@@ -42,6 +42,9 @@ INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 DESCRIBE_CONFIGS: Final = 32
 ELECT_LEADERS: Final = 43
+ALTER_PARTITION: Final = 56
+BROKER_REGISTRATION: Final = 62
+BROKER_HEARTBEAT: Final = 63
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 SERVED: Final[dict[int, tuple[int, int]]] = {
@@ -63,6 +66,9 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
     OFFSET_FOR_LEADER_EPOCH: (2, 4),
     DESCRIBE_CONFIGS: (1, 4),
     ELECT_LEADERS: (0, 2),
+    ALTER_PARTITION: (2, 3),
+    BROKER_REGISTRATION: (0, 4),
+    BROKER_HEARTBEAT: (0, 1),
     DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """The versions that are served, by API key."""
@@ -119,6 +125,13 @@ class Fields:
         return self.values.get(name) is not None
 
 
+Tags: TypeAlias = Mapping[int, bytes]
+"""Tagged fields of a header that Kafka does not have (KIP-482); whoever does not know them skips them."""
+
+HEADER_TAGS: Final = "header tags"
+"""Under this name the fields of a request or an answer may have `Tags`."""
+
+
 @attrs.frozen
 class Request:
     """A request: what it asks, in which version, and by what number its answer is to be known."""
@@ -128,6 +141,16 @@ class Request:
     correlation: int
     client: str
     body: Fields
+    tags: Tags = attrs.field(factory=dict[int, bytes])
+
+
+@attrs.frozen
+class Response:
+    """An answer: to which request, and what it says."""
+
+    correlation: int
+    body: Fields
+    tags: Tags = attrs.field(factory=dict[int, bytes])
 
 
 @attrs.frozen
@@ -154,27 +177,33 @@ def parse(frame: bytes) -> Request | Unsupported:
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
     client = cursor.take(max(size, 0)).decode(errors="replace")
-    if schema.__header_schema__.__flexible__:
-        tagged_fields(cursor)
+    tags = _tags(cursor) if schema.__header_schema__.__flexible__ else {}
     # What is left over is ignored, as in Kafka: librdkafka's null for all topics is three bytes too long.
-    return Request(key, version, correlation, client, Fields(entity(cursor, schema)))
+    return Request(key, version, correlation, client, Fields(entity(cursor, schema)), tags)
+
+
+def answered(key: int, version: int, frame: bytes) -> Response:
+    """The frame of an answer without its length; BadFrame if it cannot be read."""
+    schema, cursor = load_response_schema(key, version), Cursor(frame)
+    correlation = int.from_bytes(cursor.take(4), "big", signed=True)
+    tags = _tags(cursor) if schema.__header_schema__.__flexible__ else {}
+    return Response(correlation, Fields(entity(cursor, schema)), tags)
+
+
+def _tags(cursor: Cursor) -> Tags:
+    found: dict[int, bytes] = {}
+    tagged_fields(cursor, lambda tag, inner: found.update({tag: inner.data}))
+    return found
 
 
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
     """The frame of an answer, with its length."""
     schema = load_response_schema(key, version)
-    out = BytesIO()
-    out.write(bytes(4))
-    _write(out, _built(schema.__header_schema__, {"correlation_id": correlation}))
-    _write(out, _built(schema, fields))
-    size = out.tell() - 4
-    out.seek(0)
-    out.write(struct.pack(">i", size))
-    return out.getvalue()
+    return _frame(schema.__header_schema__, {"correlation_id": correlation}, schema, fields)
 
 
 def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -> bytes:
-    """The frame of a request, with its length: for tools and tests."""
+    """The frame of a request, with its length."""
     schema = load_request_schema(key, version)
     head = {
         "request_api_key": key,
@@ -182,11 +211,33 @@ def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -
         "correlation_id": correlation,
         "client_id": client,
     }
-    out = BytesIO()
-    _write(out, _built(schema.__header_schema__, head))
+    return _frame(schema.__header_schema__, head, schema, fields)
+
+
+def _frame(header: type[Entity], head: Answer, schema: type[Entity], fields: Answer) -> bytes:
+    out, tags = BytesIO(), cast("Tags", fields.get(HEADER_TAGS, {}))
+    out.write(bytes(4))
+    _write(out, _built(header, head))
+    if tags and header.__flexible__:
+        # The codec knows no tagged field of a header: the header ends with the number of them, which is zero.
+        out.seek(-1, 1)
+        out.write(_varint(len(tags)))
+        for tag, value in sorted(tags.items()):
+            out.write(_varint(tag) + _varint(len(value)) + value)
     _write(out, _built(schema, fields))
-    frame = out.getvalue()
-    return struct.pack(">i", len(frame)) + frame
+    size = out.tell() - 4
+    out.seek(0)
+    out.write(struct.pack(">i", size))
+    return out.getvalue()
+
+
+def _varint(value: int) -> bytes:
+    """An unsigned number of variable size."""
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*found, value))
 
 
 def unsupported(request: Unsupported) -> bytes | None:

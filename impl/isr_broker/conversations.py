@@ -1,0 +1,99 @@
+"""What is said on connections to other brokers, without the connections: one request at a time, and its answer.
+
+In Kafka's protocol are the fetches of followers, one conversation per leader, and what a broker asks the controller for
+itself and for its replicas. Everything else is `peers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+import attrs
+
+from isr_broker.controller_channels import AlterPartitions, Lifecycle
+from isr_broker.fetcher import Fetcher
+from isr_broker.messages import (
+    AlterPartitionRequest,
+    BrokerId,
+    FetchRequest,
+    Heartbeat,
+    Message,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.outside import Address
+from isr_broker.peers import Parcel
+from isr_broker.settings import Settings
+from isr_broker.stamps import Stamped, bare
+
+
+class Conversation(Protocol):
+    """Messages of cores become requests, and answers become messages of cores."""
+
+    def next(self) -> bytes | None:
+        """The next request, a frame with its length; None while there is nothing to ask."""
+        ...
+
+    def answered(self, frame: bytes) -> list[Parcel]:
+        """The answer to it, without its length, as messages; BadFrame if it is none."""
+        ...
+
+    def broken(self) -> list[Parcel]:
+        """The connection is lost, and with it these messages, to which no answer will come."""
+        ...
+
+
+@attrs.frozen
+class Place:
+    """Where a conversation is held: its connection's name, and how long an answer may take."""
+
+    key: Hashable
+    says: Conversation
+    patience: Millis
+
+
+@attrs.define
+class Conversations:
+    """All conversations of one broker; `topic_id` knows the ids of topics."""
+
+    me: BrokerId
+    settings: Settings
+    topic_id: Callable[[str], bytes]
+    fetchers: dict[tuple[BrokerId, Address], Fetcher] = attrs.field(factory=dict[tuple[BrokerId, Address], Fetcher])
+    alters: AlterPartitions = attrs.field(init=False)
+    lifecycle: Lifecycle = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.alters = AlterPartitions(self.me, self.topic_id)
+        self.lifecycle = Lifecycle(self.me)
+
+    def takes(self, to: BrokerId, address: Address, sent: Message | Stamped) -> Place | None:
+        """Say a message in its conversation, and where that is; None if it belongs to none."""
+        settings = self.settings
+        match bare(sent):
+            case FetchRequest(partition=tp) | OffsetForLeaderEpochRequest(partition=tp):
+                fetcher = self.fetchers.get((to, address))
+                if fetcher is None:
+                    fetcher = self.fetchers[to, address] = Fetcher(self.me, to, settings, self.topic_id)
+                self.leaves(tp, fetcher)
+                fetcher.put(sent)
+                patience = settings.replica_socket_timeout_ms + settings.replica_fetch_wait_max_ms
+                return Place(("fetch", to, address), fetcher, patience)
+            case AlterPartitionRequest():
+                self.alters.put(sent)
+                return Place(("alter", address), self.alters, settings.controller_socket_timeout_ms)
+            case RegisterBroker() | Heartbeat():
+                self.lifecycle.put(sent)
+                # A heartbeat without an answer leaves time for another one (KAFKA-14392).
+                return Place(("lives", address), self.lifecycle, max(1, settings.broker_session_timeout_ms // 2))
+            case _:
+                return None
+
+    def leaves(self, tp: TopicPartition, stays: Fetcher | None = None) -> None:
+        """A partition is no longer asked about, but maybe with one leader."""
+        for fetcher in self.fetchers.values():
+            if fetcher is not stays:
+                fetcher.drop(tp)

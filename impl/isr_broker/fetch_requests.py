@@ -1,0 +1,382 @@
+"""Fetch, of consumers and followers, and OffsetForLeaderEpoch of followers (KafkaApis.handleFetchRequest).
+
+Each partition of a fetch is a question to its replica's core, which may park it; the fetch is answered as soon as any
+partition is. The questions of a session stay with their replicas, so the next fetch asks those only that have answered,
+or of which something else is asked. A fetch with a replica id is a follower's: its leader's core takes it, or refuses
+it if it is from no follower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.effects import AnswerConsume
+from isr_broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    Open,
+    Part,
+    Said,
+    Session,
+    SessionCache,
+)
+from isr_broker.inputs import Consume
+from isr_broker.messages import (
+    BrokerId,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    TopicPartition,
+)
+from isr_broker.replica_selector import preferred_read_replica
+from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.state import Replica
+from isr_broker.topics import Topics
+from isr_broker.wire import HEADER_TAGS, Answer, Request
+
+_TOLD_DIVERGENCE: Final = 12
+"""Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
+_NAMED_BY_ID: Final = 13
+_WITH_SESSIONS: Final = 7
+
+Reply: TypeAlias = Callable[[Answer], None]
+
+
+@attrs.frozen
+class _Asking:
+    """What all partitions of a fetch have in common."""
+
+    replica: BrokerId
+    broker_epoch: int
+    rack: str
+    wait: Millis
+    limit: int
+
+
+@attrs.define
+class FetchRequests:
+    """The fetches of one broker.
+
+    - `waits`: whose question a replica has, by follower and partition; `ends` the same of OffsetForLeaderEpoch.
+    - `ready`: sessions whose fetch can be answered when this turn is over.
+    """
+
+    runtime: Runtime
+    topics: Callable[[], Topics]
+    cache: SessionCache = attrs.field(init=False)
+    waits: dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]] = attrs.field(
+        factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
+    )
+    ends: dict[tuple[BrokerId, TopicPartition], Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]] = (
+        attrs.field(
+            factory=dict[tuple[BrokerId, TopicPartition], Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]]
+        )
+    )
+    ready: list[Session] = attrs.field(factory=list[Session])
+
+    def __attrs_post_init__(self) -> None:
+        settings, start = self.runtime.settings, self.runtime.node.start
+        self.cache = SessionCache(
+            settings.max_incremental_fetch_session_cache_slots,
+            first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
+        )
+        self.runtime.after_turn = self.flush
+
+    # Requests
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a fetch, now or later."""
+        body = request.body
+        state = body.part("replica_state")
+        replica = state.number("replica_id", body.number("replica_id"))
+        limit = min(
+            body.number("max_bytes", self.runtime.settings.fetch_max_bytes), self.runtime.settings.fetch_max_bytes
+        )
+        common = _Asking(
+            replica, state.number("replica_epoch"), body.text("rack_id"), body.number("max_wait"), max(limit, 0)
+        )
+        session, full = self._session(request, replica, now)
+        if isinstance(session, Error):
+            reply({"error_code": session.value, "session_id": NO_SESSION, "responses": []})
+            return
+        opened = Open(reply, full, glancing=replica < 0)
+        session.open = opened
+        self._asks(session, opened, common, now)
+        if opened.glancing:
+            opened.glancing = False
+            if not opened.answered and common.wait > 0:
+                # Nothing there at once: now every replica is asked to answer when there is.
+                for part in session.parts.values():
+                    part.held = None
+                self._asks(session, opened, common, now, common.wait)
+            else:
+                opened.answered = True
+        opened.asking = False
+        if opened.answered or not session.parts:
+            self._replies(session)
+
+    def _session(self, request: Request, replica: BrokerId, now: Millis) -> tuple[Session | Error, bool]:
+        """The session that a request begins, continues, or does without; and whether all of it is to be told."""
+        body, by_id = request.body, request.version >= _NAMED_BY_ID
+        session_id, epoch = body.number("session_id", NO_SESSION), body.number("session_epoch", FINAL_EPOCH)
+        if request.version < _WITH_SESSIONS:
+            session_id, epoch = NO_SESSION, FINAL_EPOCH
+        stamps = stamps_in(request.tags)
+        if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+            found = self.cache.find(session_id, epoch, by_id)
+            if isinstance(found, Session) and found.replica == replica:
+                found.update(body, stamps, self.topics().name)
+                self.cache.continues(found, now)
+                return found, False
+            return found if isinstance(found, Error) else Error.FETCH_SESSION_ID_NOT_FOUND, False
+        self.cache.ends(session_id)
+        session = Session(replica, by_id=by_id)
+        session.update(body, stamps, self.topics().name)
+        if replica >= 0 and request.version < _TOLD_DIVERGENCE:
+            for part in session.parts.values():
+                part.held = _error(part, Error.INVALID_REQUEST)
+        elif epoch == INITIAL_EPOCH:
+            self.cache.admits(session, now)
+        return session, True
+
+    # Questions to replicas
+
+    def _asks(self, session: Session, opened: Open, common: _Asking, now: Millis, wait: Millis = 0) -> None:
+        """Ask the replicas that do not have the question yet, until the answer is full (KIP-74)."""
+        taken = 0
+        for part in list(session.parts.values()):
+            if part.held is None and part.asked is None and (taken == 0 or taken < common.limit):
+                room = common.limit - taken if common.limit > taken else common.limit
+                self._ask(session, part, common, min(part.max_bytes, room), now, wait)
+            if part.held is not None:
+                taken += part.held.size
+                opened.answered = opened.answered or part.held.news or not opened.glancing
+
+    def _ask(self, session: Session, part: Part, common: _Asking, size: int, now: Millis, wait: Millis) -> None:
+        tp = self._partition(part)
+        if tp is None:
+            part.held = _error(part, Error.UNKNOWN_TOPIC_ID)
+            return
+        if session.privileged:
+            self._ask_for_follower(session, part, common, tp, now)
+            return
+        replica = self.runtime.node.held.get(tp)
+        refused = _refused(replica, part)
+        prefers = preferred_read_replica(self.runtime.node, replica, common.rack, part.offset) if replica else None
+        if refused is not None or prefers is not None:
+            part.held = _error(part, refused or Error.NONE, prefers, replica.high_watermark if replica else -1)
+            return
+        part.asked = token = object()
+        told = Consume(request=0, partition=tp, offset=part.offset, max_bytes=size, max_wait_ms=wait)
+        then = partial(self._consumed, session, part, token)
+        self.runtime.ask(lambda number: attrs.evolve(told, request=number), then, now)
+
+    def _partition(self, part: Part) -> TopicPartition | None:
+        """Which partition a name or an id means now; None if there is no such id."""
+        name = part.topic if isinstance(part.topic, str) else self.topics().name(part.topic)
+        return TopicPartition(name, part.number) if isinstance(part.topic, str) or name else None
+
+    def _ask_for_follower(self, session: Session, part: Part, common: _Asking, tp: TopicPartition, now: Millis) -> None:
+        part.asked = object()
+        self.waits[session.replica, tp] = (session, part)
+        if part.request is None or part.request.broker_epoch != common.broker_epoch:
+            part.request = FetchRequest(
+                partition=tp,
+                replica=session.replica,
+                broker_epoch=common.broker_epoch,
+                leader_epoch=part.leader_epoch,
+                offset=part.offset,
+                last_epoch=part.last_epoch,
+                max_wait_ms=common.wait,
+                max_bytes=part.max_bytes,
+            )
+        self.runtime.received([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
+
+    # Answers of replicas
+
+    def _consumed(self, session: Session, part: Part, token: object, answer: ClientAnswer, records: bytes) -> None:
+        assert isinstance(answer, AnswerConsume)
+        if part.asked is not token:
+            return
+        replica = self.runtime.node.held.get(answer.partition)
+        fields: Answer = {
+            "partition_index": part.number,
+            "error_code": answer.error.value,
+            "high_watermark": answer.high_watermark,
+            "last_stable_offset": answer.high_watermark,
+            "log_start_offset": replica.log.start if replica is not None else -1,
+            "aborted_transactions": None,
+            "records": records,
+        }
+        self._said(session, part, Said(fields, len(records), bool(records) or answer.error is not Error.NONE))
+
+    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """The core of a replica has answered a follower; only the answer to its last question is told."""
+        response = bare(sent)
+        assert isinstance(response, FetchResponse)
+        session, part = self.waits.get((to, response.partition), (None, None))
+        if session is None or part is None or part.request is None:
+            return
+        asked = (part.request.leader_epoch, part.request.offset, part.request.last_epoch)
+        if asked != (response.leader_epoch, response.offset, response.last_epoch):
+            return
+        del self.waits[to, response.partition]
+        replica = self.runtime.node.held.get(response.partition)
+        fails = response.error is not Error.NONE
+        fields: dict[str, object] = {
+            "partition_index": part.number,
+            "error_code": response.error.value,
+            "high_watermark": -1 if fails else response.high_watermark,
+            "last_stable_offset": -1 if fails else response.high_watermark,
+            "log_start_offset": replica.log.start if replica is not None else -1,
+            "aborted_transactions": None,
+            "records": response.records,
+        }
+        if response.diverging is not None:
+            fields["diverging_epoch"] = {"epoch": response.diverging.epoch, "end_offset": response.diverging.end}
+        news = fails or response.diverging is not None or bool(response.records)
+        self._said(session, part, Said(fields, len(response.records), news, stamp_of(sent)))
+
+    def _said(self, session: Session, part: Part, said: Said) -> None:
+        """An answer for a partition: told with the fetch that is open, or with the next, if there is room."""
+        part.asked = None
+        if session.parts.get(part.key) is not part:
+            return
+        opened, tells = session.open, said.news or said.stamp is not None
+        if opened is not None:
+            part.held = said
+            if tells or not opened.glancing:
+                opened.answered = True
+                self.ready.append(session)
+        elif tells and session.holds() + said.size <= self.runtime.settings.replica_fetch_response_max_bytes:
+            part.held = said
+
+    # Answers
+
+    def flush(self) -> None:
+        """What one turn of the broker has answered is told together."""
+        ready, self.ready = self.ready, []
+        for session in ready:
+            if session.open is not None and session.open.answered and not session.open.asking:
+                self._replies(session)
+
+    def _replies(self, session: Session) -> None:
+        opened = session.open
+        assert opened is not None
+        session.open = None
+        topics: dict[str | bytes, list[Answer]] = {}
+        stamps: dict[tuple[str, int], Stamp] = {}
+        for part in list(session.parts.values()):
+            said, part.held = part.held, None
+            if said is None and opened.full:
+                said = self._nothing_yet(part)
+            if said is None:
+                continue
+            now = (said.fields["high_watermark"], said.fields["log_start_offset"])
+            if opened.full or said.news or said.stamp is not None or now != part.told:
+                topics.setdefault(part.topic, []).append(said.fields)
+                part.told = None if said.fields["error_code"] else now
+                if said.stamp is not None and part.request is not None:
+                    stamps[part.request.partition.topic, part.number] = said.stamp
+            if said.size:
+                session.last(part)
+        named = (
+            ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
+        )
+        opened.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: written(stamps)})
+
+    def _nothing_yet(self, part: Part) -> Said:
+        """A partition that a full answer has to name, though its replica has not answered, or there was no room."""
+        tp = self._partition(part)
+        replica = self.runtime.node.held.get(tp) if tp is not None else None
+        return _error(part, Error.NONE, None, replica.high_watermark if replica else -1, replica)
+
+    # OffsetForLeaderEpoch of followers
+
+    def serve_epoch_ends(self, request: Request, now: Millis, reply: Reply) -> None:
+        """A follower asks where epochs end; every partition is answered by its replica's core (KIP-101)."""
+        source, stamps = request.body.number("replica_id"), stamps_in(request.tags)
+        found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
+        asked: list[TopicPartition] = []
+
+        def answered(response: OffsetForLeaderEpochResponse, stamp: Stamp | None) -> None:
+            found[response.partition] = (response, stamp)
+            if len(found) == len(asked):
+                reply(_epoch_ends(found))
+
+        wanted: list[tuple[OffsetForLeaderEpochRequest, Stamp | None]] = []
+        for topic in request.body.all("topics"):
+            for p in topic.all("partitions"):
+                tp = TopicPartition(topic.text("topic"), p.number("partition"))
+                ask = OffsetForLeaderEpochRequest(
+                    partition=tp,
+                    replica=source,
+                    leader_epoch=p.number("current_leader_epoch"),
+                    offset=-1,
+                    last_epoch=p.number("leader_epoch"),
+                )
+                wanted.append((ask, stamps.get((tp.topic, tp.partition))))
+        asked += {ask.partition for ask, _ in wanted}
+        for ask, stamp in wanted:
+            self.ends[source, ask.partition] = answered
+            self.runtime.received([(source, self.runtime.me, with_stamp(ask, stamp))], now)
+        if not asked:
+            reply({"topics": []})
+
+    def says_epoch_end(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """The core of a replica has said where an epoch ends."""
+        response = bare(sent)
+        assert isinstance(response, OffsetForLeaderEpochResponse)
+        told = self.ends.pop((to, response.partition), None)
+        if told is not None:
+            told(response, stamp_of(sent))
+
+
+def _epoch_ends(found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:
+    topics: dict[str, list[Answer]] = {}
+    for tp, (response, _) in found.items():
+        ends = response.ends
+        topics.setdefault(tp.topic, []).append(
+            {
+                "partition": tp.partition,
+                "error_code": response.error.value,
+                "leader_epoch": -1 if ends is None else ends.epoch,
+                "end_offset": -1 if ends is None else ends.end,
+            }
+        )
+    stamps = {(tp.topic, tp.partition): stamp for tp, (_, stamp) in found.items() if stamp is not None}
+    return {"topics": [{"topic": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(stamps)}
+
+
+def _refused(replica: Replica | None, part: Part) -> Error | None:
+    """A consumer believes in another leader epoch than this replica does (KIP-320)."""
+    if replica is None or part.leader_epoch in (-1, replica.leader_epoch):
+        return None
+    return Error.FENCED_LEADER_EPOCH if part.leader_epoch < replica.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+
+def _error(
+    part: Part, error: Error, prefers: BrokerId | None = None, watermark: int = -1, replica: Replica | None = None
+) -> Said:
+    """An answer without records."""
+    fields: Answer = {
+        "partition_index": part.number,
+        "error_code": error.value,
+        "high_watermark": watermark,
+        "last_stable_offset": watermark,
+        "log_start_offset": replica.log.start if replica is not None else -1,
+        "aborted_transactions": None,
+        "preferred_read_replica": -1 if prefers is None else prefers,
+        "records": b"",
+    }
+    return Said(fields, news=error is not Error.NONE or prefers is not None)
