@@ -9,7 +9,6 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import attrs
 import pytest
@@ -328,4 +327,4 @@ def test_the_list_names_cells_that_are_to_lose_and_cells_that_are_not(capsys: py
 )
 def test_wrong_usage_is_one_sentence(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["experiment", *words]) == 64
-    assert says in cast("str", capsys.readouterr().err)
+    assert says in capsys.readouterr().err

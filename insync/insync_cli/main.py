@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "history": ("insync_cli.history", "check what clients did and saw for 29 anomalies of a log"),
     "replay": ("insync_cli.replay", "every edge of the model, on the broker's cores"),
     "conform": ("insync_cli.conform", "any implementation, driven along the edges of the model: docs/conform.md"),
+    "coverage": ("insync_cli.coverage", "how much the replay has seen, each as x of y"),
     "validate": ("insync_cli.validate", "traces of brokers against the model: each line a step of it"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
     "matrix": ("insync_cli.matrix", "the guarantees: designs x settings x fault budgets, each cell a run"),
@@ -57,7 +58,7 @@ Run = Callable[[Namespace], int]
 
 
 def usage() -> str:
-    verbs = "\n".join(f"  {name:<10}{summary}" for name, (_, summary) in VERBS.items())
+    verbs = "\n".join(f"  {name:<12}{summary}" for name, (_, summary) in VERBS.items())
     codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())
     return f"""usage: insync VERB ...   (insync VERB --help has an example)
 
@@ -67,8 +68,8 @@ verbs:
 {verbs}
 
 options:
-  --help    this text
-  --version the version
+  --help      this text
+  --version   the version
 
 exit codes:
 {codes}
