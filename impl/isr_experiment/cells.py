@@ -102,11 +102,16 @@ class Cell:
         """What the history checker is told."""
         return {
             "acks": self.acks,
-            "idempotence": self.idempotent,
+            "idempotence": self.once,
             "min_insync": self.min_insync,
             "unclean": self.unclean,
             "progress_within": PROGRESS_NS,
         }
+
+    @property
+    def once(self) -> bool:
+        """Whether producers are idempotent, which they can only be with acks=all."""
+        return self.idempotent and self.acks == "all"
 
     @property
     def validates(self) -> bool:

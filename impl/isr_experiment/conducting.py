@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from isr_experiment import conclusions
 from isr_experiment.catalogue import Experiment
 from isr_experiment.cells import Cell
 from isr_experiment.conclusions import Concluded
-from isr_experiment.model import predicted
+from isr_experiment.model import Predicted, predicted
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.timeline import timeline
@@ -43,12 +43,16 @@ def performed(
     found: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
 
-    def concluded() -> list[Concluded]:
-        asked = {name: predicted(cell) if ask_model and not over.is_set() else None for name, cell in latest.items()}
-        return [
-            Concluded(cell=cell, results=tuple(found[name]), predicted=asked[name], wanted=runs)
+    def concluded(asked: Mapping[str, Predicted | None]) -> list[Concluded]:
+        done = [
+            Concluded(cell=cell, results=tuple(found[name]), predicted=asked.get(name), wanted=runs)
             for name, cell in latest.items()
         ]
+        written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
+        written["availability"] = conclusions.availability(done)
+        (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        (out / PAGE).write_text(page(written), encoding="utf-8")
+        return done
 
     for turn in range(runs + (runs + 1) // 2):
         for cell in experiment.cells(first + turn):
@@ -62,11 +66,10 @@ def performed(
             found[cell.name].append(result)
             _keep(out / name, result)
             tell(_said(result))
-    done = concluded()
-    written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
-    written["availability"] = conclusions.availability(done)
-    (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-    (out / PAGE).write_text(page(written), encoding="utf-8")
+    done = concluded({})
+    if ask_model and not over.is_set():
+        tell("the model is asked")
+        done = concluded({name: predicted(cell, over.is_set) for name, cell in latest.items()})
     return done
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -13,7 +14,8 @@ from isr_experiment.cells import Cell, Question
 from isr_lang import Instance
 
 PROMISE = "acked-survives"
-_SECONDS = 120.0
+_SECONDS = 600.0
+"""For one question; most take seconds."""
 
 
 @attrs.frozen
@@ -34,13 +36,13 @@ class Predicted:
     answers: tuple[Answered, ...]
 
 
-def predicted(cell: Cell) -> Predicted | None:
-    """Put the questions of a cell; None if it has none."""
+def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
+    """Put the questions of a cell, until told to stop; None if it has none."""
     if not cell.questions:
         return None
     answers: tuple[Answered, ...] = ()
     for q in cell.questions:
-        answers += (_answered(q.design, tuple(q.constants.items())),)
+        answers += (_answered(q, stop),)
         if answers[-1].verdict == Verdict.VIOLATED:
             break
     verdicts = {a.verdict for a in answers}
@@ -49,14 +51,20 @@ def predicted(cell: Cell) -> Predicted | None:
     return Predicted(False if verdicts == {Verdict.EXHAUSTED} else None, answers)
 
 
-@cache
-def _answered(design: str, constants: tuple[tuple[str, int | str], ...]) -> Answered:
-    instance = Instance(DESIGNS[design], dict(constants))
-    found: Exploration = explore(instance, (PROMISE,), Limits(None, _SECONDS), _quiet, symmetry=True)
-    (finding,) = (f for f in found.findings if f.name == PROMISE)
-    steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
-    command = Question(design=design, constants=dict(constants)).command()
-    return Answered(command, finding.verdict.value, found.distinct, steps)
+_KNOWN: Final[dict[str, Answered]] = {}
+"""By the command that asks: many cells ask the same."""
+
+
+def _answered(question: Question, stop: Callable[[], bool]) -> Answered:
+    command = question.command()
+    if command not in _KNOWN:
+        instance = Instance(DESIGNS[question.design], dict(question.constants))
+        limits = Limits(None, _SECONDS, stop)
+        found: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
+        (finding,) = (f for f in found.findings if f.name == PROMISE)
+        steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
+        _KNOWN[command] = Answered(command, finding.verdict.value, found.distinct, steps)
+    return _KNOWN[command]
 
 
 def _quiet(*told: object) -> None:

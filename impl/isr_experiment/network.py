@@ -93,15 +93,25 @@ class Connection:
 
 
 _OPENING: Final = re.compile(rb"\[\[\s*(-?\d+),")
+_BROKER: Final = re.compile(rb"broker-(\d+)-")
 _ENOUGH: Final = 64
 
 
 def source_of(data: bytes) -> Node | None:
-    """Who connects, by the first bytes that it says (`isr_broker.peers`); None if that takes more bytes."""
+    """Who connects, by the first bytes that it says; None if that takes more bytes.
+
+    A broker says its number as its client id (`isr_broker.conversations`), or in a frame of its own (`peers`).
+    """
     if len(data) < 6:
         return None
     if struct.unpack_from(">h", data, 4)[0] != PEER_API:
-        return CLIENTS
+        if len(data) < 14:
+            return None
+        size = max(0, struct.unpack_from(">h", data, 12)[0])
+        if len(data) < 14 + min(size, _ENOUGH):
+            return None
+        broker = _BROKER.match(data[14 : 14 + size])
+        return int(broker[1]) if broker else CLIENTS
     opening = _OPENING.match(data[12:])
     if opening is None:
         return CLIENTS if len(data) > _ENOUGH else None

@@ -58,7 +58,7 @@ def timeline(run: Row) -> str:
         f'font-family="sans-serif"><title>{_t(title)}: {_t(says)}</title>'
         f'<rect width="{WIDTH}" height="{bottom + 24}" fill="#fff"/>'
         f'<text x="8" y="18" font-size="14">{_t(title)}</text><text x="8" y="33" {_TEXT}>'
-        f'{_t(legend)}</text>{"".join(parts)}</svg>\n'
+        f"{_t(legend)}</text>{''.join(parts)}</svg>\n"
     )
 
 
