@@ -16,6 +16,7 @@ import pytest
 from insync_cli.main import main
 from isr_broker.disk_files import RealDisk
 from isr_broker.peers import encode
+from isr_broker.wire import API_VERSIONS, FETCH, ask
 from isr_cluster.processes import HOST
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
@@ -279,6 +280,10 @@ def test_who_connects_is_known_by_its_first_frame() -> None:
     for source, node in ((3, 3), (-1, 1)):
         frame = b"\x00\x00\x00\x20" + b"\x7d\x00\x00\x00\x00\x00\x00\x10" + b"[[%d, 2, 0, {}]]" % source
         assert source_of(frame) == node
+    fetch = ask(FETCH, 17, 1, "broker-3-fetcher-1", {})
+    assert source_of(fetch) == 3, "a broker's requests in Kafka's protocol have its number in their client id"
+    assert source_of(fetch[:20]) is None
+    assert source_of(ask(API_VERSIONS, 0, 1, "rdkafka", {})) == CLIENTS
 
 
 # Power

@@ -343,11 +343,12 @@ class Runtime:
         if isinstance(message, AnswersOfController):
             self.outside.answer(to, sent)
             return
-        address = self.controller_at if to == CONTROLLER else self._address_of(to)
+        address = self.controller_at if to == CONTROLLER else self.address_of(to)
         if address is not None:
             self.outside.send(to, address, source, sent)
 
-    def _address_of(self, broker: BrokerId) -> Address | None:
+    def address_of(self, broker: BrokerId) -> Address | None:
+        """Where a broker listens, as far as is known."""
         known = self.node.brokers.get(broker)
         return (known.host, known.port) if known is not None else self.addresses.get(broker)
 

@@ -125,9 +125,7 @@ class Channel:
     async def _run(self) -> None:
         while True:
             try:
-                reader, writer = await asyncio.wait_for(
-                    asyncio.open_connection(*self.address), timeout=self.patience / 1000
-                )
+                reader, writer = await asyncio.wait_for(asyncio.open_connection(*self.address), self.patience / 1000)
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.05)
                 self.lost(self.says.broken())
@@ -195,10 +193,7 @@ class Server:
         """Send a message to another broker, or lose it."""
         place = self.conversations.takes(to, address, message)
         if place is None:
-            link = self.links.get(address)
-            if link is None:
-                link = self.links[address] = Link(address, self._lost)
-            link.put((source, to, message))
+            self.post(to, address, source, message)
             return
         channel = self.channels.get(place.key)
         if channel is None:
@@ -206,6 +201,13 @@ class Server:
             channel = Channel(address, place.says, place.patience, longest, self._heard, self._lost)
             self.channels[place.key] = channel
         channel.wakes()
+
+    def post(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
+        """Send a message in a frame of our own, which has no answer."""
+        link = self.links.get(address)
+        if link is None:
+            link = self.links[address] = Link(address, self._lost)
+        link.put((source, to, message))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
         """Answer another broker's request."""

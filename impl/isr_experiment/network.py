@@ -105,12 +105,11 @@ def source_of(data: bytes) -> Node | None:
     if len(data) < 6:
         return None
     if struct.unpack_from(">h", data, 4)[0] != PEER_API:
-        if len(data) < 14:
+        # A request's header: key, version, correlation, and the client's name after its length.
+        size = struct.unpack_from(">h", data, 12)[0] if len(data) >= 14 else _ENOUGH
+        if len(data) < min(4 + struct.unpack_from(">i", data)[0], 14 + max(0, min(size, _ENOUGH))):
             return None
-        size = max(0, struct.unpack_from(">h", data, 12)[0])
-        if len(data) < 14 + min(size, _ENOUGH):
-            return None
-        broker = _BROKER.match(data[14 : 14 + size])
+        broker = _BROKER.match(data, 14)
         return int(broker[1]) if broker else CLIENTS
     opening = _OPENING.match(data[12:])
     if opening is None:

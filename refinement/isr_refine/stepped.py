@@ -2,8 +2,9 @@
 
 Sockets, frames, runtime and disk are those of every broker (`isr_broker.server`). Three things differ: the time is
 always NOW, so a timer fires only if the driver has made a core's memory old before it lets it tick (as in the replay,
-`canonical`); messages from other brokers are kept where they arrive, until they are to be taken; and whatever the disk
-has to do later it does at once. The driver talks through a pipe.
+`canonical`); messages between brokers cross one by one, in frames that need no answer (`isr_broker.peers`), and are kept
+where they arrive, until they are to be taken; and whatever the disk has to do later it does at once. The driver talks
+through a pipe.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import attrs
 
 from isr_broker.controller_state import Controller, recovered
 from isr_broker.disk_files import open_data_directory
+from isr_broker.effects import CONTROLLER
 from isr_broker.inputs import Tick
 from isr_broker.log_directory import LogDirectory
 from isr_broker.messages import BrokerId, Message, Millis
 from isr_broker.metadata_log import MetadataLog
 from isr_broker.node import Node
 from isr_broker.peers import Parcel
-from isr_broker.runtime import Address, Asked, Runtime, Then
+from isr_broker.runtime import Address, AnswersOfController, Asked, Runtime, Then
 from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.stamps import Stamped, bare
@@ -154,7 +156,13 @@ class SteppedServer(Server):
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message at once, and note that."""
         self.sent.append((to, bare(message)))
-        Server.send(self, to, address, source, message)
+        self.post(to, address, source, message)
+
+    def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
+        """An answer is a message like any other."""
+        address = self.runtime.address_of(to)
+        if address is not None:
+            self.send(to, address, CONTROLLER if isinstance(bare(answer), AnswersOfController) else self.me, answer)
 
     def _set_timer(self) -> None:
         self._ready.set()  # clients are served at once, and no timer runs
