@@ -199,7 +199,9 @@ class Search:
             self.cut = True
         new = [(bucket, n) for bucket, kind, n in answers if kind == FOUND]
         assert len({bucket for bucket, _ in new}) == len(new), "each bucket has one owner"
-        decided = int(np.bitwise_or.reduce([int(n[1]) for _, n in new], initial=0))
+        decided = 0
+        for _, n in new:
+            decided |= int(n[1])
         found = {**{bit: level for bit in _bits(decided)}, **{b: last.level for b in _bits(done.decided)}, **found}
         self.store.write_actions(last.level, dict(zip(self._names(), done.taken, strict=True)))
         self._commit(

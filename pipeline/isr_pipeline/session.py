@@ -84,8 +84,11 @@ def check() -> None:
 
 
 def local(workers: int | None = None) -> str:
-    """The master for this machine alone: so many tasks at once, all processors unless told; each is tried twice."""
-    return f"local[{workers or len(os.sched_getaffinity(0))},2]"
+    """The master for this machine alone, with so many tasks at once, all processors unless told.
+
+    As on a cluster, a task that fails is tried again.
+    """
+    return f"local[{workers or len(os.sched_getaffinity(0))},4]"
 
 
 @contextmanager
