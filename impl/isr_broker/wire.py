@@ -177,7 +177,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
     client = cursor.take(max(size, 0)).decode(errors="replace")
-    tags = _tags(cursor) if schema.__header_schema__.__flexible__ else {}
+    tags = _tags(cursor, schema.__header_schema__)
     # What is left over is ignored, as in Kafka: librdkafka's null for all topics is three bytes too long.
     return Request(key, version, correlation, client, Fields(entity(cursor, schema)), tags)
 
@@ -186,13 +186,14 @@ def answered(key: int, version: int, frame: bytes) -> Response:
     """The frame of an answer without its length; BadFrame if it cannot be read."""
     schema, cursor = load_response_schema(key, version), Cursor(frame)
     correlation = int.from_bytes(cursor.take(4), "big", signed=True)
-    tags = _tags(cursor) if schema.__header_schema__.__flexible__ else {}
+    tags = _tags(cursor, schema.__header_schema__)
     return Response(correlation, Fields(entity(cursor, schema)), tags)
 
 
-def _tags(cursor: Cursor) -> Tags:
+def _tags(cursor: Cursor, header: type[Entity]) -> Tags:
     found: dict[int, bytes] = {}
-    tagged_fields(cursor, lambda tag, inner: found.update({tag: inner.data}))
+    if header.__flexible__:
+        tagged_fields(cursor, lambda tag, inner: found.update({tag: inner.data}))
     return found
 
 

@@ -2,9 +2,9 @@
 
 Sockets, frames, runtime and disk are those of every broker (`isr_broker.server`). Three things differ: the time is
 always NOW, so a timer fires only if the driver has made a core's memory old before it lets it tick (as in the replay,
-`canonical`); messages between brokers cross one by one, in frames that need no answer (`isr_broker.peers`), and are kept
-where they arrive, until they are to be taken; and whatever the disk has to do later it does at once. The driver talks
-through a pipe.
+`canonical`); messages between brokers cross one by one, in frames that need no answer (`isr_broker.peers`), and are
+kept where they arrive, until they are to be taken; and whatever the disk has to do later it does at once. The driver
+talks through a pipe.
 """
 
 from __future__ import annotations
