@@ -13,7 +13,7 @@ from isr_report.plan import cells, load_plan
 from isr_trace.itf import read_itf
 from isr_trace.trace import TraceError
 
-SMALL = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet"]
+SMALL = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,12 @@ def test_the_standard_plan_names_designs_promises_and_bounds_that_exist() -> Non
         named = [cell.name for cell, _ in cells(plan, design)]
         assert named
         assert len(set(named)) == len(named)
+
+
+def test_no_design_has_smaller_bounds_than_the_others() -> None:
+    plan = load_plan()
+    for design, own in plan.own_bounds.items():
+        assert not {name for name, bound in own.items() if int(bound) < int(plan.bounds.get(name, 0))}, design
 
 
 def test_every_cell_links_to_a_run_and_to_the_counterexamples_of_what_it_breaks(made: tuple[Path, Matrix]) -> None:

@@ -21,8 +21,12 @@ from isr_report.material import questions
 from isr_report.scenes import load_scenes
 
 HERE = Path(isr_report.__file__).parent
+PARTS = (
+    "conformance", "coverage", "figures", "heat", "markdown", "overview", "report", "sections", "since",
+    "traceability",
+)  # fmt: skip
 TOLD = ("jepsen-2013", "hw-truncation-loss", "minimum-of-one")
-NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|insync/\w+/\d+|\br\d\b", re.IGNORECASE)
+NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +44,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"action": "a", "guard": "h", "fate": "survived", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
     (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
-    small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet"]
+    small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
     assert main(["matrix", *small, "--out", str(top / "matrix")]) == 0
     given = ["--matrix", str(top / "matrix"), "--cases", str(top / "corpus"), "--include", str(top / "mutate.json")]
-    assert main(["report", *given, "--out", str(top / "out"), "--quiet"]) == 0
+    assert main(["report", *given, "--out", str(top / "out"), "--quiet", "--workers", "1"]) == 0
     return top / "out"
 
 
@@ -106,8 +110,8 @@ def literals(source: str) -> str:
 
 def test_no_number_is_typed_by_hand() -> None:
     assert not typed((HERE / "templates" / "report.html").read_text(encoding="utf-8"))
-    for name in ("sections.py", "figures.py"):
-        assert not typed(literals((HERE / name).read_text(encoding="utf-8"))), name
+    for name in PARTS:
+        assert not typed(literals((HERE / f"{name}.py").read_text(encoding="utf-8"))), name
     assert not [q.asks for q in questions() if typed(q.asks)]
     assert not [b.says for s in load_scenes() for b in s.beats if typed(b.says)]
 
@@ -129,6 +133,54 @@ def test_what_no_run_answers_is_said_to_be_open(folder: Path) -> None:
     assert said["Does a minimum of in-sync replicas alone save the first designs?"] == ("violated", "No")
 
 
+def test_the_summary_says_what_the_runs_say(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    rows = text[text.index('class="overview"') : text.index("Every run")].split("<tr>")
+    survives = next(row for row in rows if "acked-survives" in row)
+    old, today = survives.split("<td>")[1:]
+    assert "VIOLATED" in old
+    assert "one crash that keeps the disk: VIOLATED in 13 steps" in old
+    assert "EXHAUSTED" in today
+    assert "VIOLATED" not in today
+    answered = next(row for row in rows if "writes-are-answered" in row)
+    assert answered.count("EXHAUSTED</span>") == 2, "of liveness, too"
+
+
+def test_every_page_of_a_counterexample_names_what_would_have_stopped_it(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    data = cast("dict[str, list[dict[str, object]]]", json.loads(text.split('id="data">')[1].split("</script>")[0]))
+    pages = {p["page"] for c in data["cells"] for p in cast("list[dict[str, str | None]]", c["promises"])} - {None}
+    assert len(pages) > 3
+    stopped = 0
+    for page in pages:
+        found = (folder / str(page)).read_text(encoding="utf-8")
+        document = json.loads(re.findall(r'class="document"[^>]*>(.*?)</script>', found, re.DOTALL)[0])
+        against = document["against"]
+        stopped += against is not None
+        assert against is None or against["parts"] is not None, f"{page}: {against['label']} does the same"
+        assert against is None or document["property"] not in {p for t in against["turns"] for p in t["broken"]}
+    assert stopped >= len(pages) - 2
+
+
+def test_probes_are_shown_with_witnesses_that_can_be_walked_through(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    probes = text[text.index("Reachability probes") : text.index('id="availability"')]
+    assert re.search(
+        r'<code>record-commits</code></td>.*?<a href="cells/witness-record-commits.html">\d+ steps', probes
+    )
+    assert (folder / "cells" / "witness-record-commits.html").is_file()
+
+
+def test_the_report_is_also_markdown_with_the_same_answers_and_links(folder: Path) -> None:
+    page, text = (folder / "index.html").read_text(encoding="utf-8"), (folder / "report.md").read_text(encoding="utf-8")
+    for asks, word in re.findall(r'<li class="\w+"><h3>([^<]*)</h3><p><b class="\w+">([^<]*)</b>', page):
+        assert f"- {asks} **{word}" in text
+    found = [unquote(path) for path in re.findall(r"\]\(([^)]*)\)", text)]
+    assert len(found) > 30
+    assert not [path for path in found if not (folder / path).is_file()]
+    assert "sequenceDiagram" in text
+
+
 def test_one_schedule_is_shown_under_two_designs(folder: Path) -> None:
     text = (folder / "index.html").read_text(encoding="utf-8")
     side = text[text.index('id="together"') : text.index('id="stories"')]
@@ -141,8 +193,10 @@ def test_one_schedule_is_shown_under_two_designs(folder: Path) -> None:
 
 def test_a_guard_that_nothing_notices_is_flagged(folder: Path) -> None:
     text = (folder / "index.html").read_text(encoding="utf-8")
-    assert text.count('<b class="flagged">') == 1
-    assert "<code>g &lt; h</code>" in text
+    proofs = text[text.index('id="proofs"') : text.index('id="conformance"')]
+    assert proofs.count('<b class="flagged">') == 1
+    assert '<code>a</code> <b class="flagged"><code>h</code></b>' in proofs
+    assert 'aria-label="g &lt; h: noticed by acked-survives in 4 steps">4</i>' in proofs
 
 
 @pytest.mark.browser

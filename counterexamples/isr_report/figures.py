@@ -20,6 +20,9 @@ from isr_report.availability import (
     stalled,
 )
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
+from isr_report.conformance import is_conformance
+from isr_report.coverage import covered_table
+from isr_report.heat import guards
 from isr_report.html import code, command, link, prose, table, verdict
 from isr_report.material import Included, Material
 from isr_report.simulated import CONFIDENCE, simulate
@@ -178,7 +181,8 @@ def space(m: Material) -> str:
             )
         )
     header = ("design", "runs", "states", "steps taken", "largest run", "depth", "seconds")
-    return _space_chart(m) + table(header, rows, numbers=(1, 2, 3, 4, 5, 6))
+    drawn = _space_chart(m) + table(header, rows, numbers=(1, 2, 3, 4, 5, 6))
+    return f"{drawn}<h3>What the runs exercised</h3>{covered_table(m.covered)}"
 
 
 def _space_chart(m: Material) -> str:
@@ -197,8 +201,9 @@ def _space_chart(m: Material) -> str:
 
 
 def proofs(m: Material) -> str:
-    parts = [_proofs(m), _mutations(m)]
-    others = [i for i in m.included if i["report"].get("schema") not in ("insync/prove/1", "insync/mutate/1")]
+    parts = [_proofs(m), guards(m)]
+    known = ("insync/prove/1", "insync/mutate/1")
+    others = [i for i in m.included if i["report"].get("schema") not in known and not is_conformance(i["report"])]
     parts += [_other(i) for i in others]
     parts.append(_graphs(m))
     return "".join(parts)
@@ -238,39 +243,6 @@ def _proofs(m: Material) -> str:
     return "<h3>Proofs</h3>" + table(header, rows, numbers=(3, 4, 5))
 
 
-def _mutations(m: Material) -> str:
-    title = "<h3>Guards: which promise notices when one is dropped</h3>"
-    found = [i for i in m.included if i["report"].get("schema") == "insync/mutate/1"]
-    if found:
-        return title + "".join(_heat(i) for i in found)
-    rows = [(code(d), code(a), code(g), escape(reason)) for d, a, g, reason in m.redundant]
-    return (
-        title
-        + '<p class="quiet">No campaign was given to this report. One is made, and added, by</p>'
-        + command("insync mutate kip-966 --json mutate.json")
-        + command("insync report --include mutate.json")
-        + f"<details><summary>The {len(rows)} guards that are known to be redundant, and why</summary>"
-        + table(("design", "action", "guard", "why no promise needs it"), rows)
-        + "</details>"
-    )
-
-
-def _heat(included: Included) -> str:
-    lines = cast("list[dict[str, object]]", included["report"]["mutants"])
-    promises = list(dict.fromkeys(k for line in lines for k in cast("list[str]", line["killers"])))
-    rows: list[tuple[str, ...]] = []
-    for line in lines:
-        killers = cast("list[str]", line["killers"])
-        marks = tuple(f'<i class="hot">{line["depth"]}</i>' if p in killers else "" for p in promises)
-        unknown = str(line["fate"]) == "survived" and not line["reason"]
-        fate = "" if killers else "nothing notices" if unknown else escape(str(line["fate"]))
-        fate = f'<b class="flagged">{fate}</b>' if unknown else fate
-        why = escape(str(line["reason"] or "")) if not killers else ""
-        rows.append((code(str(line["action"])), code(str(line["guard"])), *marks, f"{fate} <small>{why}</small>"))
-    heads = tuple(f'<span class="tilt">{escape(p)}</span>' for p in promises)
-    return table(("action", "guard", *heads, ""), rows)
-
-
 def _graphs(m: Material) -> str:
     """Drawings of graphviz, as pictures: their own style must not leak into the page."""
     title = "<h3>Which promise implies which</h3>"
@@ -304,8 +276,14 @@ def assumptions(m: Material) -> str:
     return (
         f'<div class="two"><div><h3>What a verdict says</h3>{words}</div><div><h3>Faults</h3>{faults}</div></div>'
         f'<div class="two"><div><h3>What is not modelled</h3>{prose(m.assumptions)}</div>'
-        f"<div><h3>Bounds of the matrix</h3>{typed}</div></div>"
+        f"<div><h3>Bounds of the matrix</h3>{typed}</div></div>{_versions(m)}"
     )
+
+
+def _versions(m: Material) -> str:
+    """What the words of each design meant when this page was made."""
+    rows = [(code(d["name"]), escape(d["summary"]), code(m.hashes.get(d["name"], ""))) for d in m.matrix["designs"]]
+    return f"<h3>Versions of the semantics</h3>{table(('design', 'what it is', 'hash of its model'), rows)}"
 
 
 def _bounds(bounds: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from isr_lang import Value
 from isr_trace.trace import TraceError
 
-SCHEMA = "insync/matrix/1"
+SCHEMA = "insync/matrix/2"
 VIOLATED = "VIOLATED"
 
 
@@ -54,12 +54,16 @@ class FaultEntry(TypedDict):
 
 
 class Matrix(TypedDict):
+    """`client` and `usual` are those of the plan; a probe has a trace in the cell where its witness is shortest."""
+
     schema: str
     version: str
     designs: list[DesignEntry]
     promises: dict[str, str]
     settings: dict[str, list[str]]
     faults: list[FaultEntry]
+    usual: dict[str, str]
+    client: dict[str, str]
     cells: list[CellEntry]
 
 
@@ -71,6 +75,11 @@ def verdict_of(cell: CellEntry, promise: str) -> PromiseEntry | None:
 def violated(cell: CellEntry) -> list[PromiseEntry]:
     """The promises that the cell breaks, in the order of the plan; what is reached is no promise."""
     return [p for p in cell["promises"] if p["verdict"] == VIOLATED]
+
+
+def is_probe(entry: PromiseEntry) -> bool:
+    """Whether it says that something can happen; all else is a promise."""
+    return entry["kind"].startswith("sometimes")
 
 
 def read_matrix(path: Path) -> Matrix:

@@ -39,7 +39,7 @@ def command(words: str) -> str:
 
 
 def verdict(word: str) -> str:
-    kind = "holds" if word in HOLDS else "violated" if word == "VIOLATED" else "open"
+    kind = "holds" if word in HOLDS else {"VIOLATED": "violated", "VACUOUS": "vacuous"}.get(word, "open")
     return f'<span class="verdict {kind}">{escape(word)}</span>'
 
 

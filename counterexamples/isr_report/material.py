@@ -9,8 +9,11 @@ from typing import TypedDict, cast
 
 import attrs
 
+from isr_report.coverage import Covered
 from isr_report.grid import CellEntry, Matrix
 from isr_report.scenes import Scene
+from isr_report.since import Since
+from isr_report.traceability import Traced
 from isr_trace.cases import Case
 from isr_trace.trace import Trace
 
@@ -78,8 +81,20 @@ class Claim:
 
 
 @attrs.frozen
+class Alternative:
+    """A design that was not taken: what it is, why not, and the story that killed it."""
+
+    design: str
+    summary: str
+    because: str
+    based_on: str
+    story: Story | None
+
+
+@attrs.frozen
 class Material:
-    """`graphs`: drawings as SVG files, each with its text."""
+    """`graphs`: drawings as SVG files, each with its text; `traced` is None outside of a checkout, `since` without an
+    earlier report."""
 
     matrix: Matrix
     folder: str
@@ -95,6 +110,15 @@ class Material:
     version: str
     model_hash: str
     hashes: Mapping[str, str]
+    covered: Mapping[str, Covered]
+    traced: Traced | None
+    since: Since | None
+    alternatives: Sequence[Alternative]
+
+
+def target(m: Material, trace: str) -> str:
+    """Where a trace of the matrix is shown: its page, or else its file."""
+    return m.pages.get(trace, f"{m.folder}/{trace}")
 
 
 @attrs.frozen

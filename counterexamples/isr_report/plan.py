@@ -32,6 +32,8 @@ class Fault:
 
 @attrs.frozen
 class Plan:
+    """`client`: what a client is promised by a promise, in words; `usual`: the settings of the summary."""
+
     designs: tuple[str, ...]
     promises: tuple[str, ...]
     probes: tuple[str, ...]
@@ -39,6 +41,8 @@ class Plan:
     own_bounds: Mapping[str, Mapping[str, Value]]
     settings: Mapping[str, tuple[str, ...]]
     faults: tuple[Fault, ...]
+    usual: Mapping[str, str]
+    client: Mapping[str, str]
 
 
 @attrs.frozen
@@ -76,6 +80,8 @@ def load_plan(path: Path = STANDARD) -> Plan:
             {d: dict(own) for d, own in top.get("own_bounds", {}).items()},
             {name: tuple(values) for name, values in top["settings"].items()},
             tuple(Fault(f["name"], f["says"], dict(f["budget"]), tuple(f.get("needs", ()))) for f in top["fault"]),
+            dict(top.get("usual", {})),
+            dict(top.get("client", {})),
         )
     except OSError as problem:
         raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None

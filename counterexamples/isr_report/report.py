@@ -8,7 +8,7 @@ import json
 from html import escape
 from pathlib import Path
 
-from isr_report import figures, sections
+from isr_report import conformance, figures, overview, sections, since, traceability
 from isr_report.html import HOLDS
 from isr_report.material import Material, claims
 
@@ -22,10 +22,13 @@ CONTENTS = {
     "together": "Side by side",
     "stories": "Stories",
     "scenes": "Scenes",
+    "alternatives": "Alternatives",
     "controls": "Controls",
     "availability": "Availability",
     "space": "State space",
     "proofs": "Proofs",
+    "conformance": "Conformance",
+    "traceability": "Traceability",
     "assumptions": "Assumptions",
     "reproduce": "Reproduce",
 }
@@ -41,14 +44,18 @@ def page(material: Material) -> str:
         "FACTS": sections.facts(material, asked),
         "CONTENTS": "".join(f'<a href="#{name}">{says}</a>' for name, says in CONTENTS.items()),
         "QUESTIONS": sections.answers(material),
+        "OVERVIEW": overview.overview(material),
         "MATRIX": sections.grid(material),
         "TOGETHER": sections.together(material.together),
         "STORIES": sections.stories(list(material.stories)),
         "SCENES": sections.scenes(list(material.scenes)),
-        "CONTROLS": sections.controls(list(material.stories)),
+        "ALTERNATIVES": sections.alternatives(list(material.alternatives)),
+        "CONTROLS": sections.controls(material),
         "AVAILABILITY": figures.availability(),
-        "SPACE": figures.space(material),
+        "SPACE": figures.space(material) + since.section(material.since, material.folder),
         "PROOFS": figures.proofs(material),
+        "CONFORMANCE": conformance.section(material.included),
+        "TRACEABILITY": traceability.section(material.traced),
         "ASSUMPTIONS": figures.assumptions(material),
         "REPRODUCE": sections.reproduce(asked),
         "FOOTER": f"<p>insync {escape(material.version)}, model {escape(material.model_hash)}</p>",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from html import escape
 
+from isr_report.coverage import probes_table
 from isr_report.grid import CellEntry, Matrix, verdict_of
 from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
-from isr_report.material import Claim, Control, Material, Played, Story, Together, questions
+from isr_report.material import Alternative, Claim, Control, Material, Played, Story, Together, questions, target
+from isr_report.overview import SIGNS, kind_of
 
 
 def facts(m: Material, asked: list[Claim]) -> str:
@@ -50,15 +52,10 @@ def _answer(kind: str, word: str, asks: str, about: str, proof: str) -> str:
     return f'<li class="{kind}"><h3>{escape(asks)}</h3><p>{said}</p><p class="quiet">{escape(about)}</p></li>'
 
 
-def target(m: Material, trace: str) -> str:
-    """Where a counterexample of the matrix is shown: its page, or else its file."""
-    return m.pages.get(trace, f"{m.folder}/{trace}")
-
-
 def grid(m: Material) -> str:
     names = list(m.matrix["promises"])
     kinds = {p["name"]: p["kind"] for c in m.matrix["cells"] for p in c["promises"]}
-    promises = [n for n in names if kinds.get(n, "").startswith(("always", "step"))]
+    promises = [n for n in names if kinds.get(n, "").startswith(("always", "step", "eventually"))]
     first = promises[0] if promises else ""
     buttons = "".join(
         f'<button type="button" class="promise" value="{n}" aria-pressed="{str(n == first).lower()}">{n}</button>'
@@ -109,9 +106,8 @@ def _head(matrix: Matrix, name: str, wanted: list[dict[str, str]]) -> str:
 
 def _square(m: Material, i: int, cell: CellEntry, promise: str) -> str:
     said = verdict_of(cell, promise)
-    kind = "none" if said is None else "violated" if said["verdict"] == "VIOLATED" else "open"
-    kind = "holds" if said is not None and said["verdict"] in HOLDS else kind
-    text = {"none": "·", "holds": "✓", "open": "?"}.get(kind) or str(said["depth"] if said else "")
+    kind = kind_of(said)
+    text = str(said["depth"]) if said is not None and kind == "violated" else SIGNS[kind]
     href = target(m, str(said["trace"])) if said is not None and said["trace"] else f"{m.folder}/{cell['run']}"
     label = f"{cell['name']}: {said['verdict'] if said else 'not promised'}"
     return link(href, text, f"square {kind}").replace("<a ", f'<a data-i="{i}" aria-label="{escape(label)}" ', 1)
@@ -173,13 +169,30 @@ def _scene(p: Played) -> str:
     )
 
 
-def controls(found: list[Story]) -> str:
+def alternatives(found: list[Alternative]) -> str:
+    """What was proposed, or left out a rule, and the trace that killed it."""
+    rows = [
+        (
+            f"<b>{escape(a.design)}</b><br><span class='quiet'>{escape(a.summary)}</span>",
+            escape(a.because),
+            "no story"
+            if a.story is None
+            else f"{link(a.story.page, escape(a.story.case.name))}, {len(a.story.trace.steps)} steps",
+        )
+        for a in found
+    ]
+    return table(("alternative", "why not", "the trace that killed it"), rows)
+
+
+def controls(m: Material) -> str:
     rows = [
         (link(s.page, escape(s.case.name)), code(s.case.property_name), *_control(s.found), *_control(s.fixed))
-        for s in found
+        for s in m.stories
     ]
     header = ("story", "promise", "where it is", "verdict", "states", "where it is mended", "verdict", "states")
-    return table(header, rows, numbers=(4, 7))
+    seen = probes_table(m.matrix, m.folder, m.pages)
+    about = "What must be able to happen, lest a promise hold because nothing does; a witness can be walked through."
+    return f'{table(header, rows, numbers=(4, 7))}<h3>Reachability probes</h3><p class="quiet">{about}</p>{seen}'
 
 
 def _control(c: Control | None) -> tuple[str, str, str]:

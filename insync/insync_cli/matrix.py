@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,7 +15,7 @@ from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.main import version
 from insync_cli.progress import Brake, Ticker
 from insync_cli.tracefiles import save
-from isr_check.engine import Limits, Verdict
+from isr_check.engine import Finding, Limits, Verdict
 from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
@@ -30,6 +33,8 @@ FILE = "matrix.json"
 FOLDER = "runs/matrix"
 WORDS = {"EXHAUSTED": "holds", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
+LONGEST = 1_000_000
+"""More steps than any witness has."""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
@@ -88,9 +93,14 @@ def made(plan: Plan, given: Namespace, folder: Path) -> Matrix:
     designs = [registry.design_named(name) for name in plan.designs]
     every = [pair for design in designs for pair in cells(plan, design)]
     done: list[CellEntry] = []
-    for n, (cell, instance) in enumerate(every, 1):
-        ticker.count(n, len(every), "cells")
-        done.append(explored(cell, instance, given, folder))
+    shortest: dict[str, int] = {}
+    for (cell, instance), (entry, witnesses) in zip(every, shared(every, given, folder), strict=True):
+        ticker.count(len(done) + 1, len(every), "cells")
+        done.append(entry)
+        new = [f for f in witnesses if f.path and len(f.path.steps) < shortest.get(f.name, LONGEST)]
+        for name, path in save(instance, new, folder / cell.name).items():
+            line = next(p for p in entry["promises"] if p["name"] == name)
+            line["trace"], shortest[name] = str(path.relative_to(folder)), line["depth"] or 0
     ticker.close()
     promised = {p.name: p.doc for design in reversed(designs) for p in design.properties}
     matrix = Matrix(
@@ -100,16 +110,41 @@ def made(plan: Plan, given: Namespace, folder: Path) -> Matrix:
         promises={name: promised.get(name, "") for name in (*plan.promises, *plan.probes)},
         settings={name: list(values) for name, values in plan.settings.items()},
         faults=[FaultEntry(name=f.name, says=f.says) for f in plan.faults],
+        usual=dict(plan.usual),
+        client=dict(plan.client),
         cells=done,
     )
     terminal.write_json(str(folder / FILE), matrix)
     return matrix
 
 
-def explored(cell: Cell, instance: Instance, given: Namespace, folder: Path) -> CellEntry:
-    """One cell: its run file and counterexamples, in its own folder."""
+_job: tuple[Sequence[tuple[Cell, Instance]], Namespace, Path] | None = None
+
+
+def shared(
+    every: Sequence[tuple[Cell, Instance]], given: Namespace, folder: Path
+) -> Iterator[tuple[CellEntry, list[Finding]]]:
+    """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
+    global _job
+    _job = every, given, folder
+    workers = cast("int | None", given.workers) or os.cpu_count() or 1
+    if workers == 1:
+        yield from map(_explored, range(len(every)))
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        yield from pool.map(_explored, range(len(every)))
+
+
+def _explored(n: int) -> tuple[CellEntry, list[Finding]]:
+    assert _job is not None, "forked after the job was set"
+    every, given, folder = _job
+    return explored(*every[n], given, folder)
+
+
+def explored(cell: Cell, instance: Instance, given: Namespace, folder: Path) -> tuple[CellEntry, list[Finding]]:
+    """One cell: its run file and counterexamples, in its own folder; and what its probes found."""
     engine = cast("str | None", given.engine) or registry.default_engine()
-    explore, workers = registry.engine_named(engine, cast("int | None", given.workers) or 1)
+    explore, workers = registry.engine_named(engine, 1)  # one process per cell, one worker in each
     place = terminal.make_folder(folder / cell.name)
     with Brake() as brake:
         limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
@@ -127,7 +162,7 @@ def explored(cell: Cell, instance: Instance, given: Namespace, folder: Path) -> 
         traces={name: str(path.relative_to(folder)) for name, path in saved.items()},
     )
     terminal.write_json(str(place / "run.json"), answer)
-    return CellEntry(
+    entry = CellEntry(
         name=cell.name,
         design=cell.design,
         model_hash=answer["model_hash"],
@@ -148,6 +183,7 @@ def explored(cell: Cell, instance: Instance, given: Namespace, folder: Path) -> 
             for line in answer["properties"]
         ],
     )
+    return entry, [f for f in found.findings if f.kind.startswith("sometimes") and f.path is not None]
 
 
 def show(out: Console, found: Matrix) -> None:

@@ -46,13 +46,19 @@ def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: 
 
 
 def described(
-    path: Path, trace: Trace, mismatch: str = "", against: str | None = None, room: int = BYTES_AT_MOST
+    path: Path,
+    trace: Trace,
+    mismatch: str = "",
+    against: str | None = None,
+    room: int = BYTES_AT_MOST,
+    settings: Mapping[str, Value] | None = None,
 ) -> Document:
-    """The document of a trace file, with the model where there is one of today's version."""
+    """The document of a trace file, with the model where there is one of today's version; `settings` are those of the
+    design to compare with, where they differ."""
     case = case_of(path, trace)
     name = path.resolve().parent.name if case is not None else path.name.removesuffix(".json").removesuffix(".itf")
     with saying_which(path):
-        model = None if trace.foreign or mismatch else _model(path, trace, case, against, room)
+        model = None if trace.foreign or mismatch else _model(path, trace, case, against, settings or {}, room)
         return document(trace, name, model=model, mismatch=mismatch, case=case)
 
 
@@ -79,15 +85,17 @@ def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, lis
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 
-def _model(path: Path, trace: Trace, case: Case | None, against: str | None, room: int) -> Model:
+def _model(
+    path: Path, trace: Trace, case: Case | None, against: str | None, given: Mapping[str, Value], room: int
+) -> Model:
     _, evaluator = replayable(path)
     design = evaluator.instance.design
     other = against or (case.fixed_by.design if case is not None and case.fixed_by is not None else None)
-    settings = dict(case.fixed_by.settings) if case is not None and case.fixed_by is not None and not against else {}
+    fixed: Mapping[str, Value] = case.fixed_by.settings if case is not None and case.fixed_by is not None and not against else {}
     return Model(
         evaluator,
         _roomier(design, trace.constants),
-        _at(registry.design_named(other), {**trace.constants, **settings}, trace.without) if other else None,
+        _at(registry.design_named(other), {**trace.constants, **fixed, **given}, trace.without) if other else None,
         room,
     )
 

@@ -7,7 +7,7 @@ const make = (tag, kind, text) => {
   if (text !== undefined) made.textContent = text;
   return made;
 };
-const kindOf = (verdict) => (data.holds.includes(verdict) ? "holds" : verdict === "VIOLATED" ? "violated" : "open");
+const kindOf = (verdict) => (data.holds.includes(verdict) ? "holds" : { VIOLATED: "violated", VACUOUS: "vacuous" }[verdict] ?? "open");
 const linkTo = (href, text) => {
   const made = make("a", "", text);
   made.href = href.split("/").map(encodeURIComponent).join("/");
@@ -19,7 +19,7 @@ const shown = (promise) => {
     const found = data.cells[square.dataset.i].promises.find((p) => p.name === promise);
     const kind = found ? kindOf(found.verdict) : "none";
     square.className = `square ${kind}`;
-    square.textContent = kind === "violated" ? found.depth : kind === "holds" ? "✓" : kind === "none" ? "·" : "?";
+    square.textContent = kind === "violated" ? found.depth : { holds: "✓", none: "·", vacuous: "∅" }[kind] ?? "?";
     square.setAttribute("aria-label", `${data.cells[square.dataset.i].name}: ${found ? found.verdict : "not promised"}`);
   }
   for (const button of document.querySelectorAll(".promise")) button.setAttribute("aria-pressed", String(button.value === promise));

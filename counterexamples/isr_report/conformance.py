@@ -1,0 +1,232 @@
+"""The conformance page: what replay, conform and validate wrote, and what nobody gave.
+
+Each kind of JSON report has its table; a key that a report lacks is shown as not said, for the verbs grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import cast
+
+from isr_report.html import code, command, link, table, verdict
+from isr_report.material import Included
+
+Json = Mapping[str, object]
+
+REPLAY, CONFORM, VALIDATE = "insync/replay/1", "insync/conform/1", "insync/validate/1"
+KNOWN = {
+    REPLAY: (
+        "The cores of the broker against the model",
+        "Every step of the model within the bounds was taken on the cores, and every step of theirs looked for in it.",
+        ("insync replay kip-966 --json replay.json", "insync report --include replay.json"),
+    ),
+    CONFORM: (
+        "Any implementation against the model",
+        "A system that speaks the protocol was driven along the edges of the model.",
+        ("insync conform --sut COMMAND --json conform.json", "insync report --include conform.json"),
+    ),
+    VALIDATE: (
+        "Traces of brokers against the model",
+        "Every line that running brokers wrote was looked for as a step of the model.",
+        ("insync validate DIR --json validate.json", "insync report --include validate.json"),
+    ),
+}
+UNSAID = '<span class="quiet">not said</span>'
+
+
+def is_conformance(report: Json) -> bool:
+    return str(report.get("schema", "")) in KNOWN or _kills(report) is not None
+
+
+def section(included: Sequence[Included]) -> str:
+    """Every kind in turn; of what was not given the command that makes it."""
+    parts: list[str] = []
+    for schema, (title, says, made_by) in KNOWN.items():
+        found = [i for i in included if i["report"].get("schema") == schema]
+        head = f"<h3>{title}</h3>"
+        if not found:
+            commands = "".join(command(words) for words in made_by)
+            parts.append(
+                f'{head}<p class="quiet">Nothing was given to this report. It is made, and added, by</p>{commands}'
+            )
+            continue
+        shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations}[schema](found)
+        parts.append(f'{head}<p class="quiet">{says}</p>{shown}')
+    kills = [i for i in included if _kills(i["report"]) is not None]
+    head = "<h3>Planted faults: which check notices</h3>"
+    none = '<p class="quiet">No kill matrix was given to this report.</p>'
+    parts.append(head + ("".join(_kill_table(i) for i in kills) if kills else none))
+    return "".join(parts)
+
+
+def number(report: Json, *path: str) -> str:
+    """A number in a report, or that it does not say."""
+    here: object = report
+    for key in path:
+        here = _under(here, key)
+    return f"{here:,}" if isinstance(here, int) else f"{here:,.1f}" if isinstance(here, float) else UNSAID
+
+
+def _under(value: object, key: str) -> object:
+    return cast("Json", value).get(key) if isinstance(value, Mapping) else None
+
+
+def bounds_of(report: Json) -> str:
+    """Bounds and settings of a report, as one types them; those that are off or zero are left out."""
+    given = report.get("bounds")
+    if not isinstance(given, Mapping):
+        return UNSAID
+    shown = {k: v for k, v in cast("Json", given).items() if v not in (False, 0)}
+    words = [f"{k.replace('_', '-')} {'on' if v is True else v}" for k, v in shown.items()]
+    return escape(", ".join(words)) or "the defaults"
+
+
+def total(report: Json, key: str) -> int:
+    """The sum of a table of counts."""
+    counts = report.get(key)
+    return sum(v for v in cast("Json", counts).values() if isinstance(v, int)) if isinstance(counts, Mapping) else 0
+
+
+def _replays(found: Sequence[Included]) -> str:
+    rows: list[tuple[str, ...]] = []
+    for i in found:
+        r = i["report"]
+        wrong = total(r, "mismatches")
+        word = "VIOLATED" if wrong else "EXHAUSTED" if r.get("complete") is True else "BUDGETED"
+        rows.append(
+            (
+                link(i["file"], escape(str(r.get("design", "")))),
+                bounds_of(r),
+                verdict(word),
+                number(r, "states"),
+                number(r, "edges"),
+                number(r, "replayed"),
+                f"{total(r, 'explained'):,}",
+                f"{wrong:,}",
+                f"{number(r, 'pairs', 'replayed')} of {number(r, 'pairs', 'of')}",
+            )
+        )
+    header = (
+        "design",
+        "bounds",
+        "verdict",
+        "states",
+        "edges",
+        "replayed",
+        "explained",
+        "differences",
+        "pairs of actions",
+    )
+    explained = [f"<li>{escape(why)}: {n:,}</li>" for i in found for why, n in _counts(i["report"], "explained")]
+    told = f"<details><summary>What was explained</summary><ul>{''.join(explained)}</ul></details>" if explained else ""
+    return table(header, rows, numbers=(3, 4, 5, 6, 7)) + told + "".join(_examples(i, "mismatches") for i in found)
+
+
+def _counts(report: Json, key: str) -> list[tuple[str, int]]:
+    counts = report.get(key)
+    return list(cast("Mapping[str, int]", counts).items()) if isinstance(counts, Mapping) else []
+
+
+def _conforms(found: Sequence[Included]) -> str:
+    rows: list[tuple[str, ...]] = []
+    for i in found:
+        r = i["report"]
+        wrong = total(r, "differences")
+        word = "VIOLATED" if wrong else "EXHAUSTED" if r.get("complete") is True else "BUDGETED"
+        rows.append(
+            (
+                link(i["file"], escape(str(r.get("system", "")))),
+                escape(str(r.get("design", ""))),
+                bounds_of(r),
+                verdict(word),
+                f"{number(r, 'edges', 'driven')} of {number(r, 'edges', 'of')}",
+                f"{number(r, 'states', 'driven')} of {number(r, 'states', 'of')}",
+                number(r, "steps"),
+                f"{wrong:,}",
+            )
+        )
+    header = ("system", "model", "bounds", "verdict", "edges driven", "states", "steps", "differences")
+    return table(header, rows, numbers=(4, 5, 6, 7)) + "".join(_examples(i, "differences") for i in found)
+
+
+def _examples(i: Included, counted: str) -> str:
+    """The first difference of a report that has some: how one gets there, and the step."""
+    listed = cast("list[Json]", i["report"].get("examples") or [])
+    if not listed or not total(i["report"], counted):
+        return ""
+    first = listed[0]
+    path = cast("list[tuple[str, list[object]]]", first.get("path") or [])
+    steps = [f"{name}({', '.join(str(p) for p in parameters)})" for name, parameters in path]
+    last = f"{first.get('action')}({', '.join(str(p) for p in cast('list[object]', first.get('parameters') or []))})"
+    ways = "".join(f"<li>{code(step)}</li>" for step in steps)
+    return f"<p><b>{escape(str(first.get('kind')))}</b> after</p><ol>{ways}<li><b>{code(last)}</b></li></ol>"
+
+
+def _validations(found: Sequence[Included]) -> str:
+    rows: list[tuple[str, ...]] = []
+    for i in found:
+        r = i["report"]
+        rejected = r.get("rejected")
+        outside = r.get("outside")
+        word = (
+            '<span class="verdict violated">rejected</span>'
+            if rejected
+            else '<span class="verdict holds">accepted</span>'
+        )
+        rows.append(
+            (
+                link(i["file"], escape(i["file"].rpartition("/")[2])),
+                word if "rejected" in r else UNSAID,
+                number(r, "lives"),
+                number(r, "events"),
+                f"{total(r, 'steps'):,}",
+                f"{total(r, 'stutters'):,}",
+                f"{len(cast('list[object]', outside)):,}" if isinstance(outside, list) else UNSAID,
+                number(r, "unchecked"),
+            )
+        )
+    header = (
+        "trace",
+        "",
+        "lives of brokers",
+        "events",
+        "steps of the model",
+        "stutters",
+        "outside of the model",
+        "unchecked",
+    )
+    return table(header, rows, numbers=(2, 3, 4, 5, 6, 7)) + "".join(_rejection(i["report"]) for i in found)
+
+
+def _rejection(report: Json) -> str:
+    no = report.get("rejected")
+    if not isinstance(no, Mapping):
+        return ""
+    said = cast("Json", no)
+    where = f"{said.get('life')}.jsonl:{said.get('line')}"
+    guards = "".join(f"<li>{code(str(g))}</li>" for g in cast("list[object]", said.get("guards") or []))
+    about = f"{code(where)}, {code(str(said.get('action')))}: {escape(str(said.get('why')))}"
+    return f"<p><b>Rejected</b> at {about}</p><ul>{guards}</ul>"
+
+
+def _kills(report: Json) -> Sequence[Json] | None:
+    """The rows of a kill matrix, in whichever report has one: `kills`, each with a name and what noticed it."""
+    rows = report.get("kills")
+    return cast("Sequence[Json]", rows) if isinstance(rows, list) else None
+
+
+def _kill_table(i: Included) -> str:
+    """A row for each planted fault, a column for each check; whatever has survived is flagged."""
+    listed = _kills(i["report"]) or []
+    by = {id(row): [str(k) for k in cast("list[object]", row.get("by") or [])] for row in listed}
+    checks = list(dict.fromkeys(k for names in by.values() for k in names))
+    rows = [
+        (
+            escape(str(row.get("name", ""))),
+            *('<i class="hot">✓</i>' if check in by[id(row)] else "" for check in checks),
+            "" if by[id(row)] else '<b class="flagged">nothing notices</b>',
+        )
+        for row in listed
+    ]
+    return table(("planted fault", *(escape(c) for c in checks), ""), rows)

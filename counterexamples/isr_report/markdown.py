@@ -1,0 +1,159 @@
+"""The report as Markdown, from the same material: for a pull request, a wiki, or a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from isr_report.coverage import probes
+from isr_report.grid import is_probe, verdict_of
+from isr_report.html import HOLDS
+from isr_report.material import Material, Story, claims, questions, target
+from isr_report.overview import summed, usual_cells
+from isr_trace.diagrams import mermaid
+from isr_trace.scene import scene
+
+
+def markdown(m: Material) -> str:
+    """The text of report.md; links are relative to it, as those of the page."""
+    parts = [
+        ["# What Kafka's replication promises, and when it does not"],
+        [f"insync {m.version}, model {m.model_hash}. Every number is from a run file beside this file."],
+        ["## Questions", *_answers(m)],
+        ["## Guarantees", *_overview(m)],
+        ["## Where a promise is broken", *_broken(m)],
+        ["## Stories", *(line for s in m.stories for line in _story(s))],
+        ["## Rejected alternatives", *_alternatives(m)],
+        ["## Negative controls", *_controls(m)],
+        ["## Probes", *_probes(m)],
+        ["## How much was explored", *_space(m)],
+        ["## Traceability: what is missing", *_missing(m)],
+        ["## What is not modelled", m.assumptions],
+        ["## Every claim again", *_claims(m)],
+    ]
+    return "\n\n".join(line for part in parts for line in part if line) + "\n"
+
+
+def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table; a bar in a cell is escaped."""
+    listed = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    text = ["| " + " | ".join(line) + " |" for line in [list(header), ["---"] * len(header), *listed]]
+    return "\n".join(text)
+
+
+def _answers(m: Material) -> Iterator[str]:
+    for q in questions():
+        cell = q.cell(m.matrix)
+        said = verdict_of(cell, q.promise) if cell is not None else None
+        if cell is None or said is None:
+            yield f"- {q.asks} **Not answered.**"
+            continue
+        word = q.holds if said["verdict"] in HOLDS else q.breaks if said["verdict"] == "VIOLATED" else "Undecided"
+        run = f"[{said['verdict']}]({m.folder}/{cell['run']})"
+        shown = f", [in {said['depth']} steps]({target(m, said['trace'])})" if said["trace"] else ""
+        yield f"- {q.asks} **{word}** ({q.design}, `{q.promise}`: {run}{shown})"
+
+
+def _overview(m: Material) -> Iterator[str]:
+    usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
+    yield f"At {usual}; the weakest verdict under any fault, with the faults that break the promise."
+    designs = [d["name"] for d in m.matrix["designs"]]
+    yield rows(
+        ("promise", *designs),
+        ((f"{says} (`{name}`)", *(_summary(m, name, d) for d in designs)) for name, says in m.matrix["client"].items()),
+    )
+
+
+def _summary(m: Material, promise: str, design: str) -> str:
+    here = [(f, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
+    weakest = summed([said for _, said in here if said is not None])
+    if weakest is None:
+        return "not promised"
+    broken = [
+        f"[{f['name']} in {said['depth']}]({target(m, said['trace'])})"
+        for f, said in here
+        if said is not None and said["trace"] and said["verdict"] == "VIOLATED"
+    ]
+    return f"{weakest['verdict']} {', '.join(broken)}".strip()
+
+
+def _broken(m: Material) -> Iterator[str]:
+    lines: list[tuple[str, ...]] = []
+    for c in m.matrix["cells"]:
+        no = [p for p in c["promises"] if p["verdict"] == "VIOLATED" and not is_probe(p)]
+        shown = ", ".join(f"[`{p['name']}` {p['depth']}]({target(m, p['trace'])})" for p in no if p["trace"])
+        if no:
+            settings = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in c["settings"].items())
+            lines.append((c["design"], settings, c["fault"], shown))
+    yield rows(("design", "settings", "fault", "broken, in so many steps"), lines)
+
+
+def _story(s: Story) -> Iterator[str]:
+    yield f"### {s.case.title}"
+    known = f" {', '.join(s.case.tracker)}." if s.case.tracker else ""
+    yield f"`{s.case.property_name}` on `{s.case.design}`.{known} [Walk through it]({s.page}), [trace]({s.itf})."
+    yield s.case.result.strip()
+    yield "\n".join(f"- T{i}: `{s.trace.step_text(step)}`" for i, step in enumerate(s.trace.steps, 1))
+    drawn = scene(s.trace, len(s.trace.states) - 1)
+    if drawn is not None:
+        yield "```\n" + "\n".join(drawn.lines()) + "\n```"
+    yield f"```mermaid\n{mermaid(s.trace).strip()}\n```"
+    yield f"**What would have stopped it.** {s.case.fix.strip() or 'Nothing: this is what the setting means.'}"
+
+
+def _alternatives(m: Material) -> Iterator[str]:
+    for a in m.alternatives:
+        killed = f" [The trace that killed it]({a.story.page})." if a.story is not None else ""
+        yield f"- **{a.design}**: {a.summary}. Not taken, for {a.because.rstrip('.')}.{killed}"
+
+
+def _controls(m: Material) -> Iterator[str]:
+    def told(s: Story) -> Iterator[str]:
+        yield f"[{s.case.name}]({s.page})"
+        for c in (s.found, s.fixed):
+            yield f"{c.design}: [{c.verdict}]({c.run}), {c.distinct:,} states" if c is not None else ""
+
+    yield rows(("story", "where it is", "where it is mended"), ([*told(s)] for s in m.stories))
+
+
+def _probes(m: Material) -> Iterator[str]:
+    def told(name: str, depth: int | None, trace: str | None) -> str:
+        return f"[{depth} steps]({target(m, trace)})" if trace else f"no run reaches {name}"
+
+    yield rows(
+        ("probe", "reached in runs", "shortest witness"),
+        (
+            (
+                f"`{p.name}`",
+                f"{p.reached} of {p.asked}",
+                told(p.name, p.shortest["depth"], p.shortest["trace"]) if p.shortest else told(p.name, None, None),
+            )
+            for p in probes(m.matrix)
+        ),
+    )
+
+
+def _space(m: Material) -> Iterator[str]:
+    def told(name: str) -> Iterator[str]:
+        own = [c for c in m.matrix["cells"] if c["design"] == name]
+        covered = m.covered.get(name)
+        yield name
+        yield f"{len(own)}"
+        for key in ("distinct", "generated"):
+            yield f"{sum(c[key] for c in own):,}"
+        yield f"{max((c['depth'] for c in own), default=0)}"
+        yield ", ".join(f"`{a}`" for a in covered.never) if covered is not None else ""
+
+    header = ("design", "runs", "states", "steps taken", "depth", "actions that no run took")
+    yield rows(header, ([*told(d["name"])] for d in m.matrix["designs"]))
+
+
+def _missing(m: Material) -> Iterator[str]:
+    if m.traced is None:
+        yield "Made outside of a checkout: the sources are not here."
+    else:
+        yield "\n".join(f"- {line}" for line in m.traced.missing) or "Nothing."
+
+
+def _claims(m: Material) -> Iterator[str]:
+    yield "In [claims.json](claims.json), each with its command and the verdicts that it must give. The first of them:"
+    yield "\n".join(f"    {c.command}" for c in claims(m)[:1])

@@ -1,0 +1,81 @@
+"""The summary of the matrix: what a client is promised against designs, at the usual settings, under every fault."""
+
+from __future__ import annotations
+
+from html import escape
+
+from isr_report.grid import CellEntry, FaultEntry, PromiseEntry, verdict_of
+from isr_report.html import HOLDS, link, verdict
+from isr_report.material import Material, target
+
+SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
+
+
+def overview(m: Material) -> str:
+    """A row for each promise to a client, a column for each design."""
+    if not m.matrix["client"] or not m.matrix["usual"]:
+        return '<p class="quiet">The plan of this matrix names no promises to clients, or no usual settings.</p>'
+    designs = [d["name"] for d in m.matrix["designs"]]
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in designs)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(says)}<code>{escape(name)}</code></th>'
+        f"{''.join(f'<td>{_square(m, name, design)}</td>' for design in designs)}</tr>"
+        for name, says in m.matrix["client"].items()
+    )
+    return (
+        f'<div class="scroll framed"><table class="overview"><thead><tr><td></td>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{_key(m)}"
+    )
+
+
+def _key(m: Material) -> str:
+    usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
+    faults = "; ".join(f"{escape(f['says'])}" for f in m.matrix["faults"])
+    return (
+        f'<p class="key-line quiet">At {escape(usual)}. The word is the weakest of all faults; the marks are, from '
+        f"left to right: {faults}. An empty set: nothing comes to where the promise would be tested; a dot: the design "
+        f"has no such fault, or promises nothing there.</p>"
+    )
+
+
+def usual_cells(m: Material, design: str) -> list[tuple[FaultEntry, CellEntry | None]]:
+    """The cell of a design under each fault, at the usual settings or as many of them as it has."""
+    usual = m.matrix["usual"]
+    own = [c for c in m.matrix["cells"] if c["design"] == design and c["settings"].items() <= usual.items()]
+    return [(f, next((c for c in own if c["fault"] == f["name"]), None)) for f in m.matrix["faults"]]
+
+
+def kind_of(said: PromiseEntry | None) -> str:
+    """How a verdict is shown."""
+    if said is None:
+        return "none"
+    kinds = {"VIOLATED": "violated", "VACUOUS": "vacuous", **dict.fromkeys(HOLDS, "holds")}
+    return kinds.get(said["verdict"], "open")
+
+
+def summed(found: list[PromiseEntry]) -> PromiseEntry | None:
+    """The entry with the weakest verdict: broken the soonest, else whatever is least certain; one that was never put to
+    the test counts only where all are so."""
+    order = ("violated", "open", "holds", "vacuous")
+    return min(found, key=lambda p: (order.index(kind_of(p)), p["depth"] or 0), default=None)
+
+
+def _square(m: Material, promise: str, design: str) -> str:
+    here = [(f, c, verdict_of(c, promise) if c is not None else None) for f, c in usual_cells(m, design)]
+    weakest = summed([said for _, _, said in here if said is not None])
+    if weakest is None:
+        return '<span class="quiet">not promised</span>'
+    marks = "".join(_mark(m, f, c, said) for f, c, said in here)
+    return f'{verdict(weakest["verdict"])}<span class="marks">{marks}</span>'
+
+
+def _mark(m: Material, fault: FaultEntry, cell: CellEntry | None, said: PromiseEntry | None) -> str:
+    kind = kind_of(said)
+    if cell is None or said is None:
+        return f'<i class="mark none" title="{escape(fault["says"])}: nothing is promised">{SIGNS[kind]}</i>'
+    steps = f" in {said['depth']} steps" if said["depth"] and kind == "violated" else ""
+    label = f"{fault['says']}: {said['verdict']}{steps}"
+    href = target(m, said["trace"]) if said["trace"] else f"{m.folder}/{cell['run']}"
+    return link(href, SIGNS[kind], f"mark {kind}").replace(
+        "<a ", f'<a title="{escape(label)}" aria-label="{escape(label)}" ', 1
+    )
