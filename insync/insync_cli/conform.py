@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from insync_cli import options, registry, terminal
@@ -13,7 +14,8 @@ from insync_cli.progress import Ticker
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_refine.conformed import Conformed, Unlike
+    from isr_lang import Design, Value
+    from isr_refine.conformed import Conformed, Schedule, Unlike
 
 EXAMPLE = """insync conform --sut "python -m isr_refine.sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
@@ -29,6 +31,9 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--patience", type=options.seconds, default=10.0, metavar="S", help="for each answer; default 10")
     p.add_argument("--sample", type=options.positive, metavar="N", help="N walks by chance, in place of every edge")
     p.add_argument("--longest", type=options.positive, default=40, metavar="N", help="steps of a walk; default 40")
+    p.add_argument(
+        "--trace", metavar="FILE", help="the story of a trace, as far as the design allows it, at its bounds"
+    )
     p.add_argument("--seed", type=options.natural, default=0, metavar="N", help="of the walks; default 0")
     p.add_argument("--paths", action="store_true", help="from resets only, also if the system can save its state")
     p.add_argument("--first", action="store_true", help="stop at the first difference")
@@ -46,10 +51,12 @@ def run(given: Namespace) -> int:
     from isr_refine.talking import Broken
 
     design, constants = options.design_given(given), options.constants_given(given)
+    schedule, constants = story(cast("str | None", given.trace), design, constants)
     instance = registry.instance_of(design, constants)
     target = cast("str | None", given.json)
     terminal.check_json_target(target)
     limits = Limits(
+        schedule=schedule,
         walks=cast("int | None", given.sample),
         paths=cast("bool", given.paths),
         longest=cast("int", given.longest),
@@ -80,6 +87,21 @@ def run(given: Namespace) -> int:
             print_details(out, done)
         out.print(result_line(done), soft_wrap=True)
     return exit_code(done)
+
+
+def story(file: str | None, design: Design, given: dict[str, Value]) -> tuple[Schedule | None, dict[str, Value]]:
+    """What a trace tells, and the constants: those given, and else the trace's, as far as the design has them."""
+    from insync_cli import tracefiles
+    from isr_refine.conformed import Schedule
+
+    if file is None:
+        return None, given
+    trace = tracefiles.load(Path(file))
+    known = {c.name for c in design.constants()}
+    constants = {name: value for name, value in trace.constants.items() if name in known}
+    return Schedule(
+        initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps)
+    ), constants | given
 
 
 class SystemEnded(InputError):
@@ -113,6 +135,7 @@ def report(done: Conformed, constants: Mapping[str, object]) -> dict[str, object
             for name in sorted(done.actions.keys() | (done.of_actions or done.actions).keys())
         },
         "left_out": list(done.left_out),
+        "skipped": list(done.skipped),
         "cannot": dict(done.cannot),
         "steps": done.steps,
         "resets": done.resets,
@@ -142,6 +165,7 @@ def print_details(out: Console, done: Conformed) -> None:
         for name in sorted(done.actions.keys() | (of or done.actions).keys())
     ]
     terminal.print_table(out, ("action", "driven", "edges" if of is not None else ""), rows)
+    terminal.print_lines(out, "Steps of the story that the model does not allow there", done.skipped)
     terminal.print_lines(out, "Not driven, for the system does not claim to have them", done.left_out)
     cannot = [f"{n:,} edges: {why}" for why, n in done.cannot.most_common()]
     terminal.print_lines(out, "Not driven, for the system could not be brought to them", cannot)
@@ -191,6 +215,8 @@ def result_line(done: Conformed) -> str:
     word = "VIOLATED" if not done.alike else "BUDGETED" if not done.complete else "EXHAUSTED"
     if word == "EXHAUSTED" and done.walks is not None:
         word = f"SAMPLED({done.walks}, seed {done.seed})"
+    if word == "EXHAUSTED" and done.story:
+        word = "SAMPLED(1)"
     if word == "EXHAUSTED" and done.edges == 0:
         word = "VACUOUS"
     if word == "EXHAUSTED" and done.edges != done.of_edges:

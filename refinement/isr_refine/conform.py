@@ -11,13 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
 from isr_broker.snapshot import Json
+from isr_check.reference import Evaluator
 from isr_lang import Instance
-from isr_refine.conformed import Conformed, Limits, Unlike
+from isr_refine.conformed import Conformed, Limits, Schedule, Unlike
 from isr_refine.cover import Edge, Graph, Reached, Remaining, Wanderer
 from isr_refine.packing import Packing
 from isr_refine.replay import Kind
@@ -72,6 +73,7 @@ class Conformance:
             constants=instance.constants,
             walks=limits.walks,
             seed=limits.seed,
+            story=limits.schedule is not None,
             saves=self.hello.saves,
             variables=self.hello.variables,
             left_out=off,
@@ -80,7 +82,9 @@ class Conformance:
     def run(self) -> Conformed:
         """Drive it, within the limits."""
         try:
-            if self.limits.walks is not None:
+            if self.limits.schedule is not None:
+                self._follow(self.limits.schedule)
+            elif self.limits.walks is not None:
                 self._wander(self.limits.walks)
             elif self.hello.saves and not self.limits.paths:
                 self._everywhere()
@@ -266,6 +270,24 @@ class Conformance:
                 if went is Went.THERE:
                     state, before = self.graph.steps(state)[label], self.labels.name(label)[0]
 
+    def _follow(self, schedule: Schedule) -> None:
+        """One story, without the steps that the model forbids."""
+        starts = Evaluator(self.instance).initial_states()
+        names = [name for name, _ in self.instance.initial.parameters]
+        wanted = tuple(schedule.initial.get(name) for name in names)
+        state = self.packing.packed(next((s for given, s in starts if given == wanted), starts[0][1]))
+        self.reset(state)
+        for action, given in schedule.steps:
+            parameters = tuple(cast("int", value) for value in given.values())
+            label = self.labels.number(action, *parameters)
+            target = self.graph.steps(state).get(label)
+            if target is None or self.step(state, label) is Went.NOWHERE:
+                self.done.skipped.append(shown(self.instance, action, parameters))
+            elif (state, label) in self.closed:
+                break
+            else:
+                state = target
+
     # What differs
 
     def _differs(self, kind: Kind, state: int, label: int, places: list[Place] | None = None, said: str = "") -> None:
@@ -337,7 +359,7 @@ class Conformance:
         done = self.done
         done.states, done.pairs = len(self.reached), len(self.pairs)
         done.asked, done.seconds = self.talk.asked, time.monotonic() - self.began
-        graph = self.graph.explore(MOST_COUNTED if self.limits.walks is not None or not done.complete else None)
+        graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not done.complete else None)
         self.way = graph.way if graph.complete else self.way
         done.unlike = self._shortened()
         if not graph.complete:

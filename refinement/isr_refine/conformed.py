@@ -14,8 +14,18 @@ from isr_refine.replay import Kind, Named
 
 
 @attrs.frozen(kw_only=True)
+class Schedule:
+    """A story to follow: where it begins, and its steps, with their parameters by name, as the engines have them."""
+
+    initial: Mapping[str, object]
+    steps: tuple[tuple[str, Mapping[str, object]], ...]
+
+
+@attrs.frozen(kw_only=True)
 class Limits:
-    """How much is driven: every edge, or so many walks; and when to stop in any case."""
+    """How much is driven: every edge, so many walks, or one story; and when to stop in any case."""
+
+    schedule: Schedule | None = None
 
     walks: int | None = None
     paths: bool = False
@@ -26,6 +36,11 @@ class Limits:
     """Stop at the first difference."""
     max_steps: int | None = None
     max_seconds: float | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Not everything is to be driven."""
+        return self.walks is not None or self.schedule is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -54,6 +69,7 @@ class Conformed:
     seed: int
     saves: bool
     variables: tuple[str, ...]
+    story: bool = False
     left_out: tuple[str, ...] = ()
     """Actions that the system does not claim to have."""
     complete: bool = False
@@ -69,6 +85,8 @@ class Conformed:
     pairs: int = 0
     """Actions that were driven one right after the other."""
     of_pairs: int | None = None
+    skipped: list[str] = attrs.field(factory=list[str])
+    """Steps of a story that this design does not allow where the story comes to them."""
     cannot: Counter[str] = attrs.field(factory=Counter[str])
     """Edges that the system could not be brought to try, by the reason that it gave."""
     count: Counter[Kind] = attrs.field(factory=Counter[Kind])

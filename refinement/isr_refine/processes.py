@@ -28,11 +28,14 @@ from isr_broker.messages import (
 from isr_broker.record_batch import HEADER_BYTES
 from isr_broker.state import Leading, Replica
 from isr_refine import canonical
+from isr_refine.inputs import commits_first
 from isr_refine.parts import TP, Answered, Asked, Decided, Proposed, batch_of
 from isr_refine.steering import PATIENCE, Cannot, Refuses, Steering, joining, lagging, put_back
+from isr_refine.world import COMMITS_FIRST
 
 NOT_YET = "a broker gets its session back only when it has learned what was decided until it registered"
-TWICE = "the follower's last fetch would have to arrive a second time before the leader proposes it"
+TWICE = "the follower is proposed when it has fetched, and no fetch of it can arrive a second time"
+IDLE = "to relieve a broker of nothing is a step of the model that changes nothing, and none of the controller"
 FLUSHED = "what was flushed survives a loss of power"
 
 
@@ -94,6 +97,7 @@ class Processes(Steering):
             raise Refuses("there is no such fetch")
         self.machines.take(entry[1])
         self.expect(action)
+        self.last_fetch[leader, follower] = entry[1]
         found = self.arrived(FetchResponse, follower, leader)
         self.fetches[follower] = None
         if found is None or not self.alive(follower):
@@ -128,11 +132,23 @@ class Processes(Steering):
     def leader_proposes_expansion(self, leader: BrokerId, f: BrokerId) -> None:
         role = self.leads(leader)
         if f not in role.joining:
+            self._reminds(leader, f)
+            role = self.leads(leader)
+        if f not in role.joining:
             raise Cannot(TWICE)
         only, all = partial(joining, members=frozenset({f})), partial(joining, members=role.joining)
         self.machines.tick(leader, only, restored=all)
         self.expect("leader_proposes_expansion")
         self.alters[leader] = self.proposal_sent(leader, role.isr)
+
+    def _reminds(self, leader: BrokerId, follower: BrokerId) -> None:
+        """The follower's last fetch arrives a second time, which may only remind the leader of it."""
+        again = self.last_fetch.get((leader, follower))
+        known = self.broker(leader, self.machines.inside(leader))
+        if again is None or commits_first(known, follower):
+            raise Cannot(TWICE if again is None else COMMITS_FIRST)
+        self.machines.take(again)
+        self.machines.took_since()
 
     def controller_accepts_alter_partition(self, leader: BrokerId) -> None:
         self._decides(leader, "controller_accepts_alter_partition")
@@ -214,6 +230,8 @@ class Processes(Steering):
 
     def _fences(self, r: BrokerId, action: str, first: BrokerId) -> None:
         orderly = self.alive(r) and self._controller().brokers[r].shutting_down
+        if orderly and action == "controller_fences_outsider":
+            raise Cannot(IDLE)
         if orderly:
             self.machines.rule(canonical.assigned_first, first)
         else:
@@ -275,6 +293,7 @@ class Processes(Steering):
 
     def _stops(self, r: BrokerId) -> None:
         """No fetch from it or on its way to it is left, nor an answer of the controller."""
+        self.last_fetch = {pair: fetch for pair, fetch in self.last_fetch.items() if pair[0] != r}
         for follower, entry in self.fetches.items():
             if follower == r or (entry is not None and isinstance(entry[0], Asked) and entry[0].to == r):
                 self.fetches[follower] = None
@@ -320,7 +339,7 @@ class Processes(Steering):
     def broker_shuts_down(self, r: BrokerId) -> None:
         self.machines.tick(r, canonical.calling)
         self.taken(Heartbeat, CONTROLLER, r)
-        self.expect("broker_shuts_down")
+        self.expect("controller_fences_outsider")  # which in the model is part of this step
         self.taken(HeartbeatAnswer, r, CONTROLLER)
         self.machines.ended(r)
         self._stops(r)

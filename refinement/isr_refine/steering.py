@@ -79,6 +79,8 @@ class Steering:
         self.fetches: dict[BrokerId, tuple[Asked | Answered, Arrived] | None] = dict.fromkeys(self.ids)
         self.alters: dict[BrokerId, tuple[Proposed | Decided, Arrived] | None] = dict.fromkeys(self.ids)
         self.produced: dict[int, tuple[BrokerId, int, Future[Fields]]] = {}
+        self.last_fetch: dict[tuple[BrokerId, BrokerId], Arrived] = {}
+        """By leader and follower the fetch that the leader took last."""
         self.past = History()
 
     def close(self) -> None:
