@@ -16,6 +16,7 @@ from enum import StrEnum
 import attrs
 import numpy as np
 
+from isr_broker.designs import Design as Planted
 from isr_check.native.steps import Stepper
 from isr_check.reference import Parameters
 from isr_lang import Design, Instance
@@ -103,10 +104,17 @@ class Replay:
     """One comparison."""
 
     def __init__(
-        self, instance: Instance, own_look: bool, max_states: int | None, progress: Callable[[int, int], None]
+        self,
+        instance: Instance,
+        own_look: bool,
+        max_states: int | None,
+        progress: Callable[[int, int], None],
+        planted: Planted | None = None,
+        until_differs: bool = False,
     ) -> None:
         self.instance, self.max_states, self.progress = instance, max_states, progress
-        self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look)
+        self.until_differs = until_differs
+        self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look, planted)
         self.stepper = Stepper(instance, self.world.packing.layout)
         self.abstract: dict[int, _Abstract] = {}
         self.states: list[State] = []
@@ -135,6 +143,8 @@ class Replay:
             begin = len(self.states)
             for number in level:
                 self.compare(number)
+                if self.until_differs and self.mismatches:
+                    return False
                 if number % 1024 == 0:
                     self.progress(number, len(self.states))
                 if self.max_states is not None and len(self.states) >= self.max_states:
@@ -294,15 +304,18 @@ def replay(
     own_look: bool = False,
     max_states: int | None = None,
     progress: Callable[[int, int], None] = lambda explored, known: None,
+    planted: Planted | None = None,
+    until_differs: bool = False,
 ) -> Replayed:
     """Compare the cores with a design under these bounds and settings; NoSuchCores if the broker does not have it.
 
     With `own_look` a leader looks itself who is fenced before it proposes anybody, as Kafka's does and the model does
     not: then some proposals of the model are not the cores'. `progress` is told how many states of the cores were
-    explored, of how many found.
+    explored, of how many found. `planted` is another design for the cores, one with a bug, say; with `until_differs`
+    the first difference is the end.
     """
     start, used = time.monotonic(), time.process_time()
-    work = Replay(Instance(design, constants), own_look, max_states, progress)
+    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs)
     collecting = gc.isenabled()
     gc.disable()  # millions of values without a cycle, which need not be looked through again and again
     try:

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 import attrs
 
 from isr_broker.controller_state import Controller
-from isr_broker.designs import DESIGNS
+from isr_broker.designs import DESIGNS, Design
 from isr_broker.settings import Settings
 from isr_broker.state import Following, Leading
 from isr_check.reference import Parameters, parameter_values
@@ -131,7 +131,7 @@ class Labels:
 class Cores:
     """The cores under the settings of an instance, and what their inputs do, remembered."""
 
-    def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool) -> None:
+    def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)
@@ -142,7 +142,7 @@ class Cores:
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
         if instance.design.name not in COMPARABLE:
             raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
-        design = DESIGNS[instance.design.name]
+        design = planted or DESIGNS[instance.design.name]
         minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
         base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
         self.settings = base

@@ -8,6 +8,7 @@ import attrs
 from immutables import Map
 
 from isr_broker.controller_state import recovered
+from isr_broker.designs import Design
 from isr_broker.effects import CONTROLLER
 from isr_broker.inputs import Received, Start
 from isr_broker.messages import BrokerRegistered, CreateTopic, RegisterBroker
@@ -26,8 +27,8 @@ COMMITS_FIRST = "a follower is proposed again, after a refusal, only once it fet
 class World(Steps):
     """States and steps of the whole system."""
 
-    def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool) -> None:
-        super().__init__(instance, ids, own_look)
+    def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
+        super().__init__(instance, ids, own_look, planted)
         self.bound = {name: value for name, value in instance.constants.items() if isinstance(value, int)}
         entering = ("becomes_leader", "becomes_follower")
         self._entering = frozenset(self.labels.number(a, i) for a in entering for i in range(self.n))
