@@ -165,7 +165,8 @@ def rolling_restart() -> tuple[Cell, ...]:
             leaders=0,
             expected=LOSS,
             idempotent=False,
-            because="every copy is lost before another is whole",
+            more={"broker.session.timeout.ms": "9000"},
+            because="every copy is lost before another is whole (a session takes 9 s, Kafka's default)",
         ),
     )
 

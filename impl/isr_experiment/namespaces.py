@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Final, cast
 
 from isr_experiment.network import CLIENTS, Node, Way
@@ -166,9 +168,20 @@ def _run(line: str, inside: int | None = None) -> str:
 
 
 def entered(command: Sequence[str]) -> int:
-    """Run a command in a new network namespace and give its exit code."""
+    """Run a command in a new network namespace and give its exit code; SIGINT and SIGTERM are handed on to it."""
     environment = {**os.environ, INSIDE: "1"}
-    return subprocess.run(["unshare", "--net", "--", *command], env=environment, check=False).returncode
+    # Of a session of its own, or Ctrl-C would reach it twice.
+    started = subprocess.Popen(["unshare", "--net", "--", *command], env=environment, start_new_session=True)
+
+    def hands_on(number: int, frame: FrameType | None) -> None:
+        started.send_signal(number)
+
+    before = {number: signal.signal(number, hands_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return started.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def is_inside() -> bool:

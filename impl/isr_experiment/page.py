@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import cast
 
+from isr_experiment.stalls import stalls
 from isr_experiment.timeline import timeline
 
 Row = Mapping[str, object]
@@ -87,7 +88,8 @@ def _availability(document: Row) -> str:
     head = (
         "<tr><th>cell<th>fault<th>session (s)<th>lag (s)<th>without a leader (s)<th>without acknowledgements (s)</tr>"
     )
-    return f"<h2>Time without service</h2><table>{head}{rows}</table>"
+    picture = stalls(cast("list[Row]", document["availability"]))
+    return f"<h2>Time without service</h2>{picture}<table>{head}{rows}</table>"
 
 
 def _t(text: object) -> str:

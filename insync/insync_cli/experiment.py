@@ -122,11 +122,7 @@ def _entered(command: Sequence[str]) -> int:
     """The same command in a network namespace of its own, which vanishes with it."""
     from isr_experiment.namespaces import entered
 
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the one inside, which ends in order
-    try:
-        return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
 
 
 def _performed(experiment: Experiment, given: Namespace, chosen: str) -> int:
