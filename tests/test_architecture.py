@@ -40,7 +40,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_planted_actions": {"isr_model", "isr_zookeeper"},
     "isr_planted": {"isr_bugs", "isr_planted_actions"},
     "isr_check": {"isr_lang"},
-    "isr_pipeline": {"isr_check"},
+    "isr_pipeline": {"isr_check", "isr_anomalies"},
     "isr_trace": {"isr_lang"},
     "isr_visual": {"isr_trace"},
     "isr_report": {"isr_visual", "isr_check"},

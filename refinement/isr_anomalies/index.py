@@ -131,7 +131,7 @@ def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> Hist
             history.ends_at = max(history.ends_at, item.time)
         elif isinstance(item, Event):
             history.ends_at = max(history.ends_at, item.time)
-            _pair(history, open_ones, item)
+            pair(history.operations, open_ones, item)
         else:
             dumps.append(item)
     history.operations.extend(operation_of(event, None) for event in open_ones.values())
@@ -147,22 +147,28 @@ def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> Hist
     return history
 
 
-def _pair(history: History, open_ones: dict[tuple[str, object], Event], event: Event) -> None:
+def pair(done: list[Operation], open_ones: dict[tuple[str, object], Event], event: Event) -> None:
+    """Add the operation that this event ends to those done; one that it begins is open."""
     who = (event.process, event.token)
     begun = open_ones.pop(who, None)
     if event.kind == "invoke":
         if begun is not None:
-            what = f"process {event.process} invokes while its {begun.f} of line {begun.line} is open (give them ids)"
-            raise Malformed(event.line, what)
+            raise still_open(event.line, begun)
         open_ones[who] = event
     elif begun is not None:
         if begun.f != event.f:
             raise Malformed(event.line, f"a {event.f} completes the {begun.f} of line {begun.line}")
         if event.time < begun.time:
             raise Malformed(event.line, f"ends before it was invoked (line {begun.line})")
-        history.operations.append(operation_of(begun, event))
+        done.append(operation_of(begun, event))
     else:
         raise Malformed(event.line, f"process {event.process} completes a {event.f} that it never invoked")
+
+
+def still_open(line: int, begun: Event) -> Malformed:
+    """A process begins something before it has ended what it began before."""
+    what = f"process {begun.process} invokes while its {begun.f} of line {begun.line} is open (give them ids)"
+    return Malformed(line, what)
 
 
 def operation_of(begun: Event, done: Event | None) -> Operation:

@@ -54,6 +54,7 @@ class Malformed(Exception):
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(f"line {line}: {what}" if line else what)
+        self.line = line
 
 
 class Sent(NamedTuple):

@@ -1,0 +1,261 @@
+"""The jobs of a check, in order; what the driver keeps is what each of them says in few words.
+
+count      lines in each piece of each file
+parse      lines to operations, shuffled by process; pair: operations to shares, kept in files
+(prove)    only with transactions of unknown outcome: which of them were seen, told to their other partitions
+judge      shares, shuffled by partition; edges kept in files
+(cycles)   only where a cycle can be: edges and operations there, shuffled by stretch
+measure    counts of latencies, faults and windows; gaps by ranges of time
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import attrs
+
+from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
+from isr_anomalies.checking import concluded, needs_graphs
+from isr_anomalies.results import Lack, Part, Tally
+from isr_anomalies.times import too_little, undecided
+from isr_pipeline import session
+from isr_pipeline.histories import chunks
+from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
+from isr_pipeline.histories.cycles import Find, Select, Source, stretches
+from isr_pipeline.histories.pairing import Pair, Parse, Summary
+from isr_pipeline.histories.rows import DDL, Row, collected, each, file_of, grouped
+from isr_pipeline.histories.shares import BLOCKS, Judge, Judged, Terms, prove
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+LINES_PER_BUCKET = 500_000
+LINES_PER_TASK = 500_000
+KINDS = ("operations", "shares", "edges")
+
+Said = Callable[[str, float], None]
+"""Told after each job: its name and how many seconds it took."""
+
+
+class Unreadable(Exception):
+    """A file is no history: which, and what is wrong."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path}, {what}")
+
+
+@attrs.frozen
+class Checked:
+    """A history with its verdicts, as the single-machine checker gives them."""
+
+    path: Path
+    claims: Claims
+    answer: Answer
+    quotes: dict[int, str]
+    """The lines that witnesses point to."""
+
+
+def _unheard(_: str, __: float) -> None:
+    pass
+
+
+def check_files(
+    spark: SparkSession,
+    files: Sequence[Path],
+    folder: Path | None = None,
+    wanted: tuple[Anomaly, ...] = ANOMALIES,
+    claims: Callable[[Claims | None], Claims] = lambda said: said or Claims(),
+    said: Said = _unheard,
+) -> list[Checked]:
+    """Check all files at once, each a history of its own. Raises Unreadable, or OSError.
+
+    `folder` is where tables go, for every executor to see. `claims` makes of those in a file's header what counts.
+    """
+    with ExitStack() as closing:
+        if folder is None:
+            folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="insync-")))
+        for kind in KINDS:
+            shutil.rmtree(folder / kind, ignore_errors=True)
+        closing.enter_context(session.plainly())
+        return _Check(spark, list(files), folder.absolute(), wanted, claims, said).run(closing)
+
+
+@attrs.define
+class _Check:
+    spark: SparkSession
+    files: list[Path]
+    folder: Path
+    wanted: tuple[Anomaly, ...]
+    claims_of: Callable[[Claims | None], Claims]
+    said: Said
+    buckets: dict[int, int] = attrs.field(factory=dict[int, int])
+    lines: dict[int, int] = attrs.field(factory=dict[int, int])
+    summaries: dict[int, Summary] = attrs.field(factory=dict[int, Summary])
+    claims: dict[int, Claims] = attrs.field(factory=dict[int, Claims])
+
+    def run(self, closing: ExitStack) -> list[Checked]:
+        pieces = self.timed("count", self.pieces)
+        tasks = max(4, min(400, sum(self.lines.values()) // LINES_PER_TASK))
+        settings = {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.execution.arrow.maxRecordsPerBatch": "256"}
+        closing.enter_context(session.configured(self.spark, settings))
+        self.timed("parse", lambda: self.pair(pieces))
+        judged = self.timed("judge", self.judge)
+        across = self.timed("cycles", lambda: self.cycles(judged))
+        figures = self.timed("measure", self.measure)
+        answers = {h: self.concluded(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
+        quotes = self.timed("quote", lambda: self.quotes(answers, pieces))
+        return [Checked(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
+
+    def timed(self, name: str, job: Callable[[], T]) -> T:
+        begin = time.monotonic()
+        answer = job()
+        self.said(name, time.monotonic() - begin)
+        return answer
+
+    def pieces(self) -> list[chunks.Chunk]:
+        """All files in pieces with numbered lines."""
+        found = [piece for history, path in enumerate(self.files) for piece in chunks.chunks_of(history, path)]
+        text = [piece for piece in found if not piece.parquet]
+        counts: dict[tuple[int, int], int] = {}
+        for row in collected(each(self.spark, chunks.count, text)) if text else ():
+            counts[row.history, int(row.key)] = int.from_bytes(row.payload, "little")
+        numbered = chunks.numbered(found, counts)
+        for history in range(len(self.files)):
+            self.lines[history] = sum(piece.lines for piece in numbered if piece.history == history)
+            self.buckets[history] = 1 + self.lines[history] // LINES_PER_BUCKET
+        return numbered
+
+    def pair(self, pieces: list[chunks.Chunk]) -> None:
+        """Operations and shares, in files; what histories say of themselves."""
+        parsed = each(self.spark, Parse(self.buckets), pieces)
+        found: dict[int, list[Summary]] = {history: [] for history in range(len(self.files))}
+        for row in collected(grouped(parsed, Pair(self.folder))):
+            found[row.history].append(cast("Summary", pickle.loads(row.payload)))
+        for history, parts in found.items():
+            problems = [part.problem for part in parts if part.problem]
+            if problems:
+                raise Unreadable(self.files[history], min(problems)[1])
+            headers = [part.settings for part in parts if part.settings]
+            header = Claims(**max(headers, key=lambda one: one[0])[1]) if headers else None  # type: ignore[arg-type]
+            self.claims[history] = self.claims_of(header)
+            self.summaries[history] = Summary(
+                operations=sum(part.operations for part in parts),
+                transactional=any(part.transactional for part in parts),
+                several=any(part.several for part in parts),
+                joint=any(part.joint for part in parts),
+                ends_at=max((part.ends_at for part in parts), default=0),
+                faults=tuple(fault for part in parts for fault in part.faults),
+            )
+
+    def shares(self) -> DataFrame:
+        return self.spark.read.schema(DDL).parquet(str(self.folder / "shares"))
+
+    def judge(self) -> dict[int, dict[str, Judged]]:
+        """What every partition says."""
+        names = tuple(anomaly.name for anomaly in self.wanted)
+        terms: dict[int, Terms] = {}
+        for history, summary in self.summaries.items():
+            per_block = 1 + self.lines[history] // BLOCKS
+            claims = self.claims[history]
+            terms[history] = Terms(claims, summary.transactional, names, per_block, needs_graphs(self.wanted))
+        shares = self.shares()
+        joint = [str(history) for history, summary in self.summaries.items() if summary.joint]
+        if joint:
+            shares = shares.union(grouped(shares.where(f"history IN ({', '.join(joint)})"), prove))
+        found: dict[int, dict[str, Judged]] = {history: {} for history in self.summaries}
+        for row in collected(grouped(shares, Judge(self.folder, terms))):
+            found[row.history][row.key] = cast("Judged", pickle.loads(row.payload))
+        return found
+
+    def cycles(self, judged: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
+        """What is found in each stretch of blocks that partitions named, if any did."""
+        names = tuple(anomaly.name for anomaly in self.wanted)
+        found: dict[int, dict[str, Tally]] = {history: {} for history in judged}
+        if not needs_graphs(self.wanted):
+            return found
+        where = {
+            history: stretches([one.blocks for one in parts.values()], 1 + self.lines[history] // BLOCKS)
+            for history, parts in judged.items()
+        }
+        where = {history: one for history, one in where.items() if one.many}
+        sources: list[Source] = []
+        for history in where:
+            edges = [name for name, one in judged[history].items() if one.edges]
+            sources += [Source(history, p, str(file_of(self.folder, "edges", history, p)), False) for p in edges]
+            sources += [Source(history, "", path, True) for path in self.operations_of(history)]
+        if sources:
+            selected = each(self.spark, Select(where), sources)
+            for row in collected(grouped(selected, Find(self.claims, names))):
+                for name, tally in cast("dict[str, Tally]", pickle.loads(row.payload)).items():
+                    found[row.history].setdefault(name, Tally()).merge(tally)
+        return found
+
+    def operations_of(self, history: int) -> list[str]:
+        return [
+            str(file_of(self.folder, "operations", history, str(bucket)))
+            for bucket in range(self.buckets[history])
+            if file_of(self.folder, "operations", history, str(bucket)).exists()
+        ]
+
+    def measure(self) -> dict[int, Answered]:
+        buckets = [Bucket(h, path) for h in self.summaries for path in self.operations_of(h)]
+        given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
+        return availability(self.spark, self.folder, buckets, given)
+
+    def concluded(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
+        """The verdicts of one history, put together as the single-machine checker does."""
+        summary, claims = self.summaries[history], self.claims[history]
+        parts: dict[str, Part] = {}
+        for anomaly in self.wanted:
+            if anomaly.across is None:
+                continue
+            part = parts[anomaly.name] = Part(cycles.get(anomaly.name, Tally()))
+            if anomaly.name == "no-progress":
+                part.lack = undecided(list(summary.faults), times.progress, claims)
+                for finding in too_little(times.progress, claims):
+                    part.tally.add(finding)
+            elif anomaly.name == "unavailability":
+                part.tally = times.too_long
+                part.lack = (
+                    None if any(one.result.counts.attempted for one in judged.values()) else Lack(True, "no sends")
+                )
+            elif anomaly.name == "ordered-cycle":
+                part.lack = None if summary.operations else Lack(True, "no operation at all")
+            else:
+                part.lack = None if summary.several else Lack(True, "no operation of several steps")
+        results = [judged[name].result for name in sorted(judged)]
+        return concluded(self.wanted, claims, results, parts, times.figures, summary.operations)
+
+    def quotes(self, answers: dict[int, Answer], pieces: list[chunks.Chunk]) -> dict[int, dict[int, str]]:
+        """The lines that witnesses point to."""
+        lines = {
+            history: frozenset(n for j in answer.judgements for found in j.witnesses for n in found.lines)
+            for history, answer in answers.items()
+        }
+        near = [
+            piece for piece in pieces if any(piece.line <= n < piece.line + piece.lines for n in lines[piece.history])
+        ]
+        quotes: dict[int, dict[int, str]] = {history: {} for history in answers}
+        for row in collected(each(self.spark, _Quote(lines), near)) if near else ():
+            quotes[row.history] |= dict(cast("list[tuple[int, str]]", json.loads(row.payload)))
+        return quotes
+
+
+@attrs.frozen
+class _Quote:
+    lines: dict[int, frozenset[int]]
+
+    def __call__(self, chunk: chunks.Chunk) -> Iterator[Row]:
+        wanted = self.lines[chunk.history]
+        found = {line: text.strip() for line, text in chunks.texts(chunk) if line in wanted}
+        if found:
+            yield Row(chunk.history, "", json.dumps(list(found.items())).encode())

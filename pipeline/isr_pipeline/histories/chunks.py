@@ -1,0 +1,158 @@
+"""Files of a history in pieces that tasks read on their own: each knows the number of its first line.
+
+A piece of JSON lines begins and ends at the end of a line; a piece of Parquet is one row group, each row a line.
+Columns of Parquet are named as the fields of docs/history.md are; what is nested is JSON text, or nested as Parquet has
+it. Files must be where every executor can read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol, cast
+
+import attrs
+import pyarrow.parquet as pq
+
+from isr_anomalies import Malformed
+from isr_anomalies.read_json import parsed
+from isr_pipeline.histories.rows import Row
+
+SIZE = 16 << 20
+"""Bytes of a piece of JSON lines, about."""
+NESTED = frozenset({"records", "ops", "partitions", "rebalanced", "diverged", "unseen", "epochs", "settings"})
+"""Columns that may be JSON text."""
+
+Object = dict[str, object]
+
+
+@attrs.frozen
+class Chunk:
+    """Bytes [begin, end) of a file, or its row group `begin`, of which `line` is the first."""
+
+    history: int
+    path: str
+    begin: int
+    end: int
+    line: int = 1
+    lines: int = 0
+    parquet: bool = False
+
+
+class _Group(Protocol):
+    num_rows: int
+
+
+class _Meta(Protocol):
+    num_row_groups: int
+
+    def row_group(self, i: int) -> _Group: ...
+
+
+class _Rows(Protocol):
+    def to_pylist(self) -> list[Object]: ...
+
+
+class _File(Protocol):
+    metadata: _Meta
+
+    def read_row_group(self, i: int) -> _Rows: ...
+
+
+_parquet_file = cast("Callable[[str], _File]", vars(pq)["ParquetFile"])
+
+
+def is_parquet(path: Path) -> bool:
+    """A file of Parquet, or a folder of such files, as Spark writes them."""
+    return path.is_dir() or path.suffix == ".parquet"
+
+
+def chunks_of(history: int, path: Path, size: int = SIZE) -> list[Chunk]:
+    """The pieces of a file. Those of JSON lines have no numbers yet: their lines are counted by tasks."""
+    if is_parquet(path):
+        return _row_groups(history, path)
+    length = path.stat().st_size
+    cuts = [0]
+    with path.open("rb") as file:
+        while cuts[-1] + size < length:
+            file.seek(cuts[-1] + size - 1)
+            file.readline()
+            cuts.append(file.tell())
+    if cuts[-1] < length or length == 0:
+        cuts.append(length)
+    return [Chunk(history, str(path.absolute()), begin, end) for begin, end in pairwise(cuts)]
+
+
+def _row_groups(history: int, path: Path) -> list[Chunk]:
+    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+    found: list[Chunk] = []
+    line = 1
+    for file in files:
+        meta = _parquet_file(str(file)).metadata
+        for group in range(meta.num_row_groups):
+            rows = meta.row_group(group).num_rows
+            found.append(Chunk(history, str(file.absolute()), group, group + 1, line, rows, parquet=True))
+            line += rows
+    return found
+
+
+def count(chunk: Chunk) -> Iterator[Row]:
+    """How many lines a piece of JSON lines has."""
+    data = _bytes(chunk)
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    yield Row(chunk.history, str(chunk.begin), lines.to_bytes(8, "little"))
+
+
+def numbered(chunks: list[Chunk], counts: dict[tuple[int, int], int]) -> list[Chunk]:
+    """The same pieces with the numbers of their first lines; `counts` is by history and begin of a piece."""
+    found: list[Chunk] = []
+    line: dict[int, int] = {}
+    for chunk in chunks:
+        if chunk.parquet:
+            found.append(chunk)
+        else:
+            first, lines = line.get(chunk.history, 1), counts[chunk.history, chunk.begin]
+            found.append(attrs.evolve(chunk, line=first, lines=lines))
+            line[chunk.history] = first + lines
+    return found
+
+
+def _bytes(chunk: Chunk) -> bytes:
+    with Path(chunk.path).open("rb") as file:
+        file.seek(chunk.begin)
+        return file.read(chunk.end - chunk.begin)
+
+
+def texts(chunk: Chunk) -> Iterator[tuple[int, str]]:
+    """Every line with its number, as text. Raises Malformed where it is no text."""
+    if chunk.parquet:
+        for line, table in objects(chunk):
+            yield line, json.dumps(table)
+        return
+    try:
+        text = _bytes(chunk).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed(0, "not text in UTF-8") from None
+    yield from enumerate(text.split("\n"), chunk.line)
+
+
+def objects(chunk: Chunk) -> Iterator[tuple[int, Object]]:
+    """Every line that is not empty with its number, as an object. Raises Malformed."""
+    if not chunk.parquet:
+        for line, text in texts(chunk):
+            if text.strip():
+                yield line, parsed(line, text)
+        return
+    for line, row in enumerate(_parquet_file(chunk.path).read_row_group(chunk.begin).to_pylist(), chunk.line):
+        yield line, {name: _unpacked(line, name, value) for name, value in row.items() if value is not None}
+
+
+def _unpacked(line: int, name: str, value: object) -> object:
+    if name not in NESTED or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise Malformed(line, f"the column {name} is not JSON") from None

@@ -1,0 +1,160 @@
+"""Cycles across partitions: only where they can be at all, each stretch of the history in a task of its own.
+
+Each partition says in which blocks of lines a cycle through it can be (`shares.Reach`). Stretches of such blocks are
+independent of each other. Of a stretch all operations and edges go to one task, which asks isr_anomalies.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+import attrs
+import numpy as np
+
+from isr_anomalies import ANOMALIES, Claims, Finding, History
+from isr_anomalies.cycles import Graphs, realtime_edges
+from isr_anomalies.operations import NEVER, NOTHING, Operation
+from isr_anomalies.results import Tally
+from isr_pipeline.histories.rows import Column, Numbers, Row, kept
+from isr_pipeline.histories.shares import BLOCKS, EDGES, OUTCOMES
+
+GROUPS: Final = 64
+"""Stretches of a history are dealt to so many tasks."""
+WW, WR, PROCESS = 0, 1, 2
+
+
+@attrs.frozen
+class Stretches:
+    """Which block of lines belongs to which stretch (-1: none), and how many there are."""
+
+    of: Numbers
+    many: int
+    per_block: int
+
+    def at(self, lines: Numbers) -> Numbers:
+        """The stretches of these lines; what never ended is in none."""
+        known = (lines >= 0) & (lines < BLOCKS * self.per_block)
+        return np.where(known, self.of[np.where(known, lines, 0) // self.per_block], -1)
+
+    def group(self, stretches: Numbers) -> Numbers:
+        return stretches * min(GROUPS, self.many) // max(1, self.many)
+
+
+def stretches(blocks: list[bytes], per_block: int) -> Stretches:
+    """Runs of blocks that some partition named."""
+    bits = np.zeros(BLOCKS // 8, dtype=np.uint8)
+    for one in blocks:
+        bits |= np.frombuffer(one, dtype=np.uint8)
+    named = np.unpackbits(bits).astype(bool)
+    begins = named & ~np.concatenate(([False], named[:-1]))
+    numbers = np.cumsum(begins) - 1
+    return Stretches(np.where(named, numbers, -1).astype(np.int64), int(begins.sum()), per_block)
+
+
+class Source(NamedTuple):
+    """A file of edges or of operations, of which a partition or a bucket."""
+
+    history: int
+    name: str
+    path: str
+    operations: bool
+
+
+class Piece(NamedTuple):
+    """Of one file what concerns a group: the name of the partition, its edges; and operations without edges.
+
+    An edge is kind, place in the file, then line, end and outcome of either operation.
+    """
+
+    name: str
+    edges: Numbers
+    operations: Numbers
+
+
+@attrs.frozen
+class Select:
+    """From each file what lies in stretches."""
+
+    stretches: dict[int, Stretches]
+
+    def __call__(self, source: Source) -> Iterator[Row]:
+        of = self.stretches[source.history]
+        pieces = self._operations(source, of) if source.operations else self._edges(source, of)
+        for group, piece in pieces:
+            yield Row(source.history, str(group), pickle.dumps(piece))
+
+    def _edges(self, source: Source, of: Stretches) -> Iterator[tuple[int, Piece]]:
+        at = cast("dict[str, Numbers]", kept(Path(source.path), EDGES.names))
+        mine = of.at(at["u_reach"])
+        other, ended = of.at(at["v_reach"]), of.at(at["v_completed"])
+        inside = (mine >= 0) & ((mine == other) | (mine == ended))
+        places = np.arange(len(inside))
+        names = ("u", "u_completed", "u_outcome", "v", "v_completed", "v_outcome")
+        rows = np.stack([at["kind"], places, *(at[name] for name in names)], axis=1)[inside]
+        groups = of.group(mine[inside])
+        nothing = np.empty((0, 3), dtype=np.int64)
+        for group in np.unique(groups).tolist():
+            yield group, Piece(source.name, rows[groups == group], nothing)
+
+    def _operations(self, source: Source, of: Stretches) -> Iterator[tuple[int, Piece]]:
+        at = kept(Path(source.path), ("invoked", "completed", "after", "after_completed", "outcome"))
+        invoked, completed, after, ended = (
+            cast("Numbers", at[n]) for n in ("invoked", "completed", "after", "after_completed")
+        )
+        outcome = _codes(at["outcome"])
+        begun, done = of.at(invoked), of.at(completed)
+        follows = (begun >= 0) & (begun == of.at(ended)) & (after >= 0)
+        ok = np.zeros(len(invoked), dtype=np.int64)
+        places = np.arange(len(invoked))
+        kind = np.full(len(invoked), PROCESS)
+        edges = np.stack([kind, places, after, ended, ok, invoked, completed, outcome], axis=1)
+        ops = np.stack([invoked, completed, outcome], axis=1)
+        by_begin, by_end = of.group(begun), of.group(done)
+        for group in np.unique(np.concatenate((by_begin[begun >= 0], by_end[done >= 0]))).tolist():
+            near = ((begun >= 0) & (by_begin == group)) | ((done >= 0) & (by_end == group))
+            yield group, Piece("", edges[follows & (by_begin == group)], ops[near])
+
+
+def _codes(words: Column) -> Numbers:
+    return np.fromiter((OUTCOMES.index(word) for word in words), dtype=np.int64, count=len(words))
+
+
+@attrs.frozen
+class Find:
+    """The cycles of one group of stretches: a tally for each anomaly."""
+
+    claims: dict[int, Claims]
+    wanted: tuple[str, ...]
+
+    def __call__(self, history: int, group: str, payloads: list[bytes]) -> Iterator[Row]:
+        pieces = [cast("Piece", pickle.loads(payload)) for payload in payloads]
+        of, graphs = graph([piece for piece in pieces if len(piece.edges) or len(piece.operations)])
+        tallies: dict[str, Tally] = {}
+        for anomaly in ANOMALIES:
+            if anomaly.name in self.wanted and anomaly.across is not None and anomaly.number < 28:
+                across = cast("Callable[[History, Graphs, Claims], Iterator[Finding]]", anomaly.across)
+                tally = tallies[anomaly.name] = Tally()
+                for finding in across(of, graphs, self.claims[history]):
+                    tally.add(finding)
+        yield Row(history, group, pickle.dumps(tallies))
+
+
+def graph(pieces: list[Piece]) -> tuple[History, Graphs]:
+    """The part of a history that lies in stretches, its operations numbered anew in the same order."""
+    pieces = sorted(pieces, key=lambda piece: piece.name)
+    edges = np.concatenate([piece.edges for piece in pieces])
+    ops = np.concatenate([edges[:, 2:5], edges[:, 5:8], *(piece.operations for piece in pieces)])
+    lines, first = np.unique(ops[:, 0], return_index=True)
+    operations: list[Operation] = []
+    for number, (line, completed, code) in enumerate(ops[first].tolist()):
+        at = (line, completed, 0, NEVER if completed == NEVER else 0)
+        operations.append(Operation(number, "", "", *at, OUTCOMES[code], (), NOTHING))
+    history = History(Claims(), operations)
+    of = {kind: edges[edges[:, 0] == kind] for kind in (WW, WR, PROCESS)}
+    of[PROCESS] = of[PROCESS][np.argsort(of[PROCESS][:, 5], kind="stable")]
+    pairs = {kind: np.searchsorted(lines, rows[:, [2, 5]]) for kind, rows in of.items()}
+    realtime = np.array(realtime_edges(history), dtype=np.int64).reshape(-1, 2)
+    return history, Graphs(pairs[WW], pairs[WR], pairs[PROCESS], realtime)

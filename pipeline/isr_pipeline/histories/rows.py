@@ -1,0 +1,147 @@
+"""What tasks exchange: a history, a key within it, and a payload; and tables that they keep in files.
+
+Thousands of operations travel as one value, so what Spark does for a row it does for thousands of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
+from urllib.parse import quote
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+Numbers = NDArray[np.int64]
+Column = NDArray[np.int64] | NDArray[np.object_]
+
+FEW, PER_TASK = 16, 4
+"""A task costs some hundredths of a second: several small parts go to one, if there are more of them than this."""
+DDL = "history int, key string, payload binary"
+
+
+def schema(**types: pa.DataType) -> pa.Schema:
+    """Columns by name."""
+    return pa.schema(list(types.items()))
+
+
+SCHEMA = schema(history=pa.int32(), key=pa.string(), payload=pa.binary())
+
+
+class Row(NamedTuple):
+    history: int
+    key: str
+    payload: bytes
+
+
+class _Table(Protocol):
+    """What is used of a pyarrow.Table."""
+
+    column_names: list[str]
+
+    def column(self, i: str) -> _Values: ...
+
+
+class _Values(Protocol):
+    def to_pylist(self) -> list[object]: ...
+    def to_numpy(self, zero_copy_only: bool = True) -> Column: ...
+
+
+class _Groups(Protocol):
+    def applyInArrow(self, func: Callable[[pa.Table], pa.Table], schema: str) -> DataFrame: ...
+
+
+_read_table = cast("Callable[..., _Table]", vars(pq)["read_table"])
+_write_table = cast("Callable[..., None]", vars(pq)["write_table"])
+_from_pydict = cast("Callable[..., pa.Table]", pa.Table.from_pydict)  # pyright: ignore[reportUnknownMemberType]
+
+
+def table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as Arrow has them; all tables of tasks have this one schema."""
+    histories, keys, payloads = tuple(zip(*rows, strict=True)) or ((), (), ())
+    return _from_pydict({"history": histories, "key": keys, "payload": payloads}, schema=SCHEMA)
+
+
+def payloads(group: pa.Table) -> tuple[int, str, list[bytes]]:
+    """The history and the key that all rows of a group share, and their payloads."""
+    given = cast("_Table", group)
+    history, key = given.column("history").to_pylist()[0], given.column("key").to_pylist()[0]
+    return cast("int", history), cast("str", key), cast("list[bytes]", given.column("payload").to_pylist())
+
+
+def numbers(batch: pa.RecordBatch, columns: int) -> list[Numbers]:
+    """The first columns of a batch, all of numbers."""
+    return [cast("_Values", batch.column(n)).to_numpy(zero_copy_only=False).astype(np.int64) for n in range(columns)]
+
+
+@attrs.frozen
+class _Each(Generic[T]):
+    work: Callable[[T], Iterator[Row]]
+    parts: tuple[T, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in cast("list[int]", cast("_Values", batch.column(0)).to_pylist()):
+                for row in self.work(self.parts[number]):
+                    yield from table([row]).to_batches()
+
+
+def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:
+    """The rows that `work` makes of each part."""
+    tasks = max(1, min(len(parts), FEW), len(parts) // PER_TASK)
+    return spark.range(0, len(parts), 1, tasks).mapInArrow(_Each(work, tuple(parts)), DDL)
+
+
+@attrs.frozen
+class _Grouped:
+    work: Callable[[int, str, list[bytes]], Iterator[Row]]
+
+    def __call__(self, group: pa.Table) -> pa.Table:
+        return table(self.work(*payloads(group)))
+
+
+def grouped(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:
+    """The rows that `work` makes of all payloads of one history and key."""
+    task = _Grouped(work)
+
+    def group(of: pa.Table) -> pa.Table:
+        return task(of)
+
+    return cast("_Groups", frame.groupBy("history", "key")).applyInArrow(group, DDL)
+
+
+def collected(frame: DataFrame) -> list[Row]:
+    return [Row(row[0], row[1], bytes(row[2])) for row in frame.collect()]
+
+
+def file_of(folder: Path, kind: str, history: int, key: str) -> Path:
+    """Where the table of a key is kept. Names of partitions may have any character, and any length."""
+    name = quote(key, safe="")
+    if len(name) > 100:
+        from hashlib import sha256
+
+        name = sha256(key.encode()).hexdigest()
+    return folder / kind / f"{history:05}-{name}.parquet"
+
+
+def keep(path: Path, columns: Mapping[str, object], schema: pa.Schema) -> None:
+    """Write a table, all of it or none: a task may be done twice, or half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    _write_table(_from_pydict(columns, schema=schema), part, compression="zstd")
+    part.replace(path)
+
+
+def kept(path: Path, names: Sequence[str]) -> dict[str, Column]:
+    """These columns of a table that was kept."""
+    found = _read_table(path, columns=list(names), partitioning=None)
+    return {name: found.column(name).to_numpy(False) for name in names}

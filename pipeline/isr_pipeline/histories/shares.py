@@ -1,0 +1,208 @@
+"""One partition: its share of all operations put together again, judged, and what it adds to cycles."""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from isr_anomalies import ANOMALIES, Claims, Partition, PartitionResult, check_partition
+from isr_anomalies.cycles import Order
+from isr_anomalies.index import Batch, Rewind, Scan, Send, proved_by
+from isr_anomalies.operations import Dump, Held
+from isr_pipeline.histories.rows import Numbers, Row, file_of, keep
+
+BLOCKS: Final = 1 << 16
+"""A history's lines are so many blocks at most; where cycles can be is said in blocks."""
+OUTCOMES: Final = ("ok", "fail", "info")
+WW, WR = 0, 1
+
+_NAMES = ("kind", "u", "u_completed", "u_outcome", "u_reach", "v", "v_completed", "v_outcome", "v_reach")
+EDGES: Final = pa.schema(dict.fromkeys(_NAMES, pa.int64()))
+"""An edge from operation u to v: by lines, with how they ended, and how late they surely are (see `Reach`)."""
+
+Lists = dict[str, list[tuple[object, ...]]]
+
+
+class Judged(NamedTuple):
+    """What the driver gets of a partition; `blocks`: where a cycle through it can be, a bit each."""
+
+    result: PartitionResult
+    blocks: bytes
+    edges: int
+
+
+@attrs.frozen
+class Terms:
+    """How partitions of a history are judged."""
+
+    claims: Claims
+    transactional: bool
+    wanted: tuple[str, ...]
+    per_block: int
+    """Lines in a block."""
+    graphs: bool
+    """Whether edges are wanted."""
+
+
+class Share(NamedTuple):
+    """A partition as the single-machine checker has it, but for what only others know of it."""
+
+    partition: Partition
+    multi: set[int]
+    joint: list[tuple[int, list[str]]]
+    proved: set[int]
+
+
+def together(name: str, payloads: list[bytes]) -> Share:
+    """The partition that buckets of processes have each a part of."""
+    boxes = [cast("Lists", marshal.loads(payload)) for payload in payloads]
+
+    def of(what: str) -> Iterator[tuple[object, ...]]:
+        return (one for box in boxes for one in box.get(what, ()))
+
+    make = (Send, Batch, Scan, Rewind, Dump, Held)
+    send, batch, scan, rewind, dump, held = (cast("Callable[..., tuple[object, ...]]", m._make) for m in make)
+    partition = Partition(
+        name,
+        sorted(cast("Iterator[Send]", map(send, of("sends"))), key=lambda s: (s.op, s.slot)),
+        sorted(cast("Iterator[Batch]", map(batch, of("batches"))), key=lambda b: b.op),
+        sorted(cast("Iterator[Scan]", map(scan, of("scans"))), key=lambda s: s.invoked),
+        sorted(cast("Iterator[Rewind]", map(rewind, of("rewinds"))), key=lambda r: r.invoked),
+        sorted(cast("Iterator[Dump]", map(dump, of("dumps"))), key=lambda d: d.line),
+        sorted(cast("Iterator[Held]", map(held, of("held"))), key=lambda h: h.line),
+    )
+    multi, proved = (set(cast("Iterator[int]", of(what))) for what in ("multi", "proved"))
+    return Share(partition, multi, list(cast("Iterator[tuple[int, list[str]]]", of("joint"))), proved)
+
+
+def proved_here(partition: Partition) -> set[int]:
+    """Operations of unknown outcome of which this partition saw a send."""
+    unknown = {send.value: send.op for send in partition.sends if send.outcome == "info"}
+    return proved_by(partition.batches, unknown) if unknown else set[int]()
+
+
+def prove(history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
+    """Tell the other partitions of an operation that it was done."""
+    share = together(name, payloads)
+    known = proved_here(share.partition)
+    told: dict[str, list[int]] = {}
+    for op, targets in share.joint:
+        for target in targets if op in known else ():
+            told.setdefault(target, []).append(op)
+    for target, ops in told.items():
+        yield Row(history, target, marshal.dumps({"proved": ops}))
+
+
+@attrs.frozen
+class Judge:
+    """The third stage: the checks of one partition. Its edges are kept in a file."""
+
+    folder: Path
+    terms: dict[int, Terms]
+    """By history."""
+
+    def __call__(self, history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
+        terms = self.terms[history]
+        share = together(name, payloads)
+        partition = share.partition
+        partition.transactional = terms.transactional
+        proved = proved_here(partition) | share.proved
+        acks = terms.claims.acks
+        for n, send in enumerate(partition.sends):
+            committed = send.committed or send.op in proved
+            if committed != send.committed or not send.acks:
+                partition.sends[n] = send._replace(committed=committed, acks=send.acks or acks)
+        wanted = tuple(anomaly for anomaly in ANOMALIES if anomaly.name in terms.wanted)
+        result = check_partition(partition, terms.claims, wanted)
+        blocks, edges = b"", 0
+        if terms.graphs:
+            reach = Reach(share, result.order)
+            blocks = reach.blocks(terms.per_block)
+            columns = reach.edges()
+            edges = len(columns["u"])
+            if edges:
+                keep(file_of(self.folder, "edges", history, name), columns, EDGES)
+        judged = Judged(attrs.evolve(result, order=Order()), blocks, edges)
+        yield Row(history, name, pickle.dumps(judged))
+
+
+class Reach:
+    """How late operations surely are, as far as one partition tells, and where that contradicts when they ended.
+
+    An operation cannot precede what its predecessors in the log waited for: its reach is the largest line at which
+    one of them, or itself, was invoked. Along edges of the log, and of real time, reach grows; so a cycle needs an edge
+    along which it does not, and lies between the lines that such edges span, if these are joined where they overlap.
+    An operation that several steps bind to other places of the log, or to other logs, reaches to its own line only.
+    """
+
+    def __init__(self, share: Share, order: Order) -> None:
+        self.of: dict[int, tuple[int, int]] = {}
+        """Operation -> when it ended and how."""
+        for send in share.partition.sends:
+            self.of[send.op] = (send.completed, OUTCOMES.index(send.outcome))
+        for batch in share.partition.batches:
+            self.of[batch.op] = (batch.completed, OUTCOMES.index(batch.outcome))
+        line = [order.ww[0][0], *(second for _, second in order.ww)] if order.ww else list[int]()
+        self.chain = np.array(line, dtype=np.int64)
+        self.multi = share.multi | {op for op, many in Counter(line).items() if many > 1}
+        bound = np.fromiter((op in self.multi for op in line), dtype=bool, count=len(line))
+        latest = np.maximum.accumulate(self.chain) if len(line) else self.chain
+        self.bound, self.latest = bound, np.where(bound, self.chain, latest)
+        self.completed = np.fromiter((self.of[op][0] for op in line), dtype=np.int64, count=len(line))
+        self.outcome = np.fromiter((self.of[op][1] for op in line), dtype=np.int64, count=len(line))
+        reach = dict(zip(line, self.latest.tolist(), strict=True))
+        self.reads = [(w, r, reach.get(w, w), *self._read(r, reach.get(w, w))) for w, r in order.wr]
+
+    def _read(self, reader: int, reach: int) -> tuple[int, int, int]:
+        completed, outcome = self.of[reader]
+        return completed, outcome, reader if reader in self.multi else max(reader, reach)
+
+    def spans(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """Lines, first and last, between which a cycle can be."""
+        before, after = self.latest[:-1], self.latest[1:]
+        onward = (before < after) | ((before == after) & ~self.bound[:-1] & ~self.bound[1:])
+        yield after[~onward], before[~onward]
+        late = (self.outcome == 0) & (self.latest > self.completed)
+        yield self.completed[late], self.latest[late]
+        found = [(reader, reach) for _, reader, reach, _, _, own in self.reads if reader in self.multi and own <= reach]
+        found += [
+            (completed, own)
+            for _, reader, _, completed, _, own in self.reads
+            if reader not in self.multi and own > completed
+        ]
+        pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        yield pairs[:, 0], pairs[:, 1]
+
+    def blocks(self, per_block: int) -> bytes:
+        """The same as one bit for each block of lines."""
+        ends = np.zeros(BLOCKS + 1, dtype=np.int64)
+        for first, last in self.spans():
+            np.add.at(ends, first // per_block, 1)
+            np.add.at(ends, last // per_block + 1, -1)
+        return np.packbits(np.cumsum(ends[:-1]) > 0).tobytes()
+
+    def edges(self) -> dict[str, Numbers]:
+        """All edges that this partition adds, in their order."""
+        reads = np.array(self.reads, dtype=np.int64).reshape(-1, 6)
+        of_writers = np.array([self.of[w] for w in reads[:, 0].tolist()], dtype=np.int64).reshape(-1, 2)
+        ahead, behind = slice(None, -1), slice(1, None)
+        columns = {
+            "kind": (np.full(max(0, len(self.chain) - 1), WW), np.full(len(reads), WR)),
+            "u": (self.chain[ahead], reads[:, 0]),
+            "u_completed": (self.completed[ahead], of_writers[:, 0]),
+            "u_outcome": (self.outcome[ahead], of_writers[:, 1]),
+            "u_reach": (self.latest[ahead], reads[:, 2]),
+            "v": (self.chain[behind], reads[:, 1]),
+            "v_completed": (self.completed[behind], reads[:, 3]),
+            "v_outcome": (self.outcome[behind], reads[:, 4]),
+            "v_reach": (self.latest[behind], reads[:, 5]),
+        }
+        return {name: np.concatenate(both).astype(np.int64) for name, both in columns.items()}
