@@ -19,7 +19,7 @@ from isr_broker import wire
 from isr_broker.decoder import BadFrame, Plain
 from isr_broker.disk_memory import MemoryDisk
 from isr_broker.group_requests import GroupRequests
-from isr_broker.messages import BrokerId, Message, TopicPartition
+from isr_broker.messages import BrokerId, Error, Message, TopicPartition
 from isr_broker.peers import PEER_API, BadMessage, decode
 from isr_broker.record_batch import new_batch
 from isr_broker.requests import Requests
@@ -27,9 +27,12 @@ from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
 from isr_broker.stamps import Stamped
 from isr_broker.state import Leading
+from isr_broker.topic_ids import uuid_of
 
 VERSIONS = [(key, version) for key, (low, high) in wire.SERVED.items() for version in range(low, high + 1)]
 PARTITION = {"partition": 0, "partition_index": 0, "index": 0, "fetch_offset": 0, "partition_max_bytes": 100}
+TOPIC_ID = 3
+"""Of the topic `t`, the offset at which it is created here."""
 FIELDS: wire.Answer = {
     "acks": -1,
     "timeout": 100,
@@ -42,6 +45,32 @@ FIELDS: wire.Answer = {
     "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": new_batch(b"x")}]}],
     "topics": [{"name": "t", "topic": "t", "num_partitions": 1, "replication_factor": 1, "partitions": [PARTITION]}],
 }
+
+
+BROKERS_ASK = (
+    wire.FETCH,
+    wire.OFFSET_FOR_LEADER_EPOCH,
+    wire.ALTER_PARTITION,
+    wire.BROKER_REGISTRATION,
+    wire.BROKER_HEARTBEAT,
+)
+MEMBERS = [{"broker_id": 1, "broker_epoch": 1}, {"broker_id": 2, "broker_epoch": 1}]
+ASKED: wire.Answer = {**PARTITION, "new_isr": [1, 2], "new_isr_with_epochs": MEMBERS}
+OF_BROKERS: wire.Answer = {
+    "broker_id": 2,
+    "replica_id": 2,
+    "replica_state": {"replica_id": 2, "replica_epoch": 1},
+    "incarnation_id": bytes(15) + b"\1",
+    "cluster_id": "insync",
+    "listeners": [{"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}],
+    "max_wait": 100,
+    "max_bytes": 1_000,
+    "session_id": 0,
+    "session_epoch": 0,
+    "topics": [{"topic": "t", "topic_id": uuid_of(TOPIC_ID), "partitions": [ASKED]}],
+    wire.HEADER_TAGS: {10_000: b'[["t", 0, "2.1:1", {"2.1": 1}]]', 10_001: b"[2]"},
+}
+"""Requests of a broker that has no replica here."""
 
 
 class Nowhere:
@@ -63,8 +92,7 @@ class Nowhere:
         pass
 
 
-@pytest.fixture
-def alone() -> Requests:
+def one_broker() -> Requests:
     """A broker with a topic, and no sockets."""
     settings = Settings(
         auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
@@ -82,6 +110,11 @@ def alone() -> Requests:
         runtime.tick(10_200)
     assert [isinstance(r.role, Leading) for r in runtime.node.held.values()] == [True, True]
     return requests
+
+
+@pytest.fixture
+def alone() -> Requests:
+    return one_broker()
 
 
 def said(requests: Requests, frame: bytes, now: int = 10_000) -> bytes | None:
@@ -117,6 +150,27 @@ def test_a_request_is_read_as_the_codec_reads_it(key: int, version: int) -> None
     ours = wire.parse(frame)
     assert isinstance(ours, wire.Request)
     compare(ours.body.values, theirs)
+
+
+@pytest.mark.parametrize(("key", "version"), [(k, v) for k, v in VERSIONS if k in BROKERS_ASK])
+def test_a_stranger_that_asks_as_a_broker_is_answered(alone: Requests, key: int, version: int) -> None:
+    node = alone.runtime.node
+    assert node.partitions[TopicPartition("t", 0)].topic_id == TOPIC_ID
+    frame = said(alone, wire.ask(key, version, 77, "broker-2-x", OF_BROKERS))
+    assert frame is not None
+    answer = wire.answered(key, version, frame[4:])
+    assert answer.correlation == 77
+    found = [answer.body, *(p for t in answer.body.all("topics") for p in t.all("partitions"))]
+    found += [p for t in answer.body.all("responses") for p in t.all("partitions")]
+    errors = {p.number("error_code", 0) for p in found} - {0}
+    wanted = {
+        wire.FETCH: {Error.NOT_LEADER_OR_FOLLOWER if version >= 12 else Error.INVALID_REQUEST},
+        wire.OFFSET_FOR_LEADER_EPOCH: {Error.NOT_LEADER_OR_FOLLOWER} if version >= 3 else set[Error](),
+        wire.ALTER_PARTITION: {Error.STALE_BROKER_EPOCH},
+        wire.BROKER_REGISTRATION: set[Error](),
+        wire.BROKER_HEARTBEAT: {Error.STALE_BROKER_EPOCH},
+    }[key]
+    assert errors == {error.value for error in wanted}
 
 
 def compare(ours: Plain, theirs: object) -> None:
@@ -203,6 +257,7 @@ def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
     # The topic must stay: without it, most requests would go no further than its name.
     others: wire.Answer = {**FIELDS, "topics": [{"name": "other"}]}
     frames = [wire.ask(k, v, 1, "test", others if k == wire.DELETE_TOPICS else FIELDS)[4:] for k, v in VERSIONS]
+    frames += [wire.ask(k, v, 1, "broker-2-x", OF_BROKERS)[4:] for k, v in VERSIONS if k in BROKERS_ASK]
     taken = refused = 0
     for number in range(count):
         frame = chance.randbytes(chance.randrange(60)) if number % 20 == 0 else mangled(chance, chance.choice(frames))
