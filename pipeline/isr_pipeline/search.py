@@ -248,7 +248,7 @@ class Search:
 
     def _exploration(self, *, complete: bool) -> Exploration:
         last, found = self.commits[-1], self.found
-        self.limits = attrs.evolve(self.limits, max_seconds=None)  # what is found is told
+        self.limits = Limits()  # what is found is told, also by a search that was stopped
         known = paths(self, found)
         sizes = tuple(c.states for c in self.commits if c.states or c.level == 0)
         question = self.question
