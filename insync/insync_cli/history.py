@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from insync_cli import history_text, options, terminal
+from insync_cli import history_spark, history_text, options, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json
 from isr_anomalies.read_json import checked_claims
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync history run/history.jsonl
 insync history jepsen/history.edn --isolation read_committed --json -
+insync history runs/*.jsonl --engine spark --out tables
 insync history --list"""
 
 NANOSECONDS = 1_000_000_000
@@ -50,6 +51,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     limits.add_argument("--progress-within", type=options.seconds, metavar="S", help="in so many seconds (default 30)")
     limits.add_argument("--max-lag", type=options.seconds, metavar="S", help="more is a finding; default: measure only")
     limits.add_argument("--max-unavailable", type=options.seconds, metavar="S", help="the same of acknowledgements")
+    history_spark.add_options(p)
     p.add_json()
     return p.read(argv)
 
@@ -66,13 +68,11 @@ def run(given: Namespace) -> int:
         raise UsageError("insync history: a FILE is required, or --list (see insync history --help)")
     wanted = chosen(cast("list[str]", given.anomaly))
     terminal.check_json_target(target)
+    history_spark.check(given)
     reports: list[history_text.Report] = []
     codes: list[Exit] = []
-    for path in files:
-        with no_collector():
-            history = read(path, given)
-            answer = check(history, wanted)
-        report = history_text.report(path, answer, history, quoted(path, answer), cast("list[str]", given.command))
+    for path, answer, claims, quotes in answers(files, wanted, given):
+        report = history_text.report(path, answer, claims, quotes, cast("list[str]", given.command))
         reports.append(report)
         if target is None:
             terminal.write_json(str(beside(path)), report)
@@ -82,6 +82,22 @@ def run(given: Namespace) -> int:
         codes.append(exit_code(answer, named=bool(given.anomaly)))
     terminal.write_json(target, reports[0] if len(reports) == 1 else reports)
     return next(code for code in WORST_FIRST if code in codes)
+
+
+def answers(
+    files: list[Path], wanted: tuple[Anomaly, ...], given: Namespace
+) -> Iterator[tuple[Path, Answer, Claims, dict[int, str]]]:
+    """Each file's verdicts with the claims that they follow from, and the lines that witnesses point to."""
+    if given.engine == history_spark.SPARK:
+        said = claims_given(given)
+        for one in history_spark.checked(files, wanted, lambda of: checked_claims(0, said, of), given):
+            yield one.path, one.answer, one.claims, one.quotes
+        return
+    for path in files:
+        with no_collector():
+            history = read(path, given)
+            answer = check(history, wanted)
+        yield path, answer, history.claims, quoted(path, answer)
 
 
 @contextmanager
@@ -111,6 +127,8 @@ def beside(path: Path) -> Path:
 
 
 def read(path: Path, given: Namespace) -> History:
+    if path.suffix == ".parquet":
+        raise UsageError(f"{path}: a history in Parquet is for --engine {history_spark.SPARK}")
     try:
         with path.open(encoding="utf-8") as file:
             items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(file)

@@ -9,7 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.main import version
-from isr_anomalies import ANOMALIES, Answer, Finding, History, Judgement, Verdict
+from isr_anomalies import ANOMALIES, Answer, Claims, Finding, Judgement, Verdict
 from isr_anomalies.results import Counts
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ class Report(TypedDict):
     anomalies: list[Line]
 
 
-def report(path: Path, answer: Answer, history: History, quotes: dict[int, str], command: list[str]) -> Report:
+def report(path: Path, answer: Answer, claims: Claims, quotes: dict[int, str], command: list[str]) -> Report:
     counted = {field.name: int(getattr(answer.counts, field.name)) for field in attrs.fields(Counts)}
     return {
         "schema": "insync/history/1",
         "command": command,
         "version": version(),
         "history": str(path),
-        "claims": dict(attrs.asdict(history.claims)),
+        "claims": dict(attrs.asdict(claims)),
         "verdict": answer.verdict.value,
         "operations": answer.operations,
         "partitions": answer.partitions,

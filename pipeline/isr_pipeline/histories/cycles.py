@@ -7,14 +7,14 @@ independent of each other. Of a stretch all operations and edges go to one task,
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 import attrs
 import numpy as np
 
-from isr_anomalies import ANOMALIES, Claims, Finding, History
+from isr_anomalies import ANOMALIES, Claims, History
 from isr_anomalies.cycles import Graphs, realtime_edges
 from isr_anomalies.operations import NEVER, NOTHING, Operation
 from isr_anomalies.results import Tally
@@ -82,40 +82,45 @@ class Select:
 
     def __call__(self, source: Source) -> Iterator[Row]:
         of = self.stretches[source.history]
-        pieces = self._operations(source, of) if source.operations else self._edges(source, of)
+        path = Path(source.path)
+        if source.operations:
+            pieces = self.operations_of(kept(path, _OF_OPERATIONS), of)
+        else:
+            pieces = self.edges_of(source.name, cast("dict[str, Numbers]", kept(path, EDGES.names)), of)
         for group, piece in pieces:
             yield Row(source.history, str(group), pickle.dumps(piece))
 
-    def _edges(self, source: Source, of: Stretches) -> Iterator[tuple[int, Piece]]:
-        at = cast("dict[str, Numbers]", kept(Path(source.path), EDGES.names))
+    def edges_of(self, name: str, at: dict[str, Numbers], of: Stretches) -> Iterator[tuple[int, Piece]]:
+        """The edges of a partition that lie in a stretch, by groups of stretches."""
         mine = of.at(at["u_reach"])
         other, ended = of.at(at["v_reach"]), of.at(at["v_completed"])
         inside = (mine >= 0) & ((mine == other) | (mine == ended))
         places = np.arange(len(inside))
         names = ("u", "u_completed", "u_outcome", "v", "v_completed", "v_outcome")
-        rows = np.stack([at["kind"], places, *(at[name] for name in names)], axis=1)[inside]
+        rows = np.stack([at["kind"], places, *(at[column] for column in names)], axis=1)[inside]
         groups = of.group(mine[inside])
         nothing = np.empty((0, 3), dtype=np.int64)
         for group in np.unique(groups).tolist():
-            yield group, Piece(source.name, rows[groups == group], nothing)
+            yield group, Piece(name, rows[groups == group], nothing)
 
-    def _operations(self, source: Source, of: Stretches) -> Iterator[tuple[int, Piece]]:
-        at = kept(Path(source.path), ("invoked", "completed", "after", "after_completed", "outcome"))
-        invoked, completed, after, ended = (
-            cast("Numbers", at[n]) for n in ("invoked", "completed", "after", "after_completed")
-        )
+    def operations_of(self, at: Mapping[str, Column], of: Stretches) -> Iterator[tuple[int, Piece]]:
+        """The operations that began or ended in a stretch, and the order of their processes."""
+        names = ("invoked", "completed", "after", "after_completed")
+        invoked, completed, after, ended = (cast("Numbers", at[name]) for name in names)
         outcome = _codes(at["outcome"])
         begun, done = of.at(invoked), of.at(completed)
         follows = (begun >= 0) & (begun == of.at(ended)) & (after >= 0)
         ok = np.zeros(len(invoked), dtype=np.int64)
-        places = np.arange(len(invoked))
         kind = np.full(len(invoked), PROCESS)
-        edges = np.stack([kind, places, after, ended, ok, invoked, completed, outcome], axis=1)
+        edges = np.stack([kind, np.arange(len(kind)), after, ended, ok, invoked, completed, outcome], axis=1)
         ops = np.stack([invoked, completed, outcome], axis=1)
         by_begin, by_end = of.group(begun), of.group(done)
         for group in np.unique(np.concatenate((by_begin[begun >= 0], by_end[done >= 0]))).tolist():
             near = ((begun >= 0) & (by_begin == group)) | ((done >= 0) & (by_end == group))
             yield group, Piece("", edges[follows & (by_begin == group)], ops[near])
+
+
+_OF_OPERATIONS: Final = ("invoked", "completed", "after", "after_completed", "outcome")
 
 
 def _codes(words: Column) -> Numbers:
@@ -131,21 +136,25 @@ class Find:
 
     def __call__(self, history: int, group: str, payloads: list[bytes]) -> Iterator[Row]:
         pieces = [cast("Piece", pickle.loads(payload)) for payload in payloads]
-        of, graphs = graph([piece for piece in pieces if len(piece.edges) or len(piece.operations)])
-        tallies: dict[str, Tally] = {}
-        for anomaly in ANOMALIES:
-            if anomaly.name in self.wanted and anomaly.across is not None and anomaly.number < 28:
-                across = cast("Callable[[History, Graphs, Claims], Iterator[Finding]]", anomaly.across)
-                tally = tallies[anomaly.name] = Tally()
-                for finding in across(of, graphs, self.claims[history]):
-                    tally.add(finding)
-        yield Row(history, group, pickle.dumps(tallies))
+        yield Row(history, group, pickle.dumps(tallies(pieces, self.claims[history], self.wanted)))
+
+
+def tallies(pieces: list[Piece], claims: Claims, wanted: tuple[str, ...]) -> dict[str, Tally]:
+    """The cycles of each kind."""
+    history, graphs = graph(pieces)
+    found: dict[str, Tally] = {}
+    for anomaly in ANOMALIES:
+        if anomaly.name in wanted and anomaly.across is not None and anomaly.number < 28:
+            tally = found[anomaly.name] = Tally()
+            for finding in anomaly.across(history, graphs, claims):
+                tally.add(finding)
+    return found
 
 
 def graph(pieces: list[Piece]) -> tuple[History, Graphs]:
     """The part of a history that lies in stretches, its operations numbered anew in the same order."""
     pieces = sorted(pieces, key=lambda piece: piece.name)
-    edges = np.concatenate([piece.edges for piece in pieces])
+    edges = np.concatenate([np.empty((0, 8), dtype=np.int64), *(piece.edges for piece in pieces)])
     ops = np.concatenate([edges[:, 2:5], edges[:, 5:8], *(piece.operations for piece in pieces)])
     lines, first = np.unique(ops[:, 0], return_index=True)
     operations: list[Operation] = []

@@ -207,7 +207,7 @@ class Pair:
         keys = list(shares)
         given = {"history": [history] * len(keys), "key": keys, "payload": [_dumps(shares[key]) for key in keys]}
         keep(path, given, SCHEMA)
-        keep(file_of(self.folder, "operations", history, bucket), _columns(history, ops), OPERATIONS)
+        keep(file_of(self.folder, "operations", history, bucket), columns(history, ops), OPERATIONS)
         transactions = [op for op in ops if op.f == "txn"]
         summary = attrs.evolve(
             summary,
@@ -288,7 +288,8 @@ def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[
     return shares
 
 
-def _columns(history: int, ops: list[Operation]) -> dict[str, object]:
+def columns(history: int, ops: list[Operation]) -> dict[str, list[int] | list[str]]:
+    """The table of operations."""
     of = History(Claims(), operations=ops)
     after = {second: first for first, second in process_edges(of)}
     ended = {op.number: op.completed for op in ops}
@@ -300,7 +301,7 @@ def _columns(history: int, ops: list[Operation]) -> dict[str, object]:
         "completed_at": [op.completed_at for op in ops],
         "f": [op.f for op in ops],
         "process": [op.process for op in ops],
-        "outcome": [op.outcome for op in ops],
+        "outcome": [str(op.outcome) for op in ops],
         "error": [op.extra.error for op in ops],
         "after": [after.get(op.number, -1) for op in ops],
         "after_completed": [ended[after[op.number]] if op.number in after else -1 for op in ops],

@@ -1,0 +1,92 @@
+"""What was found in all histories, as Parquet: anomalies, their witnesses, and acknowledgements by windows of time."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from isr_pipeline.histories.checking import Checked
+from isr_pipeline.histories.rows import keep, schema
+
+ANOMALIES: Final = schema(
+    history=pa.int32(),
+    file=pa.string(),
+    **dict.fromkeys(("anomaly", "verdict", "why"), pa.string()),
+    **dict.fromkeys(("number", "found", "forbidden", "largest"), pa.int64()),
+)
+WITNESSES: Final = schema(
+    history=pa.int32(),
+    file=pa.string(),
+    **dict.fromkeys(("anomaly", "partition", "says"), pa.string()),
+    permitted=pa.bool_(),
+    lines=pa.list_(pa.int64()),
+    texts=pa.list_(pa.string()),
+)
+AVAILABILITY: Final = schema(
+    history=pa.int32(),
+    file=pa.string(),
+    **dict.fromkeys(("begin", "width", "acked", "failed", "unknown"), pa.int64()),
+)
+"""Times are nanoseconds."""
+
+Rows = Iterable[dict[str, object]]
+
+
+def write(folder: Path, found: list[Checked]) -> None:
+    """The three tables of all histories, beside that of their operations; what the jobs only passed on is removed."""
+    who = [{"history": number, "file": str(one.path)} for number, one in enumerate(found)]
+    pairs = list(zip(who, found, strict=True))
+    anomalies: Rows = (
+        {
+            **at,
+            "anomaly": j.name,
+            "verdict": j.verdict.value,
+            "why": j.why,
+            "number": j.number,
+            "found": j.found,
+            "forbidden": j.forbidden,
+            "largest": j.largest,
+        }
+        for at, one in pairs
+        for j in one.answer.judgements
+    )
+    witnesses: Rows = (
+        {
+            **at,
+            "anomaly": j.name,
+            "partition": w.partition or None,
+            "says": w.says,
+            "permitted": w.permitted,
+            "lines": list(w.lines),
+            "texts": [one.quotes.get(line, "") for line in w.lines],
+        }
+        for at, one in pairs
+        for j in one.answer.judgements
+        for w in j.witnesses
+    )
+    availability: Rows = (
+        {
+            **at,
+            "begin": w.begin,
+            "width": one.answer.availability.width,
+            "acked": w.acked,
+            "failed": w.failed,
+            "unknown": w.unknown,
+        }
+        for at, one in pairs
+        for w in one.answer.availability.windows
+    )
+    _write(folder / "anomalies.parquet", anomalies, ANOMALIES)
+    _write(folder / "witnesses.parquet", witnesses, WITNESSES)
+    _write(folder / "availability.parquet", availability, AVAILABILITY)
+    for kind in ("shares", "edges"):
+        shutil.rmtree(folder / kind, ignore_errors=True)
+
+
+def _write(path: Path, rows: Rows, columns: pa.Schema) -> None:
+    given = list(rows)
+    keep(path, {name: [row[name] for row in given] for name in columns.names}, columns)
