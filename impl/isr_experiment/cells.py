@@ -114,6 +114,13 @@ class Cell:
         return self.idempotent and self.acks == "all"
 
     @property
+    def batches(self) -> bool:
+        """Whether producers send more than one record at a time. Not to a design that does not notice divergence: where
+        the log of a former leader ends within a batch of the present one it could never follow, and 0.8 had no batches.
+        """
+        return self.design not in ("kafka-0.8", "zookeeper")
+
+    @property
     def validates(self) -> bool:
         """Whether its traces are compared with the model, which does that for today's design."""
         return self.traced and self.design == "kip-966"

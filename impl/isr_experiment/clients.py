@@ -58,7 +58,9 @@ class Producing(Protocol):
 class Confluent:
     """confluent-kafka, which is librdkafka."""
 
-    def __init__(self, name: str, bootstrap: str, acks: str, idempotent: bool, recorder: Recorder) -> None:
+    def __init__(
+        self, name: str, bootstrap: str, acks: str, idempotent: bool, batches: bool, recorder: Recorder
+    ) -> None:
         import confluent_kafka
 
         self.name, self.acks, self.recorder = name, acks, recorder
@@ -76,6 +78,8 @@ class Confluent:
             "topic.metadata.refresh.interval.ms": 1_000,
             "log_level": 0,
         }
+        if not batches:
+            settings["batch.num.messages"] = 1
         if not idempotent:
             settings["max.in.flight.requests.per.connection"] = 1
         self.producer = confluent_kafka.Producer(settings)
@@ -88,7 +92,8 @@ class Confluent:
             self.recorder.told(self.name, value, offset if offset is not None and offset >= 0 else None, why)
 
         while len(self.producer) >= MOST_WAITING:
-            self.producer.poll(0.05)
+            self.serve()
+            time.sleep(0.02)
         self.recorder.sends(self.name, value, self.acks)
         try:
             self.producer.produce(TOPIC, str(value).encode(), partition=NUMBER, on_delivery=told)
@@ -97,16 +102,20 @@ class Confluent:
             self.recorder.told(self.name, value, None, type(refused).__name__)
 
     def serve(self) -> None:
-        self.producer.poll(0)
+        with contextlib.suppress(self.error):  # a fatal error is told of each record, too
+            self.producer.poll(0)
 
     def finish(self, patience: float) -> None:
-        self.producer.flush(patience)
+        with contextlib.suppress(self.error):
+            self.producer.flush(patience)
 
 
 class KafkaPython:
     """kafka-python."""
 
-    def __init__(self, name: str, bootstrap: str, acks: str, idempotent: bool, recorder: Recorder) -> None:
+    def __init__(
+        self, name: str, bootstrap: str, acks: str, idempotent: bool, batches: bool, recorder: Recorder
+    ) -> None:
         import kafka  # type: ignore[import-untyped]
 
         self.name, self.acks, self.recorder = name, acks, recorder
@@ -115,7 +124,8 @@ class KafkaPython:
             acks=acks if acks == "all" else int(acks),
             enable_idempotence=idempotent,
             max_in_flight_requests_per_connection=5 if idempotent else 1,
-            linger_ms=5,
+            linger_ms=5 if batches else 0,
+            batch_size=16_384 if batches else 0,
             delivery_timeout_ms=PATIENCE * 1000,
             request_timeout_ms=3_000,
             reconnect_backoff_max_ms=200,
@@ -145,7 +155,7 @@ class KafkaPython:
             self.producer.close(timeout=5)
 
 
-KINDS: Mapping[str, Callable[[str, str, str, bool, Recorder], Producing]] = {
+KINDS: Mapping[str, Callable[[str, str, str, bool, bool, Recorder], Producing]] = {
     "confluent-kafka": Confluent,
     "kafka-python": KafkaPython,
 }

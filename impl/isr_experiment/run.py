@@ -163,7 +163,7 @@ def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple
     writers: list[Writer] = []
     share = options.per_second / len(options.writers)
     for n, kind in enumerate(options.writers):
-        made = KINDS[kind](f"w{n}-{kind}", bootstrap, cell.acks, cell.once, recorder)
+        made = KINDS[kind](f"w{n}-{kind}", bootstrap, cell.acks, cell.once, cell.batches, recorder)
         writers.append(Writer(made, n * SPACE, share, options.most))
     readers: list[Reader | FollowerReader] = [Reader("r0-confluent-kafka", bootstrap, recorder)]
     if cell.follower_reads:

@@ -105,9 +105,14 @@ def _acknowledged(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
 def _latencies(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
     yield _label(y + 20, "latency p50, p99") + _label(y + 34, "(log, 1 ms to 30 s)")
     for name, colour in (("p50", "#004488"), ("p99", "#ddaa33")):
-        known = [w for w in windows if w.get(name) is not None]
-        points = [f"{x(_number(w, 'at') + 0.5):.1f},{y + 80 - 80 * _log(_number(w, name)):.1f}" for w in known]
-        yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}"/>'
+        points: list[str] = []
+        for w in [*windows, {name: None}]:
+            if w.get(name) is not None:
+                points.append(f"{x(_number(w, 'at') + 0.5):.1f},{y + 80 - 80 * _log(_number(w, name)):.1f}")
+            elif points:
+                # Where nothing was acknowledged there is no latency, and no line.
+                yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-linecap="round"/>'
+                points = []
 
 
 def _leader(seen: Row) -> int | None:
