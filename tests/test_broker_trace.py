@@ -170,6 +170,22 @@ def test_a_missing_life_is_noticed(lives: list[Life]) -> None:
         list(in_order([life for life in lives if life.node != "controller"]))
 
 
+def test_a_life_without_events_does_not_let_the_next_overtake_the_last(lives: list[Life]) -> None:
+    node = next(life for life in lives if life.name.endswith(".2")).node
+    first, second = (life for life in lives if life.node == node)
+    empty, third = attrs.evolve(second, name=f"{node}.2", events=()), attrs.evolve(second, name=f"{node}.3")
+    early = tuple(
+        attrs.evolve(event, life=third.name, clock={third.name: n}, says={**event.says, "at": -1})
+        for n, event in enumerate(second.events[:2], 1)
+    )
+    others = [life for life in lives if life.node != node]
+    last = max(event.number for event in first.events)
+    kept = [attrs.evolve(life, events=tuple(e for e in life.events if f"{node}.2" not in e.clock)) for life in others]
+    order = list(in_order([*kept, first, empty, attrs.evolve(third, events=early)]))
+    place = {(event.life, event.number): n for n, event in enumerate(order)}
+    assert place[first.name, last] < place[third.name, 1]
+
+
 def test_events_that_wait_for_each_other_are_noticed(lives: list[Life]) -> None:
     one, other = lives[0], next(life for life in lives if life.node == "controller")
     knows = attrs.evolve(one.events[0], clock={**one.events[0].clock, other.name: len(other.events)})

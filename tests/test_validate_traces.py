@@ -22,7 +22,7 @@ from isr_broker.messages import Offset
 from isr_broker.snapshot import Json
 from isr_broker.state import Replica
 from isr_broker.trace_reading import BadTrace, Life, read, read_life
-from isr_refine import Validated, validate
+from isr_refine import Level, Validated, validate
 from isr_sim.simulate import QUICK, Config, Run, finished
 from isr_sim.tracing import TracedWorld
 from isr_sim.world import FAIR
@@ -83,6 +83,65 @@ def test_a_bug_in_the_cores_is_rejected_where_it_shows(monkeypatch: pytest.Monke
     assert done.rejected is not None
     assert done.rejected.action.startswith("leader_")
     assert set(done.rejected.differences) == {"high_watermark"}
+
+
+@pytest.mark.parametrize("level", [Level.EVENTS, Level.CLIENT])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_is_one_of_the_model_for_who_sees_less_of_it(seed: int, level: Level) -> None:
+    done = validate(read(simulated(seed).notes), level)
+    assert done.accepted
+    assert done.events == done.lines > 300
+    assert done.widest > 1 or level is Level.EVENTS
+
+
+@pytest.mark.parametrize("level", [Level.EVENTS, Level.CLIENT])
+def test_a_bug_shows_without_snapshots(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(replica: Replica, *_: object) -> Offset:
+        return replica.log.end
+
+    monkeypatch.setattr(leaders, "advanced", hasty)
+    done = validate(read(simulated(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
+    assert done.rejected is not None
+    assert set(done.rejected.differences) == {"high_watermark"}
+
+
+def test_a_spent_budget_is_no_verdict() -> None:
+    done = validate(one(), budget=50)
+    assert not done.accepted
+    assert done.rejected is None
+    assert "the budget was spent" in str(done.unknown)
+
+
+def test_a_heartbeat_that_was_overtaken_is_outside_of_the_model() -> None:
+    """Kafka unfences a fenced broker that says nothing of a shutdown, as of a late message, too."""
+    done = validate(read(simulated(217).notes))
+    assert done.accepted
+    assert [why for _, _, why in done.outside if "Heartbeat" in why and "overtaken" in why]
+
+
+def test_a_late_answer_to_an_older_registration_says_nothing() -> None:
+    done = validate(read(simulated(22).notes))
+    assert done.accepted
+
+
+def test_acknowledging_what_is_not_committed_is_rejected_for_clients_alone() -> None:
+    """The offset of an acknowledgement with acks=all is moved past the watermark."""
+    lives = list(one())
+    place = next(i for i, life in enumerate(lives) if '"acks": -1' in json.dumps([dict(e.says) for e in life.events]))
+
+    def change(lines: list[dict[str, Json]]) -> None:
+        waiting: set[object] = set()
+        for line in lines:
+            client = cast("dict[str, Json]", line.get("client", {}))
+            waiting |= {client["request"]} if client.get("acks") == -1 else set()
+            for answer in cast("list[dict[str, Json]]", line.get("answered", [])):
+                if answer["request"] in waiting and answer.get("error") == "NONE":
+                    answer["offset"] = cast("int", answer["offset"]) + 1_000
+                    return
+
+    done = validate([*lives[:place], with_lines(lives[place], change), *lives[place + 1 :]], Level.CLIENT)
+    assert done.rejected is not None
+    assert "not committed" in done.rejected.why
 
 
 # Mutations

@@ -261,9 +261,12 @@ def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
 
 
 def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
-    """The controller has registered the broker: from here on it is an incarnation, fenced, and asks for metadata."""
+    """The controller has registered the broker: from here on it is an incarnation, fenced, and asks for metadata.
+
+    Broker epochs grow, so a late answer to a registration that was sent before the last one says nothing.
+    """
     expected = node.start is not None and answer.incarnation == node.start.incarnation
-    if not expected or answer.error is not Error.NONE or node.broker_epoch == answer.broker_epoch:
+    if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
         return NodeStep(node)
     phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
     held = node.held

@@ -155,7 +155,8 @@ class Trace:
         self._asks(step.effects, causes, cause)
         lines = [self._node_line(took, effects, step.core, causes, cause) for took, effects in groups]
         for (took, effects), line in zip(groups, lines, strict=True):
-            if took is None and not noticed(effects):
+            parked = isinstance(told, Produce | Consume) and not step.effects
+            if took is None and not noticed(effects) and not parked:
                 continue
             tp = took.partition if took is not None else None
             if disk is not None and took is not None:

@@ -98,7 +98,8 @@ def in_order(lives: Iterable[Life]) -> Iterator[Event]:
     before: dict[str, str] = {}
     for one, next_one in pairwise(lives):
         if one.node == next_one.node:
-            before[next_one.name] = one.name
+            # A process that was killed before its first event left a life without any: it is no wall.
+            before[next_one.name] = one.name if one.events else before.get(one.name, one.name)
     done = dict.fromkeys(known, 0)
     ready: list[tuple[int, str]] = []
     waiting: dict[str, list[str]] = {}

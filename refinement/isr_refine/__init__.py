@@ -9,13 +9,15 @@ it is), `driving` (an input, and the disk at once), `inputs` (every input that t
 does not count), `system` and `steps` (inputs remembered), `world` (the environment's choices), `replay`, and `table`,
 which says in words what the others do and is printed into docs/conformance.md.
 
-The other way, `validate(lives)` takes what brokers wrote and finds the model's steps: `observed`, `stepping`,
+The other way, `validate(lives)` takes what brokers wrote and finds the model's steps: `lines`, `reading` and `saying`
+(a trace taken apart), `held`, `stepping`, `replica_steps` and `controller_steps` (what a line may be), `searching`,
 `verdict`, `validate`.
 """
 
+from isr_refine.lines import Level
 from isr_refine.replay import Difference, Kind, Mismatch, Replayed, replay
 from isr_refine.system import NoSuchCores
 from isr_refine.validate import validate
 from isr_refine.verdict import Rejected, Validated
 
-__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "Rejected", "Replayed", "Validated", "replay", "validate"]
+__all__ = ["Difference", "Kind", "Level", "Mismatch", "NoSuchCores", "Rejected", "Replayed", "Validated", "replay", "validate"]

@@ -8,7 +8,8 @@ whatever the length of a log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from functools import cache
+from typing import Final, Literal
 
 import attrs
 
@@ -71,12 +72,13 @@ class Taken:
 class Stepper:
     """The model's actions, one at a time, on states that are told as variables by name."""
 
-    def __init__(self, replicas: int, minimum: int, unclean: bool, follower_reads: bool) -> None:
+    def __init__(
+        self, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: Literal["0", "1", "all"] = "1"
+    ) -> None:
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
         self.instance = _Wide(
-            KIP_966, {"acks": "1", "consumers": 1, "crashes": 1, "shutdowns": 1, "sessions_lost": 1, **given}
+            KIP_966, {"acks": acks, "consumers": 1, "crashes": 1, "shutdowns": 1, "sessions_lost": 1, **given}
         )
-        # A line does not tell what its producer waits for: as with acks=1, no append needs the minimum.
         self._evaluator = Evaluator(self.instance)
         self._actions = {action.name: i for i, action in enumerate(self.instance.actions)}
         self._blank = {v.name: self.instance.first(v.type) for v in self.instance.variables}
@@ -86,7 +88,9 @@ class Stepper:
         return action in self._actions
 
     def steps(self, action: str, told: Mapping[str, object]) -> list[Taken]:
-        """Every way in which the action may be taken."""
+        """Every way in which the action may be taken; none if the settings leave it out."""
+        if action not in self._actions:
+            return []
         number = self._actions[action]
         parameters = [name for name, _ in self.instance.actions[number].parameters]
         state: State = tuple({**self._blank, **told}[name] for name in self._blank)
@@ -114,6 +118,12 @@ class Stepper:
                     found.append(f"{action}({shown}): {text(guard.condition)}")
                     break
         return list(dict.fromkeys(found))[:8]
+
+
+@cache
+def stepper(replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1) -> Stepper:
+    """One for each setting; acks as a producer says them, -1 for all."""
+    return Stepper(replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
 
 
 def at(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:

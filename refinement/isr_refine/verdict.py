@@ -13,15 +13,25 @@ STUTTERS: Final = frozenset(
     AlterPartitionRequest AlterPartitionResponse BrokerRegistered Consume CreateTopic DeleteTopic
     FetchMetadata FetchRequest FetchResponse Heartbeat HeartbeatAnswer LogOpened
     Metadata Produce RegisterBroker ShutDown Start Tick
-    Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader
+    Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader ElectUncleanLeader
     """.split()  # noqa: SIM905 - a list of names
 )
 """Inputs that may take no action, by the second table of docs/conformance.md; in a trace they change nothing."""
 
 
 @attrs.frozen
+class Way:
+    """One way to take a line that fails: from which state, the first false guards, or what differs at the nearest."""
+
+    state: str
+    why: str
+    guards: tuple[str, ...] = ()
+    differences: Mapping[str, tuple[str, str]] = attrs.field(factory=dict[str, tuple[str, str]])
+
+
+@attrs.frozen
 class Rejected:
-    """The first line that no step of the model explains."""
+    """The first line that no step of the model explains; `ways` from every state of its owner still possible."""
 
     life: str
     line: int
@@ -30,11 +40,19 @@ class Rejected:
     guards: tuple[str, ...] = ()
     differences: Mapping[str, tuple[str, str]] = attrs.field(factory=dict[str, tuple[str, str]])
     messages: tuple[str, ...] = ()
+    place: int = 0
+    owner: str = ""
+    ways: tuple[Way, ...] = ()
+    states: tuple[str, ...] = ()
 
 
 @attrs.define
 class Validated:
-    """What came of a trace: lines accepted until the end or until the first that was rejected."""
+    """What came of a trace: lines accepted until the end or until the first that was rejected.
+
+    `unknown`: the budget was spent before either was known, for the owner that it names. `widest` is how many states
+    of one owner were possible at a line, `hidden` how many steps were chosen that no line names.
+    """
 
     events: int = 0
     steps: Counter[str] = attrs.field(factory=Counter[str])
@@ -43,6 +61,15 @@ class Validated:
     unchecked: int = 0
     successors: int = 0
     rejected: Rejected | None = None
+    unknown: str | None = None
+    level: str = "full"
+    lines: int = 0
+    widest: int = 0
+
+    @property
+    def accepted(self) -> bool:
+        """Every line is explained, and nothing was left undecided."""
+        return self.rejected is None and self.unknown is None
 
 
 class Refused(Exception):

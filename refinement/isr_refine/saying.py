@@ -1,0 +1,117 @@
+"""What a message must repeat, whoever the model lets send it: numbers, epochs, and what its sender was told before.
+
+These are no steps of the model: a line that says what its node cannot have known is refused at every level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from isr_broker.snapshot import Json
+from isr_broker.trace_reading import Event
+from isr_refine.lines import CONTROLLER
+from isr_refine.observed import Fields, Mail, fields, number
+from isr_refine.verdict import Refused
+
+
+@attrs.define
+class Session:
+    """What one life has been told: its broker epoch, how much metadata, whether to stop, and what clients asked it.
+
+    `questions` are what anybody has asked by a message, in the whole trace so far.
+    """
+
+    at: int = -1
+    clock: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    broker_epoch: int = -1
+    metadata_offset: int = 0
+    leaves: bool = False
+    asked: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
+    questions: set[tuple[Json, ...]] = attrs.field(factory=set[tuple[Json, ...]])
+
+    def hears(self, event: Event, mail: Mail | None) -> None:
+        """What the line was told."""
+        says = event.says
+        at = number(says.get("at"))
+        if at < self.at:
+            raise Refused(f"the clock of the process goes back from {self.at} to {at}")
+        self.at = at
+        if any(event.clock.get(life, 0) < count for life, count in self.clock.items()):
+            raise Refused("the line knows less than the line before it")
+        self.clock = event.clock
+        client, told = fields(says.get("client")), says.get("input")
+        if client:
+            self.asked[number(client.get("request"), -1)] = {**client, "input": told}
+        if told == "ShutDown":
+            self.leaves = True
+        if mail is not None:
+            self._keeps(mail)
+
+    def _keeps(self, mail: Mail) -> None:
+        says = mail.says
+        match mail.kind:
+            case "BrokerRegistered" if says.get("error") == "NONE":
+                self.broker_epoch = max(self.broker_epoch, number(says.get("broker_epoch"), -1))
+            case "Metadata":
+                self.metadata_offset = max(self.metadata_offset, number(says.get("offset")))
+            case _:
+                pass
+
+    def sends(self, node: str, mail: Mail) -> None:
+        """A message of this life; `Refused` if it says what the life does not know."""
+        wanted = self._wanted(node, mail.says, mail.kind)
+        wrong = {k: (str(v), str(mail.says.get(k))) for k, v in wanted.items() if mail.says.get(k) != v}
+        if wrong:
+            raise Refused(f"the {mail.kind} {mail.id} says what its sender does not know", (), wrong)
+        asked, repeats = _REPEATS.get(mail.kind, ("", {}))
+        if asked and _key(asked, mail.to, mail.says, repeats.values()) not in self.questions:
+            raise Refused(f"the {mail.kind} {mail.id} answers what node {mail.to} did not ask")
+        for question, names in _REPEATS.values():
+            if question == mail.kind:
+                self.questions.add(_key(question, node, mail.says, names))
+
+    def _wanted(self, node: str, says: Fields, kind: str) -> dict[str, Json]:
+        me = -1 if node == CONTROLLER else int(node)
+        match kind:
+            case "Heartbeat":
+                wanted: dict[str, Json] = {"broker": me, "broker_epoch": self.broker_epoch}
+                return {**wanted, "metadata_offset": self.metadata_offset, "wants_to_shut_down": self.leaves}
+            case "FetchMetadata":
+                return {"broker": me, "broker_epoch": self.broker_epoch, "offset": self.metadata_offset}
+            case "FetchRequest":
+                return {"replica": me, "broker_epoch": self.broker_epoch}
+            case "AlterPartitionRequest":
+                return {"leader": me, "broker_epoch": self.broker_epoch}
+            case "RegisterBroker":
+                return {"broker": me}
+            case "FetchResponse":
+                return {"leader": me}
+            case _:
+                return {}
+
+    def answers(self, answer: Fields) -> Fields:
+        """What the client had asked; `Refused` if it is nobody's answer."""
+        asked = self.asked.get(number(answer.get("request"), -1))
+        if asked is None or asked.get("partition") != answer.get("partition"):
+            raise Refused(f"the request {answer.get('request')} about {answer.get('partition')} was not asked")
+        return asked
+
+
+_REPEATS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "FetchResponse": ("FetchRequest", {n: n for n in ("partition", "leader_epoch", "offset", "last_epoch")}),
+    "AlterPartitionResponse": (
+        "AlterPartitionRequest",
+        {n: n for n in ("partition", "leader_epoch", "partition_epoch", "attempt")},
+    ),
+    "BrokerRegistered": ("RegisterBroker", {n: n for n in ("broker", "incarnation")}),
+    "HeartbeatAnswer": ("Heartbeat", {n: n for n in ("broker", "broker_epoch")}),
+    "Metadata": ("FetchMetadata", {"offset": "since"}),
+}
+"""Of each answer the question, and under which names of the question the answer repeats what."""
+
+
+def _key(question: str, who: str, says: Fields, names: Iterable[str]) -> tuple[Json, ...]:
+    return (question, who, *(says.get(name) for name in names))
