@@ -28,6 +28,7 @@ from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.stage import Stage
+from isr_experiment.stalls import stalls
 from isr_experiment.watching import Seen
 
 # Whole runs
@@ -203,6 +204,18 @@ def test_successive_runs_go_through_every_kind_of_fault() -> None:
     drawn = [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)]
     assert drawn == [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)], "the seed decides"
     assert {kind: drawn.count(kind) for kind in kinds} == dict.fromkeys(kinds, 3)
+
+
+# Pictures
+
+
+def test_stalls_are_drawn_against_their_timeouts() -> None:
+    row = {"session_seconds": 2.0, "lag_seconds": 4.0}
+    rows = [{**row, "fault": kind, "silent_seconds": 2.5} for kind in ("kill leader", "cut off a follower", "other")]
+    picture = ET.fromstring(stalls(rows))
+    titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert titles[1:] == ["kill leader: 2.5 s at 2 s", "cut off a follower: 2.5 s at 4 s"]
+    assert stalls([]) == ""
 
 
 # Links

@@ -39,6 +39,13 @@ def check(clients: tuple[str, ...]) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it would tell of every connection that was refused
 
 
+def _quiet() -> logging.Logger:
+    """What a client says when it gives up is in the history, too."""
+    logger = logging.getLogger("isr_experiment.clients")
+    logger.disabled = True
+    return logger
+
+
 class Producing(Protocol):
     """One producer of some library."""
 
@@ -82,7 +89,7 @@ class Confluent:
             settings["batch.num.messages"] = 1
         if not idempotent:
             settings["max.in.flight.requests.per.connection"] = 1
-        self.producer = confluent_kafka.Producer(settings)
+        self.producer = confluent_kafka.Producer(settings, logger=_quiet())
         self.error = confluent_kafka.KafkaException
 
     def send(self, value: int) -> None:
