@@ -58,29 +58,63 @@ def test_every_history_is_judged_as_by_one_process(tmp_path: Path, monkeypatch: 
     assert seen == {anomaly.name for anomaly in ANOMALIES}
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_a_cycle_lies_where_the_partitions_say(seed: int) -> None:
-    """Without Spark: transactions over three partitions that may be in any order, with few lines in a block."""
-    random = Random(seed)
+def tangled(random: Random, kinds: tuple[str, ...]) -> list[str]:
+    """Sends, transactions over several partitions, and polls, some of them at once; some offsets are of long ago."""
     story, offsets = Story(), dict.fromkeys(("a", "b", "c"), 0)
-    pending: list[tuple[int, list[list[object]]]] = []
-    for number in range(60):
-        partitions = random.sample(sorted(offsets), random.choice((1, 1, 2, 3)))
-        story.begin("txn", f"x{number}", ops=[["send", p, number] for p in partitions])
-        steps: list[list[object]] = []
-        for p in partitions:
-            steps.append(["send", p, number, offsets[p]])
-            offsets[p] += 1
-        pending.append((number, steps))
+    pending: list[tuple[str, str, dict[str, object]]] = []
+    for number in range(80):
+        kind, partitions = random.choice(kinds), random.sample(sorted(offsets), random.choice((1, 2, 3)))
+        told = {p: offsets[p] if random.random() < 0.97 else random.randrange(1 + offsets[p]) for p in partitions}
+        who, first = f"x{number}", partitions[0]
+        if kind == "produce":
+            story.begin(kind, who, partition=first, value=number)
+            pending.append((kind, who, {"offset": told[first]}))
+            offsets[first] += 1
+        elif kind == "txn":
+            story.begin(kind, who, ops=[["send", p, number] for p in partitions])
+            pending.append((kind, who, {"ops": [["send", p, number, told[p]] for p in partitions]}))
+            offsets |= {p: offsets[p] + 1 for p in partitions}
+        else:
+            story.begin(kind, who)
+            at = {p: max(0, offset - 1) for p, offset in told.items()}
+            sent = {
+                p: [[o, v] for (q, o), v in placed(story.lines, pending).items() if (q, o) == (p, at[p])] for p in at
+            }
+            pending.append((kind, who, {"records": sent}))
         random.shuffle(pending)
-        while len(pending) > random.choice((0, 1, 4)):
-            who, steps = pending.pop()
-            if random.random() < 0.05:  # an offset of long ago
-                steps[0][3] = random.randrange(1 + cast("int", steps[0][3]))
-            story.line(type="ok", f="txn", process=f"x{who}", ops=steps)
-    expected = [j for j in judged(story.lines).judgements if j.number in (14, 15, 16)]
-    found = cycles_of(story.lines)
-    assert [(j.found, list(j.witnesses)) for j in expected] == found
+        while len(pending) > random.choice((0, 0, 1, 3)):
+            kind, who, fields = pending.pop()
+            story.line(type="ok", f=kind, process=who, **fields)
+    return story.lines
+
+
+def placed(lines: list[str], pending: list[tuple[str, str, dict[str, object]]]) -> dict[tuple[str, int], object]:
+    """What is where: of each place the last that was told or will be."""
+    said = [cast("Line", json.loads(line)) for line in lines]
+    said += [{"f": kind, "type": "ok", "process": who, **fields} for kind, who, fields in pending]
+    sent = {line["process"]: line for line in said if line["f"] == "produce" and line["type"] == "invoke"}
+    found: dict[tuple[str, int], object] = {}
+    for line in said:
+        if line["f"] == "produce" and line["type"] == "ok":
+            begun = sent[line["process"]]
+            found[str(begun["partition"]), cast("int", line["offset"])] = begun["value"]
+        for step in cast("list[list[object]]", line.get("ops", []) if line["type"] == "ok" else []):
+            found[str(step[1]), cast("int", step[3])] = step[2]
+    return found
+
+
+@pytest.mark.parametrize("kinds", [("produce",), ("produce", "poll"), ("produce", "poll", "txn"), ("txn",)])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_cycle_lies_where_the_partitions_say(seed: int, kinds: tuple[str, ...]) -> None:
+    """Without Spark, and with one line in a block."""
+    lines = tangled(Random(seed), kinds)
+    expected = [j for j in judged(lines).judgements if j.number in (14, 15, 16)]
+    assert [(j.found, list(j.witnesses)) for j in expected] == cycles_of(lines)
+
+
+def test_the_tangled_histories_have_cycles_of_offsets_and_of_time() -> None:
+    together = [cycles_of(tangled(Random(seed), ("produce", "poll", "txn"))) for seed in range(12)]
+    assert all(any(found[kind][0] for found in together) for kind in (0, 2))
 
 
 def cycles_of(lines: list[str]) -> list[tuple[int, list[object]]]:
