@@ -18,7 +18,7 @@ from typing import Final, TypeVar, cast
 import attrs
 
 from isr_broker.effects import CONTROLLER
-from isr_broker.messages import BrokerId, Message
+from isr_broker.messages import AlterPartitionResponse, BrokerId, FetchResponse, Message
 from isr_broker.settings import Settings
 from isr_refine.stepped import Inside, Mail, Reply, Start, run
 
@@ -91,6 +91,10 @@ class Machines:
     running: dict[BrokerId, Machine] = attrs.field(factory=dict[BrokerId, Machine])
     fresh: list[Arrived] = attrs.field(factory=list[Arrived])
     took: list[str] = attrs.field(factory=list[str])
+    newest: dict[tuple[BrokerId, BrokerId, type[Message]], int] = attrs.field(
+        factory=dict[tuple[BrokerId, BrokerId, type[Message]], int]
+    )
+    """The last request of a kind from somebody to somebody, by its number there: no other can be answered."""
 
     def start(self, who: BrokerId) -> None:
         """Start a process, and wait until it listens; its port may be somebody else's for a moment."""
@@ -128,17 +132,19 @@ class Machines:
         """Where a process has its data."""
         return self.root / ("controller" if who == CONTROLLER else str(who))
 
-    def call(self, who: BrokerId, do: str, *given: object) -> object:
+    def call(self, who: BrokerId, do: str, *given: object, mute: bool = False) -> object:
         """Have a process do something, and wait until all that it sent has arrived."""
         machine = self.running[who]
         machine.pipe.send((do, *given))
         reply = machine.heard()
-        self._noted(who, reply)
+        self._noted(who, reply, mute)
         return reply.value
 
-    def _noted(self, source: BrokerId, reply: Reply) -> None:
+    def _noted(self, source: BrokerId, reply: Reply, mute: bool = False) -> None:
         self.took += reply.took
         for to, message in reply.sent:
+            if mute and isinstance(message, FetchResponse | AlterPartitionResponse):
+                continue  # nobody is on the line
             if to in self.running:
                 self.running[to].expected += 1
             else:
@@ -153,13 +159,15 @@ class Machines:
         mail = cast("list[Mail]", reply.value)
         for number, (source, _, message) in enumerate(mail[machine.known :], machine.known):
             self.fresh.append(Arrived(machine.who, number, source, message))
+            self.newest[source, machine.who, type(message)] = number
         machine.known = machine.expected
         if reply.sent or reply.took:
             self._noted(machine.who, reply)
 
-    def take(self, arrived: Arrived) -> None:
-        """A message is taken where it waits."""
-        self.call(arrived.at, "take", arrived.number)
+    def take(self, arrived: Arrived, again: bool = False) -> None:
+        """A message is taken where it waits; `again`: not for the first time."""
+        last = self.newest[arrived.source, arrived.at, type(arrived.message)]
+        self.call(arrived.at, "take", arrived.number, mute=again or arrived.number != last)
 
     def tick(self, who: BrokerId, made: Callable[..., object], *given: object, restored: object = same) -> None:
         """The core of a broker ticks once, made old before by `made(core, *given)`."""

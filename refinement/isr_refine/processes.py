@@ -36,6 +36,7 @@ from isr_refine.world import COMMITS_FIRST
 NOT_YET = "a broker gets its session back only when it has learned what was decided until it registered"
 TWICE = "the follower is proposed when it has fetched, and no fetch of it can arrive a second time"
 IDLE = "to relieve a broker of nothing is a step of the model that changes nothing, and none of the controller"
+UNKNOWN = "a fetch names the topic by its id, which a leader that has just started does not know yet"
 FLUSHED = "what was flushed survives a loss of power"
 
 
@@ -87,6 +88,7 @@ class Processes(Steering):
     # Replication
 
     def follower_sends_fetch(self, follower: BrokerId, leader: BrokerId) -> None:
+        self._known_at(leader)
         self.machines.tick(follower, canonical.aged_fetch)
         self.expect("follower_sends_fetch")
         self.fetches[follower] = self.fetch_sent(follower)
@@ -147,7 +149,7 @@ class Processes(Steering):
         known = self.broker(leader, self.machines.inside(leader))
         if again is None or commits_first(known, follower):
             raise Cannot(TWICE if again is None else COMMITS_FIRST)
-        self.machines.take(again)
+        self.machines.take(again, again=True)
         self.machines.took_since()
 
     def controller_accepts_alter_partition(self, leader: BrokerId) -> None:
@@ -196,7 +198,14 @@ class Processes(Steering):
 
     # Metadata
 
+    def _known_at(self, leader: BrokerId | None) -> None:
+        """A leader that has started again has learned of the topic; before that it knows no topic by its id."""
+        if leader in self.machines.running and TP not in self.machines.inside(leader).node.partitions:
+            raise Cannot(UNKNOWN)
+
     def becomes_leader(self, r: BrokerId, action: str = "becomes_leader") -> None:
+        if action == "becomes_follower":
+            self._known_at(self._controller().partitions[TP].leader)
         kept = self._request_lives(r)
         self.leader_learns_isr(r, action)
         if not kept:

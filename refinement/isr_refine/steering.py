@@ -36,6 +36,7 @@ from isr_broker.messages import (
 from isr_broker.node import Node
 from isr_broker.record_batch import batches
 from isr_broker.segment import file_name
+from isr_broker.settings import Settings
 from isr_broker.state import Leading
 from isr_broker.wire import Answer, Fields
 from isr_cluster.admin import Admin
@@ -50,6 +51,8 @@ from isr_refine.system import Cores
 
 M = TypeVar("M", bound=Message)
 PATIENCE: Final = 60.0
+PATIENT: Final = 10_000_000
+"""Milliseconds."""
 CREATE_TOPICS: Final = 19
 
 
@@ -134,7 +137,8 @@ class Steering:
         self.runs += 1
         root = self.root / str(self.runs)
         who = (CONTROLLER, *self.ids)
-        settings = {b: self.cores.of_brokers for b in self.ids} | {CONTROLLER: self.cores.settings}
+        settings = {b: self.real(self.cores.of_brokers) for b in self.ids}
+        settings[CONTROLLER] = self.real(self.cores.settings)
         self.machines = Machines(root, dict(zip(who, free_ports(len(who)), strict=True)), settings)
         self.machines.start(CONTROLLER)
         for broker in self.ids:
@@ -147,12 +151,21 @@ class Steering:
         order = [first, *(b for b in self.ids if b != first)]
         self._create(first, order)
         self.machines.took_since()
-        for broker in self.ids:
+        for broker in order:
             self.machines.fresh.clear()
             self.learn(broker)
             self.fetches[broker] = self.fetch_sent(broker)
         self.machines.took_since()
         self.machines.fresh.clear()
+
+    def real(self, settings: Settings) -> Settings:
+        """With traces, for then a follower is told every answer; and no connection is given up in real time."""
+        return attrs.evolve(
+            settings,
+            insync_trace_dir=str(self.root / str(self.runs) / "traces"),
+            replica_socket_timeout_ms=PATIENT,
+            controller_socket_timeout_ms=PATIENT,
+        )
 
     def registered(self, broker: BrokerId) -> None:
         """A process that has started is registered."""

@@ -2,9 +2,11 @@
 
 Sockets, frames, runtime and disk are those of every broker (`isr_broker.server`). Three things differ: the time is
 always NOW, so a timer fires only if the driver has made a core's memory old before it lets it tick (as in the replay,
-`canonical`); messages between brokers cross one by one, in frames that need no answer (`isr_broker.peers`), and are
-kept where they arrive, until they are to be taken; and whatever the disk has to do later it does at once. The driver
-talks through a pipe.
+`canonical`); messages are kept where they arrive, until they are to be taken; and whatever the disk
+has to do later it does at once. The driver talks through a pipe.
+
+Fetches, AlterPartitions and their answers are Kafka's requests and answers, in sessions and on connections as always.
+Registrations, heartbeats and metadata cross in frames of our own (`isr_broker.peers`), for they may be dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from isr_broker.disk_files import open_data_directory
 from isr_broker.effects import CONTROLLER
 from isr_broker.inputs import Tick
 from isr_broker.log_directory import LogDirectory
-from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerId,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Millis,
+)
 from isr_broker.metadata_log import MetadataLog
 from isr_broker.node import Node
 from isr_broker.peers import Parcel
@@ -124,6 +134,7 @@ class SteppedRuntime(Runtime):
         if ticks:
             self._tell_controller(Tick(), NOW)
             self._drain(NOW)
+            self.after_turn()
 
     def settle(self) -> None:
         """The disk does what it was to do later."""
@@ -131,6 +142,7 @@ class SteppedRuntime(Runtime):
             for done in self._on_disk([self._later.popleft()]):
                 self._step(done, NOW)
         self._drain(NOW)
+        self.after_turn()
 
     def _note(self, action: str, about: str) -> None:
         self.took.append(action)
@@ -146,6 +158,8 @@ class SteppedServer(Server):
         factory=list[tuple[Callable[[], bool], Callable[[], object]]]
     )
     """Commands that wait: until when, and what they answer."""
+    unanswered: set[tuple[type[Message], BrokerId]] = attrs.field(factory=set[tuple[type[Message], BrokerId]])
+    """Requests under way, by their kind and to whom."""
 
     @property
     def stepped(self) -> SteppedRuntime:
@@ -154,15 +168,38 @@ class SteppedServer(Server):
         return self.runtime
 
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
-        """Send a message at once, and note that."""
-        self.sent.append((to, bare(message)))
-        self.post(to, address, source, message)
+        """Send a message at once, and note that: a fetch and an AlterPartition in Kafka's protocol, others one by one.
+
+        One request of a kind is under way to somebody; a new one is sent on a new connection, and the last is lost.
+        """
+        said = bare(message)
+        self.sent.append((to, said))
+        if not isinstance(said, FetchRequest | AlterPartitionRequest):
+            self.post(to, address, source, message)
+            return
+        asked = (type(said), to)
+        channel = self.channels.get(("fetch", to, address) if isinstance(said, FetchRequest) else ("alter", address))
+        if asked in self.unanswered and channel is not None and channel.task is not None:
+            channel.task.cancel()
+            channel.task = None
+            channel.says.broken()
+        self.unanswered.add(asked)
+        Server.send(self, to, address, source, message)
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
-        """An answer is a message like any other."""
-        address = self.runtime.address_of(to)
-        if address is not None:
-            self.send(to, address, CONTROLLER if isinstance(bare(answer), AnswersOfController) else self.me, answer)
+        """Answer where it was asked; other answers are messages like any other."""
+        said, address = bare(answer), self.runtime.address_of(to)
+        if isinstance(said, FetchResponse | AlterPartitionResponse):
+            self.sent.append((to, said))
+            Server.answer(self, to, answer)
+        elif address is not None:
+            self.send(to, address, CONTROLLER if isinstance(said, AnswersOfController) else self.me, answer)
+
+    def _heard(self, parcels: list[Parcel]) -> None:
+        for source, _, message in parcels:
+            fetch = isinstance(bare(message), FetchResponse)
+            self.unanswered.discard((FetchRequest if fetch else AlterPartitionRequest, source))
+        Server._heard(self, parcels)
 
     def _set_timer(self) -> None:
         self._ready.set()  # clients are served at once, and no timer runs
