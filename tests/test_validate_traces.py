@@ -130,10 +130,10 @@ def test_acknowledging_what_is_not_committed_is_rejected_for_clients_alone() -> 
     place = next(i for i, life in enumerate(lives) if '"acks": -1' in json.dumps([dict(e.says) for e in life.events]))
 
     def change(lines: list[dict[str, Json]]) -> None:
-        waiting: set[object] = set()
+        waiting: set[int] = set()
         for line in lines:
             client = cast("dict[str, Json]", line.get("client", {}))
-            waiting |= {client["request"]} if client.get("acks") == -1 else set()
+            waiting |= {cast("int", client["request"])} if client.get("acks") == -1 else set()
             for answer in cast("list[dict[str, Json]]", line.get("answered", [])):
                 if answer["request"] in waiting and answer.get("error") == "NONE":
                     answer["offset"] = cast("int", answer["offset"]) + 1_000
