@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
@@ -23,6 +25,7 @@ from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
 from isr_experiment.judging import Fate, Traced, leaderless
 from isr_experiment.model import Predicted, predicted
+from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
 from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.power import Tail, durable, lose_power
@@ -297,6 +300,48 @@ def test_who_connects_is_known_by_its_first_frame() -> None:
     assert source_of(fetch) == 3, "a broker's requests in Kafka's protocol have its number in their client id"
     assert source_of(fetch[:20]) is None
     assert source_of(ask(API_VERSIONS, 0, 1, "rdkafka", {})) == CLIENTS
+
+
+IN_A_NAMESPACE = """
+import socket, subprocess, sys
+from isr_experiment.namespaces import Namespaces
+from isr_experiment.network import CLIENTS
+
+network = Namespaces((1, 2))
+serve = "import socket; s = socket.create_server(('10.77.2.2', 9092)); print(1, flush=True)"
+serve += "\\nwhile 1: s.accept()[0].sendall(b'x')"
+broker = subprocess.Popen([*network.inside[2], sys.executable, "-c", serve], stdout=subprocess.PIPE)
+broker.stdout.readline()
+
+def reached(node):
+    ask = "import socket; print(socket.create_connection(('10.77.2.2', 9092), 1.5).recv(1))"
+    inside = network.inside[node] if node else ()
+    return subprocess.run([*inside, sys.executable, "-c", ask], capture_output=True).returncode == 0
+
+assert reached(CLIENTS) and reached(1)
+network.cut(1, 2)
+assert reached(CLIENTS) and not reached(1), "only the one link"
+network.cut(2, CLIENTS)
+assert not reached(CLIENTS), "no answer comes back"
+dropped = network.dropped()
+assert set(dropped) == {(1, 2), (2, CLIENTS)} and all(count > 50 for count in dropped.values()), dropped
+network.mend()
+assert reached(CLIENTS) and reached(1)
+broker.kill()
+network.close()
+print("done")
+"""
+
+
+def test_namespaces_cut_one_direction_of_one_link_and_count_what_is_lost(tmp_path: Path) -> None:
+    why = permitted()
+    if why is not None:
+        pytest.skip(why)
+    script = tmp_path / "script.py"
+    script.write_text(IN_A_NAMESPACE)
+    assert (
+        entered([sys.executable, str(script)], {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}) == 0
+    )
 
 
 # Power

@@ -167,9 +167,12 @@ def _run(line: str, inside: int | None = None) -> str:
     return done.stdout
 
 
-def entered(command: Sequence[str]) -> int:
-    """Run a command in a new network namespace and give its exit code; SIGINT and SIGTERM are handed on to it."""
-    environment = {**os.environ, INSIDE: "1"}
+def entered(command: Sequence[str], more: Mapping[str, str] | None = None) -> int:
+    """Run a command in a new network namespace and give its exit code; SIGINT and SIGTERM are handed on to it.
+
+    `more` are variables of its environment.
+    """
+    environment = {**os.environ, **(more or {}), INSIDE: "1"}
     # Of a session of its own, or Ctrl-C would reach it twice.
     started = subprocess.Popen(["unshare", "--net", "--", *command], env=environment, start_new_session=True)
 
