@@ -164,6 +164,11 @@ def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
     assert _concluded(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
 
 
+def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
+    undecided = Concluded(cell=CELL, results=(_result(),), predicted=Predicted(None, ()), wanted=1)
+    assert undecided.verdict is Verdict.INVALID
+
+
 def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
     bad = attrs.evolve(_result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
     assert _concluded(CELL, bad).verdict is Verdict.REJECTED

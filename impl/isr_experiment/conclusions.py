@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
     AS_EXPECTED = "AS EXPECTED"
     INVALID = "INVALID"
-    """No run, or not enough of them, in which the faults bit: nothing was shown."""
+    """No run, or not enough of them, in which the faults bit, or the model could not say: nothing was shown."""
     NO_LOSS = "NO LOSS"
     """A loss was expected, and a valid run has none."""
     NOT_CAUGHT = "NOT CAUGHT"
@@ -69,6 +69,8 @@ class Concluded:
             return Verdict.NO_LOSS
         if self.cell.expected is Expected.CAUGHT and not any(r.whole.lost or r.violated for r in self.valid):
             return Verdict.NOT_CAUGHT
+        if self.predicted is not None and self.predicted.loses is None:
+            return Verdict.INVALID
         if self.predicted is not None and self.predicted.loses is not measured:
             return Verdict.DISAGREES
         return Verdict.AS_EXPECTED
