@@ -155,11 +155,14 @@ def _start_here(master: str, settings: Mapping[str, str]) -> SparkSession:
             context = cast("Callable[..., SparkContext]", SparkContext)
             return SparkSession(context(gateway=gateway, conf=configuration))
         except Exception as problem:
+            reason = last_line(_text(problem))
+            with suppress(Exception):
+                cast("SparkContext", vars(SparkContext)["_active_spark_context"]).stop()
             _forget()
             log.seek(0)
             said = log.read().decode(errors="replace").strip().splitlines()
             errors = [line for line in said if re.search(r"\b(Error|Exception)\b", line)]
-            reason = (errors or said or [last_line(str(problem))])[-1]
+            reason = errors[-1] if errors else reason
             raise Failed(f"Spark did not start on {master}: {reason.strip()}") from None
 
 
@@ -235,17 +238,27 @@ def plainly() -> Generator[None, None, None]:
     try:
         yield
     except (PySparkException, gateway_error, ConnectionError, EOFError) as problem:
-        raise Failed(last_line(str(problem))) from None
+        raise Failed(last_line(_text(problem))) from None
+
+
+def _text(problem: Exception) -> str:
+    """What it says; what came from a Java that has ended since does not say anything."""
+    with suppress(Exception):
+        return str(problem)
+    return ""
 
 
 def last_line(text: str) -> str:
-    """What a Python traceback inside this text ends with; without one, the text's first line."""
+    """What a Python traceback inside this text ends with; without one, what Java says, or the text's first line."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if "Traceback (most recent call last):" in line]
     if begins:
         for line in lines[begins[-1] + 1 :]:
             if line.strip() and not line.startswith((" ", "\t")):
                 return line.strip()
+    java_says = re.search(r"^: (\S.*)", text, re.MULTILINE)
+    if lines and lines[0].startswith("An error occurred while calling") and java_says:
+        return java_says[1].strip()
     crashed = re.search(r"Python worker (?:exited|failed|process)[^\n(]*", text)
     if crashed:
         return crashed[0].strip().rstrip(".:")
