@@ -169,6 +169,10 @@ def test_a_parked_fetch_of_a_session_is_answered_by_the_first_record(client: Cli
     client.tick(2)
     assert [rows(answer) for answer in client.waiting] == [{}]
     assert client.requests.runtime.requests == asked
+    assert client.fetch(session, 3, wait=500) is None
+    asked = client.requests.runtime.requests
+    assert client.fetch(session, 4, (0, 0), (1, 1), wait=500) is None
+    assert client.requests.runtime.requests == asked, "nor is a question asked twice that is said twice"
 
 
 def test_a_topic_that_is_created_again_is_not_read_under_its_old_id(client: Client) -> None:
@@ -203,8 +207,9 @@ def test_a_consumer_that_believes_in_another_leader_epoch_is_told(client: Client
 
 
 def session_of(size: int, replica: int = -1) -> Session:
-    parts = {("t", n): Part("t", n, 0, 0, -1, -1) for n in range(size)}
-    return Session(replica, parts={**parts})
+    session = Session(replica)
+    session.parts |= {("t", n): Part("t", n, 0, 0, -1, -1) for n in range(size)}
+    return session
 
 
 def test_the_cache_is_bounded_and_gives_way_by_age_and_privilege_and_size() -> None:

@@ -92,13 +92,13 @@ class Nowhere:
         pass
 
 
-def one_broker() -> Requests:
+def one_broker(made_of: type[Runtime] = Runtime) -> Requests:
     """A broker with a topic, and no sockets."""
     settings = Settings(
         auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
     )
     nowhere = Nowhere()
-    runtime = Runtime(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
+    runtime = made_of(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
     runtime.start(1, 0, with_controller=True)
     for now in range(0, 10_000, 100):
         runtime.tick(now)

@@ -37,7 +37,8 @@ REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 
 ATTEMPTS: Final = 10_001
-"""The tagged field of AlterPartition's header with the attempt of each partition, in their order (docs/adr/0007)."""
+"""The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
+the first (docs/adr/0007)."""
 
 CLUSTER: Final = "insync"
 LISTENER: Final = "PLAINTEXT"
@@ -86,7 +87,7 @@ class AlterPartitions:
             "broker_id": self.me,
             "broker_epoch": _alter(next(iter(self.asked.values()))).broker_epoch,
             "topics": [{"topic_id": t, "partitions": [p for p, _ in rows]} for t, rows in topics.items()],
-            HEADER_TAGS: {**written(stamps), ATTEMPTS: json.dumps(attempts).encode()},
+            HEADER_TAGS: written(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
         }
         return wire.ask(
             wire.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields

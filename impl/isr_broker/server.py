@@ -125,14 +125,15 @@ class Channel:
     async def _run(self) -> None:
         while True:
             try:
-                reader, writer = await asyncio.wait_for(asyncio.open_connection(*self.address), self.patience / 1000)
+                async with asyncio.timeout(self.patience / 1000):
+                    reader, writer = await asyncio.open_connection(*self.address)
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.05)
                 self.lost(self.says.broken())
                 return
             try:
                 await self._converse(reader, writer)
-            except (OSError, TimeoutError, asyncio.IncompleteReadError, BadFrame):
+            except (OSError, TimeoutError, EOFError, BadFrame):
                 self.lost(self.says.broken())
             finally:
                 writer.close()
@@ -191,8 +192,7 @@ class Server:
 
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message to another broker, or lose it."""
-        place = self.conversations.takes(to, address, message)
-        if place is None:
+        if (place := self.conversations.takes(to, address, message)) is None:
             self.post(to, address, source, message)
             return
         channel = self.channels.get(place.key)
