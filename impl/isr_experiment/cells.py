@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker.settings import RACK_AWARE
 from isr_experiment.stage import Stage
 
 Schedule: TypeAlias = Callable[[Stage], None]
@@ -94,6 +95,8 @@ class Cell:
             "insync.follower.reads": str(self.follower_reads).lower(),
             **self.more,
         }
+        if self.follower_reads:
+            settings["replica.selector.class"] = RACK_AWARE
         if self.flush == "always":
             settings["log.flush.interval.messages"] = "1"
         return settings

@@ -212,7 +212,7 @@ def _value(data: object) -> int | None:
 class Reader:
     """A consumer with an assignment of its own, which polls from the beginning until it is told to stop."""
 
-    def __init__(self, name: str, bootstrap: str, recorder: Recorder) -> None:
+    def __init__(self, name: str, bootstrap: str, recorder: Recorder, rack: str = "") -> None:
         import confluent_kafka
 
         self.name, self.recorder = name, recorder
@@ -227,6 +227,7 @@ class Reader:
             "reconnect.backoff.max.ms": 200,
             "topic.metadata.refresh.interval.ms": 1_000,
             "fetch.wait.max.ms": 200,
+            "client.rack": rack,
             "log_level": 0,
         }
         self.consumer = confluent_kafka.Consumer(settings)
@@ -272,8 +273,8 @@ def _epoch(message) -> int:  # type: ignore[no-untyped-def]
 class FollowerReader:
     """A consumer that asks the followers by turns, never the leader (KIP-392; no client has to be told to).
 
-    It fetches through Kafka's protocol itself, since a client asks a follower only if the leader sends it there by its
-    rack, and the broker knows no racks.
+    It fetches through Kafka's protocol itself: an ordinary client reads from a follower only while the leader sends it
+    there, by its rack.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ def _processes(cell: Cell, folder: Path, options: Options, network: Network, tel
         network.ports,
         settings,
         tell=tell,
-        own={b: {"insync.flush.record": str(record_of(folder, b))} for b in BROKERS},
+        own={b: {"insync.flush.record": str(record_of(folder, b)), "broker.rack": f"rack-{b}"} for b in BROKERS},
         hosts=network.hosts,
         advertised=network.advertised,
         inside=network.inside,
@@ -169,6 +169,8 @@ def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple
     if cell.follower_reads:
         addresses = {b: stage.processes.found_at(b) for b in REPLICAS}
         readers.append(FollowerReader("r1-followers", addresses, stage.leads, recorder))
+        # The last replica: not the first leader, so that the leader sends it there (KIP-392).
+        readers.append(Reader("r2-confluent-kafka", bootstrap, recorder, f"rack-{REPLICAS[-1]}"))
     for client in (*writers, *readers):
         client.begin()
     cut_short, failed = False, False
