@@ -76,6 +76,19 @@
     return found.sort((a, b) => a - b);
   },
 
+  /** Milliseconds of work that a frame takes while a key is held: style, layout and script, the shortest first. */
+  async held(first, count) {
+    const found = [];
+    for (let i = 0; i < count; i++) {
+      const start = performance.now();
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", repeat: true, bubbles: true }));
+      document.body.getBoundingClientRect();
+      found.push(performance.now() - start);
+      await new Promise(requestAnimationFrame);
+    }
+    return found.sort((a, b) => a - b);
+  },
+
   /** Texts of the scene that are drawn too small to read. */
   small() {
     return [...document.querySelectorAll("svg.scene text")].filter((n) => n.getBoundingClientRect().height < 9).map((n) => n.textContent);

@@ -16,7 +16,7 @@ class App {
       allWays: false, watches: [], asking: false, asked: null, width: 760 };
     this.live = document.getElementById("live");
     window.addEventListener("keydown", (event) => this.key(event));
-    window.addEventListener("hashchange", () => this.readLink());
+    window.addEventListener("hashchange", (event) => this.readLink(new URL(event.newURL).hash));  // by now the address may be another
     window.addEventListener("beforeprint", () => this.trace && this.sheet.replaceChildren(contactSheet(this.trace)));
     window.addEventListener("resize", () => this.resized());
     if (!this.readLink()) this.traces.length > 1 ? this.openGallery() : this.open(0);
@@ -49,6 +49,13 @@ class App {
     Object.assign(this.view, { at: to, trail: [], asked: null, allWays: false });
     this.draw();
     this.say(this.narration());
+  }
+
+  /** As long as a key is held or the scrubber moves: what is out of sight, and code that nobody could read, waits. */
+  rush() {
+    this.rushed = true;
+    clearTimeout(this.calm);
+    this.calm = setTimeout(() => { this.rushed = false; this.draw(); }, 140);
   }
 
   take(way) {
@@ -105,8 +112,8 @@ class App {
   }
 
   /** Whether there was a link to follow; what does not fit is said in a banner. */
-  readLink() {
-    const given = new URLSearchParams(location.hash.slice(1));
+  readLink(hash = location.hash) {
+    const given = new URLSearchParams(hash.slice(1));
     if (!given.has("t")) return false;
     const named = this.traces.findIndex((t) => t.about.digest.startsWith(given.get("trace") || "-"));
     const n = Math.max(0, named), { about } = this.traces[n];
@@ -148,7 +155,7 @@ class App {
 
   build() {
     const { about } = this.trace, section = (id, title, ...more) => h("section", { id, class: "panel", tabindex: "-1", "aria-label": title }, h("header", { class: "panel-head" }, h("h2", {}, title), more), (this[id] = h("div", { class: "panel-body" })));
-    this.room = this.timelineKey = null;
+    this.room = this.timelineKey = this.lanesKey = null;
     this.controls = new Controls(this);
     const main = h("main", {},
       (this.banner = h("div", { class: "banners" })), (this.answerBox = h("div")),
@@ -168,6 +175,8 @@ class App {
   draw() {
     if (!this.trace) return;
     const focus = this.rememberFocus(), { trace, view } = this;
+    const waits = (box) => this.rushed && box && box.getBoundingClientRect().top > innerHeight;
+    const later = new Set([this.lanes, this.variables, this.whatif, this.against].filter(waits));
     view.here = this.here();
     this.room ??= { scene: this.scene.clientWidth || 760, lanes: this.lanes.clientWidth || 760 };
     view.width = this.room.scene;
@@ -182,11 +191,14 @@ class App {
     timeline.mark(this.timeline.firstChild);
     put(this.reason, this.whyBox());
     put(this.scene, this.picture());
-    put(this.step, this.question() || new StepPanel(trace, view).draw());
-    put(this.lanes, new Lanes(trace, view.at, this.room.lanes, act.go).draw());
-    put(this.variables, new VariableTable(trace, view, act).draw());
-    put(this.whatif, new WhatIf(trace, view, act).draw());
-    put(this.against, new Against(trace, view, act).draw());
+    put(this.step, this.question() || new StepPanel(trace, view, !this.rushed).draw());
+    const lanes = new Lanes(trace, view.at, this.room.lanes, act.go);
+    if (!later.has(this.lanes)) {
+      if (lanes.key !== this.lanesKey) put(this.lanes, lanes.draw());
+      this.lanesKey = lanes.key;
+      lanes.mark(this.lanes.firstChild);
+    }
+    for (const [box, panel] of [[this.variables, VariableTable], [this.whatif, WhatIf], [this.against, Against]]) if (!later.has(box)) put(box, new panel(trace, view, act).draw());
     document.body.classList.toggle("off-trace", view.here.branch);
     this.controls.update();
     this.restoreFocus(focus);

@@ -5,7 +5,7 @@ class Controls {
     this.app = app;
     const go = (icon, label, act, key) => button(s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", { d: icon, class: "icon" })), { class: "nav", "aria-label": label, title: `${label} (${key})`, onclick: act });
     const { last } = app.trace;
-    this.scrub = h("input", { type: "range", min: 0, max: last, step: 1, value: 0, "aria-label": "Step", oninput: () => { app.view.asked = Number(this.scrub.value); app.go(Number(this.scrub.value)); } });
+    this.scrub = h("input", { type: "range", min: 0, max: last, step: 1, value: 0, "aria-label": "Step", oninput: () => { app.rush(); app.view.asked = Number(this.scrub.value); app.go(Number(this.scrub.value)); } });
     this.place = h("output", { class: "place" });
     this.bar = h("div", { class: "bar", role: "group", "aria-label": "Move" },
       go("M3 2h2v12H3z M14 2v12L6 8z", "First step", () => app.go(0), "Home"), go("M12 2v12L3 8z", "Step before", () => app.go(app.view.at - 1), "←"), go("M4 2v12l9-6z", "Next step", () => app.go(app.view.at + 1), "→"), go("M11 2h2v12h-2z M2 2v12l8-6z", "Last step", () => app.go(last), "End"),
@@ -92,6 +92,7 @@ Object.assign(App.prototype, {
     const act = this.keys()[event.key];
     if (!act || (range && /^(Arrow|Home|End)/.test(event.key))) return;
     event.preventDefault();
+    if (event.repeat) this.rush();
     act();
   },
 

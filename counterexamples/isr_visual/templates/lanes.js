@@ -26,6 +26,9 @@ class Lanes {
     this.labelX = right + 30;
   }
 
+  /** What the drawing depends on; the present step is only marked in it. */
+  get key() { return [this.trace.about.digest, this.first, this.end, this.width, this.narrow].join(" "); }
+
   y(step) { return 44 + (Math.max(this.first - 0.6, Math.min(step, this.end + 0.6)) - this.first) * ROW + ROW / 2; }
 
   draw() {
@@ -48,7 +51,7 @@ class Lanes {
       const step = this.trace.step(i), y = this.y(i) - ROW / 2, lost = this.trace.lostAt === i;
       const text = step ? (step.action ? words(step.action) : plural(step.changes.length, "change")) : this.trace.about.anywhere ? "somewhere" : "start";
       const room = this.letters;
-      found.push(s("g", { class: `lane-row${i === this.at ? " now" : ""}${marks !== null && i > marks ? " loop" : ""}`, onclick: () => this.go(i) },
+      found.push(s("g", { class: `lane-row${marks !== null && i > marks ? " loop" : ""}`, "data-step": i, onclick: () => this.go(i) },
         s("rect", { x: 0, y, width: this.width, height: ROW, rx: 6 }),
         s("text", { x: 12, y: y + 25, class: "lane-step" }, `T${i}`),
         s("text", { x: this.labelX, y: y + 25, class: `lane-text${lost ? " lost" : ""}` }, text.length > room ? `${text.slice(0, room - 1)}…` : text),
@@ -76,7 +79,7 @@ class Lanes {
     return this.trace.about.arrows.map((a) => {
       const x1 = this.x.get(a.source), x2 = this.x.get(a.target), taken = a.taken ?? this.trace.last + 1;
       if (x1 === undefined || x2 === undefined || taken < this.first || a.sent > this.end) return null;
-      const y1 = this.y(a.sent), y2 = this.y(taken), now = a.sent === this.at || a.taken === this.at;
+      const y1 = this.y(a.sent), y2 = this.y(taken);
       const length = Math.hypot(x2 - x1, y2 - y1) || 1, ux = (x2 - x1) / length, uy = (y2 - y1) / length;
       const share = a.taken === null ? 0.55 : a.lost ? 0.72 : 1;
       const ex = x1 + ux * (length * share - (share === 1 ? 6 : 0)), ey = y1 + uy * (length * share - (share === 1 ? 6 : 0));
@@ -85,9 +88,9 @@ class Lanes {
         : a.taken === null ? null
         : s("path", { class: "head", d: `M${ex + ux * 2} ${ey + uy * 2} L${ex - ux * 7 - uy * 3.6} ${ey - uy * 7 + ux * 3.6} L${ex - ux * 7 + uy * 3.6} ${ey - uy * 7 - ux * 3.6} z` });
       const mx = x1 + (ex - x1) * 0.5, my = y1 + (ey - y1) * 0.5;
-      return s("g", { class: `arrow ${a.kind}${now ? " now" : ""}${a.lost ? " lost" : ""}${a.taken === null ? " flying" : ""}` },
+      return s("g", { class: `arrow ${a.kind}${a.lost ? " lost" : ""}${a.taken === null ? " flying" : ""}`, "data-sent": a.sent, "data-taken": a.taken },
         s("line", { x1, y1, x2: ex, y2: ey }), head,
-        now && length > 60 ? s("text", { x: mx, y: my - 5, "text-anchor": "middle", class: "arrow-text" }, a.text) : null,
+        length > 60 ? s("text", { x: mx, y: my - 5, "text-anchor": "middle", class: "arrow-text" }, a.text) : null,
         s("title", {}, `${a.text}: ${a.source} to ${a.target}, ${a.sent ? `sent at T${a.sent}` : "there from the start"}, ${a.lost ? "lost" : a.taken === null ? "still under way" : `taken up at T${a.taken}`}`));
     });
   }
@@ -100,9 +103,22 @@ class Lanes {
       for (const name of names) {
         if (!this.x.has(name)) continue;
         const kind = this.trace.lostAt === i ? "loss" : step.events.length ? "event" : "";
-        found.push(s("circle", { class: `dot ${kind}${i === this.at ? " now" : ""}`, cx: this.x.get(name), cy: this.y(i), r: i === this.at ? 7 : 5 }));
+        found.push(s("circle", { class: `dot ${kind}`, "data-step": i, cx: this.x.get(name), cy: this.y(i), r: 5 }));
       }
     }
     return found;
+  }
+
+  /** Put the present step into a drawing that is there already. */
+  mark(svg) {
+    const at = String(this.at);
+    for (const node of svg.querySelectorAll(".now")) {
+      node.classList.remove("now");
+      if (node.matches(".dot")) node.setAttribute("r", 5);
+    }
+    for (const node of svg.querySelectorAll(`[data-step="${at}"], [data-sent="${at}"], [data-taken="${at}"]`)) {
+      node.classList.add("now");
+      if (node.matches(".dot")) node.setAttribute("r", 7);
+    }
   }
 }

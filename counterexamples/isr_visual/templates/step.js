@@ -40,9 +40,10 @@ function questionAbout(trace, i) {
 }
 
 class StepPanel {
-  constructor(trace, view) {
+  constructor(trace, view, withCode = true) {
     this.trace = trace;
     this.view = view;
+    this.withCode = withCode;
   }
 
   draw() {
@@ -60,7 +61,7 @@ class StepPanel {
       this.failure(),
       here.lost.map((line) => h("p", { class: `loss${line.startsWith("LOST") ? "" : " unavailable"}` }, line)),
       here.at > 0 || here.branch ? [h("h3", {}, "What changed"), changeTable(here.changes, this.view.hidden)] : this.settings(),
-      this.code(),
+      this.withCode ? this.code() : null,
     ];
   }
 
@@ -82,6 +83,13 @@ class StepPanel {
     const source = this.trace.about.actions[this.view.here.action];
     if (!source || !source.text) return null;
     return [h("h3", {}, "The code that ran"), codeBlock(source, this.view.here.changes),
-      source.helpers.map((name) => h("details", { class: "helper" }, h("summary", {}, "with ", h("code", {}, name.split(".").pop())), codeBlock(this.trace.about.helpers[name], this.view.here.changes)))];
+      source.helpers.map((name) => this.helper(name, this.view.here.changes))];
+  }
+
+  /** A definition that the action uses; its code is made when somebody wants to see it. */
+  helper(name, changes) {
+    const box = h("details", { class: "helper" }, h("summary", {}, "with ", h("code", {}, name.split(".").pop())));
+    box.addEventListener("toggle", () => box.childElementCount > 1 || box.append(codeBlock(this.trace.about.helpers[name], changes)));
+    return box;
   }
 }
