@@ -147,6 +147,7 @@ def test_what_it_says_that_it_cannot_take_is_missing() -> None:
     done = driven(Inside(lie))
     assert set(done.count) == {Kind.MISSING}
     assert done.unlike[0].action == "leader_adopts_isr"
+    assert done.unlike[0].said.startswith("it takes it")
     assert len(done.unlike[0].path) == 2
     assert done.edges < (done.of_edges or 0)
 
@@ -193,6 +194,13 @@ def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Lim
     assert done.cannot["no producer"] > 0
     assert done.edges > 50
     assert "leader_appends" not in done.actions
+
+
+def test_what_is_known_to_differ_is_listed_and_is_no_difference() -> None:
+    """With a crash a follower may have to fetch again before it is proposed again (docs/conformance.md)."""
+    done = driven(Inside(), Limits(walks=60, longest=30), crashes=1, isr_changes=4, min_insync=1, sessions_lost=1)
+    assert done.alike
+    assert done.complete
 
 
 # The naive one

@@ -17,10 +17,11 @@ import pytest
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_broker.snapshot import Json
+from isr_broker.trace_reading import read_life
 from isr_lang import Instance
 from isr_lang.declare import Value
 from isr_model import KIP_966
-from isr_refine import Kind
+from isr_refine import Kind, validate
 from isr_refine.answering import Unanswerable, greeted
 from isr_refine.conform import Conformance
 from isr_refine.conformed import Conformed, Limits, Schedule
@@ -108,6 +109,11 @@ def test_a_story_of_a_crash_an_election_and_a_return() -> None:
         assert party.real.processes is not None
         assert party.real.processes.past.acked == 0b1, "the second record was lost with its leader, unacknowledged"
         assert len(party.real.processes.machines.running) == 4
+        traces = [*(party.real.processes.machines.root / "traces").glob("*.jsonl")]
+        lives = [read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in traces]
+    told = validate(sorted(lives, key=lambda life: (life.node, life.name)))
+    assert told.rejected is None, "what the processes wrote meanwhile is a run of the model, too"
+    assert told.events > 60
     assert party.real.processes.machines.running == {}
 
 

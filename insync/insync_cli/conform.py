@@ -219,6 +219,6 @@ def result_line(done: Conformed) -> str:
         word = "SAMPLED(1)"
     if word == "EXHAUSTED" and done.edges == 0:
         word = "VACUOUS"
-    if word == "EXHAUSTED" and done.edges != done.of_edges:
+    if word == "EXHAUSTED" and (done.left_out or done.edges != done.of_edges):
         word = "BOUNDED"
     return f"insync conform {done.name}: {word} - {', '.join(parts)}"

@@ -173,9 +173,9 @@ class Machines:
         """The core of a broker ticks once, made old before by `made(core, *given)`."""
         self.call(who, "tick", partial(_made, made, given), restored)
 
-    def rule(self, made: Callable[..., object], *given: object, ticks: bool = True) -> None:
+    def rule(self, made: Callable[..., object], *given: object, ticks: bool = True, restored: object = same) -> None:
         """The controller's core is made old in the same way, and ticks once if it is to."""
-        self.call(CONTROLLER, "rule", partial(_made, made, given), ticks)
+        self.call(CONTROLLER, "rule", partial(_made, made, given), ticks, restored)
 
     def inside(self, who: BrokerId) -> Inside:
         """What is in the memory of a process."""

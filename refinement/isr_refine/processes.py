@@ -30,7 +30,7 @@ from isr_broker.state import Leading, Replica
 from isr_refine import canonical
 from isr_refine.inputs import commits_first
 from isr_refine.parts import TP, Answered, Asked, Decided, Proposed, batch_of
-from isr_refine.steering import PATIENCE, Cannot, Refuses, Steering, joining, lagging, put_back
+from isr_refine.steering import PATIENCE, Cannot, Refuses, Steering, assigned, joining, lagging, put_back
 from isr_refine.world import COMMITS_FIRST
 
 NOT_YET = "a broker gets its session back only when it has learned what was decided until it registered"
@@ -242,9 +242,9 @@ class Processes(Steering):
         if orderly and action == "controller_fences_outsider":
             raise Cannot(IDLE)
         if orderly:
-            self.machines.rule(canonical.assigned_first, first)
+            self.rule(canonical.assigned_first, first)
         else:
-            self.machines.rule(session_ended, r, first)
+            self.rule(session_ended, r, first)
         self.expect(action)
         if self.alive(r) and not orderly:
             self.past = attrs.evolve(self.past, sessions_lost=self.past.sessions_lost + 1)
@@ -272,7 +272,7 @@ class Processes(Steering):
 
     def _returns(self, r: BrokerId, action: str) -> None:
         if not self._controller().brokers[r].fenced:
-            self.machines.rule(canonical.assigned_first, r)
+            self.rule(canonical.assigned_first, r)
             self.expect(action)
             return
         node = self.machines.inside(r).node
@@ -284,18 +284,19 @@ class Processes(Steering):
         self.taken(HeartbeatAnswer, r, CONTROLLER)
 
     def controller_moves_leadership(self, leader: BrokerId) -> None:
-        self.machines.rule(canonical.assigned_first, leader, ticks=False)
+        self.rule(canonical.assigned_first, leader, ticks=False)
         asked = next(b for b in self.ids if self.alive(b))
         topics = [{"topic": TP.topic, "partitions": [TP.partition]}]
         fields = {"election_type": 0, "topic_partitions": topics, "timeout": 60_000}
         _, future = self.client(asked, wire.ELECT_LEADERS, 1, fields)
         self.taken(ElectPreferredLeader, CONTROLLER, asked)
         self.expect("controller_moves_leadership")
+        self.rule(assigned, self.order, ticks=False)
         self.taken(AdminAnswer, asked, CONTROLLER)
         future.result(PATIENCE)
 
     def controller_elects_unclean(self, leader: BrokerId) -> None:
-        self.machines.rule(canonical.assigned_first, leader)
+        self.rule(canonical.assigned_first, leader)
         self.expect("controller_elects_unclean")
 
     # Processes

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -16,6 +18,7 @@ import attrs
 from immutables import Map
 
 from isr_broker.checkpoints import CLEAN_SHUTDOWN, WATERMARKS, read_offsets
+from isr_broker.controller_state import Controller
 from isr_broker.disk_files import RealDisk
 from isr_broker.effects import CONTROLLER
 from isr_broker.messages import (
@@ -44,7 +47,7 @@ from isr_cluster.processes import free_ports
 from isr_lang import Instance
 from isr_refine import canonical
 from isr_refine.driving import records
-from isr_refine.machines import HOST, Arrived, Machines, Stuck, name
+from isr_refine.machines import HOST, Arrived, Machines, Stuck, name, same
 from isr_refine.parts import NOW, TP, Answered, Asked, Broker, Decided, History, Proposed
 from isr_refine.stepped import Inside
 from isr_refine.system import Cores
@@ -75,6 +78,8 @@ class Steering:
         self.machines = Machines(self.root, {}, {})
         self.pool = ThreadPoolExecutor(16)
         self.runs = 0
+        self.order: tuple[BrokerId, ...] = self.ids
+        """In which the brokers were assigned to the topic."""
         self._forget()
 
     def _forget(self) -> None:
@@ -150,6 +155,7 @@ class Steering:
             self.taken(HeartbeatAnswer, broker, CONTROLLER)
         order = [first, *(b for b in self.ids if b != first)]
         self._create(first, order)
+        self.order = tuple(order)
         self.machines.took_since()
         for broker in order:
             self.machines.fresh.clear()
@@ -166,6 +172,10 @@ class Steering:
             replica_socket_timeout_ms=PATIENT,
             controller_socket_timeout_ms=PATIENT,
         )
+
+    def rule(self, made: Callable[..., object], *given: object, ticks: bool = True) -> None:
+        """The controller ticks in another order of assignment, which then is what it was."""
+        self.machines.rule(made, *given, ticks=ticks, restored=partial(assigned, order=self.order) if ticks else same)
 
     def registered(self, broker: BrokerId) -> None:
         """A process that has started is registered."""
@@ -285,6 +295,12 @@ class Steering:
 
 
 # What makes a core's memory old: functions that another process can find.
+
+
+def assigned(core: Controller, order: tuple[BrokerId, ...]) -> Controller:
+    """The brokers are assigned in this order."""
+    partition = attrs.evolve(core.partitions[TP], replicas=order)
+    return attrs.evolve(core, partitions=core.partitions.set(TP, partition))
 
 
 def polling(core: Node) -> Node:

@@ -127,14 +127,17 @@ class SteppedRuntime(Runtime):
         self.node = restored(self.node)
         self.settle()
 
-    def rules(self, made: Callable[[Controller], Controller], ticks: bool) -> None:
-        """The controller's memory is made old, and it ticks once, if it is to."""
+    def rules(
+        self, made: Callable[[Controller], Controller], ticks: bool, restored: Callable[[Controller], Controller]
+    ) -> None:
+        """The controller's memory is made old, and put right after it has ticked once, if it is to."""
         assert self.controller is not None
         self.controller = made(self.controller)
         if ticks:
             self._tell_controller(Tick(), NOW)
             self._drain(NOW)
             self.after_turn()
+        self.controller = restored(self.controller)
 
     def settle(self) -> None:
         """The disk does what it was to do later."""
