@@ -25,8 +25,15 @@ def test_what_a_scenario_expects_comes_to_pass_whatever_the_seed(file: Path) -> 
         assert [str(e) for e in scenario.expectations if not e.met(outcome)] == [], (seed, outcome.violation)
 
 
-def test_the_three_of_history_are_there() -> None:
-    assert [file.stem for file in FILES] == ["jepsen-2013", "last-replica-standing", "zombie-leader"]
+def test_those_of_history_are_there() -> None:
+    assert [file.stem for file in FILES] == [
+        "fenced-rejoin",
+        "jepsen-2013",
+        "kip-320-first-try",
+        "last-replica-standing",
+        "stale-broker-epoch",
+        "zombie-leader",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +74,8 @@ def test_the_same_seed_gives_the_same_history() -> None:
         ("at 10 crash 4\nexpect kept", "'at 10 crash 4': there are 3 brokers"),
         ("at 10 cut 1 => 2\nexpect kept", "line 1: 'cut 1 => 2' is not how cut is said"),
         ("at 10 cut 1 -> moon\nexpect kept", "line 1: 'moon' is not a broker"),
+        ("at 10 slow 1 -> 2\nexpect kept", "line 1: 'slow 1 -> 2' is not how slow is said"),
+        ("at 10 slow 1 -> 2 by far\nexpect kept", "line 1: 'far' is not a duration"),
         ("at 9000 crash 1\nend 8000\nexpect kept", "'at 9000 crash 1' is after the end, 8000"),
         ("at 10 crash 1", "nothing is expected of it"),
         ("expect the best", "line 1: expected is one of: kept"),
@@ -90,6 +99,8 @@ DEEDS = st.one_of(
     st.builds(Deed, TIMES, st.sampled_from(["crash", "start", "shut-down"]), BROKERS),
     st.builds(Deed, TIMES, st.just("pause"), ENDS, lasting=LASTING),
     st.builds(Deed, TIMES, st.just("cut"), ENDS, ENDS, both=st.booleans()),
+    st.builds(Deed, TIMES, st.just("slow"), ENDS, ENDS, both=st.booleans(), lasting=LASTING),
+    st.builds(Deed, TIMES, st.just("lead"), BROKERS),
     st.builds(Deed, TIMES, st.just("join"), ENDS, ENDS, both=st.booleans()),
     st.builds(Deed, TIMES, st.just("restart"), st.just(CONTROLLER)),
 )

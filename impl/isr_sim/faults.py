@@ -30,7 +30,7 @@ class Kind(Enum):
     CUT_ONE_WAY = "messages from one host to another are lost"
     ISOLATE = "a host hears nobody and is heard by nobody"
     CUT_FROM_CONTROLLER = "a broker and the controller lose each other, not the others (a zombie leader)"
-    DISK = "a write to a log fails, by EIO or ENOSPC, and the process halts"
+    DISK = "a write to a log or checkpoint fails, by EIO or ENOSPC, and the process halts"
     CONTROLLER_RESTART = "the controller dies and comes back with its durable log"
     CONTROLLER_PAUSE = "the controller does nothing for a while"
 
@@ -144,7 +144,8 @@ class Faults:
         written = chance.randint(0, 60)
 
         def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
-            if left[0] and path.endswith(".log") and operation in ("append", "flush"):
+            writes = path.endswith(".log") or "checkpoint" in path
+            if left[0] and writes and operation in ("append", "flush"):
                 left[0] = 0
                 return Fault(OSError(number, "planted"), written)
             return None
@@ -193,6 +194,7 @@ class Faults:
         self.over = True
         self.world.note("heals")
         self.world.cut.clear()
+        self.world.lag.clear()
         self.world.controller_paused_until = 0
         for host in self.world.hosts.values():
             host.disk.hook = None

@@ -19,7 +19,9 @@ in `cut` there are `controller` and `clients`, too; `leader` is whom the control
 | `at T shut-down B`, `at T start B` | stop in order; start again |
 | `at T pause B for D` | the process does nothing for so long |
 | `at T cut A -> B`, `at T cut A - B` | messages are lost in one direction, or in both |
-| `at T join A -> B`, `at T join A - B`, `at T join all` | they arrive again |
+| `at T slow A -> B by D`, `at T slow A - B by D` | messages sent from then on take so much longer |
+| `at T join A -> B`, `at T join A - B`, `at T join all` | they arrive again, and in time |
+| `at T lead B` | an admin puts B first in the order of assignment, and has the preferred leader elected |
 | `at T restart controller`, `at T pause controller for D` | with its durable log; as a process that hangs |
 | `end T` | from then on everything works and runs, and the cluster must converge |
 | `expect kept` | every promise was kept, and the cluster converged |
@@ -39,7 +41,8 @@ import attrs
 
 from isr_broker.disk_memory import Everything, Nothing
 from isr_broker.effects import CONTROLLER
-from isr_broker.messages import BrokerId, Millis
+from isr_broker.inputs import Received
+from isr_broker.messages import BrokerId, ElectPreferredLeader, Millis
 from isr_broker.settings import BadSetting, Settings
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.simulate import QUICK, Config, Outcome, Run
@@ -50,7 +53,7 @@ LEADER: Final = 0
 
 CLIENTS: Final = -2
 
-DEEDS: Final = ("crash", "lose-power", "shut-down", "start", "pause", "cut", "join", "restart")
+DEEDS: Final = ("crash", "lose-power", "shut-down", "start", "pause", "cut", "slow", "join", "restart", "lead")
 STATEMENTS: Final = ("design", "set", "brokers", "weather", "at", "end", "expect")
 
 
@@ -73,6 +76,8 @@ class Deed:
         match self.kind:
             case "cut" | "join" if self.to is None:
                 what = "all"
+            case "slow":
+                what = f"{_name(self.who)} {'-' if self.both else '->'} {_name(self.to)} by {self.lasting}"
             case "cut" | "join":
                 what = f"{_name(self.who)} {'-' if self.both else '->'} {_name(self.to)}"
             case "pause":
@@ -194,7 +199,7 @@ def _setting(found: Scenario, name: str, value: str) -> Scenario:
 
 def _deed(at: Millis, words: list[str]) -> Deed:
     match words:
-        case ["crash" | "lose-power" | "shut-down" | "start" as kind, who]:
+        case ["crash" | "lose-power" | "shut-down" | "start" | "lead" as kind, who]:
             return Deed(at, kind, _broker(who))
         case ["pause", "controller", "for", lasting]:
             return Deed(at, "pause", CONTROLLER, lasting=_number(lasting, "a duration"))
@@ -206,6 +211,9 @@ def _deed(at: Millis, words: list[str]) -> Deed:
             return Deed(at, "join")
         case ["cut" | "join" as kind, who, "->" | "-" as way, to]:
             return Deed(at, kind, _end(who), _end(to), both=way == "-")
+        case ["slow", who, "->" | "-" as way, to, "by", lasting]:
+            late = _number(lasting, "a duration")
+            return Deed(at, "slow", _end(who), _end(to), both=way == "-", lasting=late)
         case [name, *_] if name in DEEDS:
             raise BadScenario(f"'{' '.join(words)}' is not how {name} is said")
         case _:
@@ -283,9 +291,14 @@ def do(run: Run, deed: Deed) -> None:
     """One deed; on a broker that does not run only `start` does anything, on one that does it does nothing."""
     world, who = run.world, _who(run, deed.who)
     world.note(str(deed))
-    if deed.kind in ("cut", "join"):
+    if deed.kind in ("cut", "slow", "join"):
         pairs = _pairs(run, who, deed)
         world.cut = world.cut | pairs if deed.kind == "cut" else world.cut - pairs
+        world.lag = {pair: late for pair, late in world.lag.items() if pair not in pairs}
+        world.lag |= dict.fromkeys(pairs, deed.lasting) if deed.kind == "slow" else {}
+        return
+    if deed.kind == "lead":
+        _leads(world, who)
         return
     if who == CONTROLLER:
         if deed.kind == "restart":
@@ -310,6 +323,15 @@ def do(run: Run, deed: Deed) -> None:
             pass
 
 
+def _leads(world: World, broker: BrokerId) -> None:
+    """Another order of assignment (AlterPartitionReassignments), and an election of the preferred leader by it."""
+    core, (tp, partition) = world.controller, min(world.controller.partitions.items())
+    replicas = (broker, *(b for b in partition.replicas if b != broker))
+    partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
+    world.controller = attrs.evolve(core, partitions=partitions)
+    world.tell_controller(Received(CONTROLLER, ElectPreferredLeader(request=0, partition=tp)))
+
+
 def _who(run: Run, who: BrokerId) -> BrokerId:
     """The broker itself; while nobody leads, `leader` is whoever led last."""
     if who != LEADER:
@@ -320,7 +342,7 @@ def _who(run: Run, who: BrokerId) -> BrokerId:
 
 def _pairs(run: Run, who: BrokerId, deed: Deed) -> set[tuple[BrokerId, BrokerId]]:
     if deed.to is None:
-        return set(run.world.cut)
+        return {*run.world.cut, *run.world.lag}
     clients = [*(p.identity for p in run.producers), *(c.identity for c in run.consumers)]
     sources, targets = (clients if end == CLIENTS else [end] for end in (who, _who(run, deed.to)))
     pairs = {(source, target) for source in sources for target in targets}

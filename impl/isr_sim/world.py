@@ -131,6 +131,7 @@ class World:
     caused: int = 0
     steps: int = 0
     cut: set[tuple[BrokerId, BrokerId]] = attrs.field(factory=set[tuple[BrokerId, BrokerId]])
+    lag: dict[tuple[BrokerId, BrokerId], Millis] = attrs.field(factory=dict[tuple[BrokerId, BrokerId], Millis])
     clients: dict[int, Client] = attrs.field(factory=dict[int, Client])
     actions: dict[str, int] = attrs.field(factory=dict[str, int])
     lines: list[str] = attrs.field(factory=list[str])
@@ -180,7 +181,7 @@ class World:
             return
         life = self.controller_life if to == CONTROLLER else self.hosts[to].life
         for _ in range(2 if self.random.random() < self.weather.twice else 1):
-            self.after(self._delay(), lambda: self._arrives(to, life, told))
+            self.after(self._delay() + self.lag.get((source, to), 0), lambda: self._arrives(to, life, told))
 
     def _delay(self) -> Millis:
         slow = self.random.random() < self.weather.slow
