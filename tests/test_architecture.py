@@ -49,6 +49,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_cluster": {"isr_broker"},
     "isr_refine": {"isr_model", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
     "isr_anomalies": set(),
+    "isr_kills": {"isr_refine", "isr_anomalies", "isr_planted", "isr_sim"},
     "isr_experiment": {"isr_designs", "isr_check", "isr_broker", "isr_cluster", "isr_refine", "isr_anomalies"},
     "insync_cli": {
         "isr_designs",
@@ -61,6 +62,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
         "isr_report",
         "isr_cluster",
         "isr_refine",
+        "isr_kills",
         "isr_anomalies",
         "isr_experiment",
     },

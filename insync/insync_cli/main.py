@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "conform": ("insync_cli.conform", "any implementation, driven along the edges of the model: docs/conform.md"),
     "coverage": ("insync_cli.coverage", "how much the replay has seen, each as x of y"),
     "validate": ("insync_cli.validate", "traces of brokers against the model: each line a step of it"),
+    "kills": ("insync_cli.kills", "bugs planted in model and broker alike: which check finds which?"),
     "mutate": ("insync_cli.mutate", "drop one guard at a time: which property notices?"),
     "matrix": ("insync_cli.matrix", "the guarantees: designs x settings x fault budgets, each cell a run"),
     "scenes": ("insync_cli.scenes", "teaching scenes: captioned schedules, checked against the model"),

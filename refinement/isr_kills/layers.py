@@ -1,0 +1,208 @@
+"""Six ways to look for a planted bug, each a function from a bug (and where to look) to what it found, or None.
+
+Each looks at today's design without the bug in the same place, too: what is found there as well is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+import attrs
+
+from isr_anomalies import check, paired, read_json
+from isr_broker.designs import KIP_966, PLANTED, Design
+from isr_broker.trace_reading import BadTrace, read
+from isr_check import native
+from isr_check.engine import Limits, Verdict
+from isr_kills.crash_points import broken_at_a_crash
+from isr_lang import Instance, Value
+from isr_planted import PLANTED as VARIED
+from isr_refine import replay, validate
+from isr_sim.faults import ALL, Kind
+from isr_sim.histories import TellingRun, history, telling
+from isr_sim.simulate import QUICK, Config, finished, simulate
+from isr_sim.tracing import TracedWorld
+from isr_sim.world import Weather
+
+
+class Layer(StrEnum):
+    """Who may find a bug; the value is the head of a column."""
+
+    MODEL = "model"
+    REPLAY = "replay"
+    TRACES = "traces"
+    SIMULATOR = "simulator"
+    HISTORY = "history"
+    CRASH_POINTS = "crash points"
+
+
+@attrs.frozen
+class Found:
+    """Who found the bug, what said so, and where: bounds, a kind of weather and a seed, or a write."""
+
+    layer: Layer
+    what: str
+    where: str
+
+
+# Where the simulator looks
+
+_SLOW: Final = Weather(loss=0.02, twice=0.05, slow=0.15, slow_ms=2_500)
+_OVERTAKING: Final = Weather(loss=0.02, twice=0.5, slow=0.3, slow_ms=2_500)
+_MOVES: Final = tuple(k for k in Kind if k not in (Kind.POWER_LOSS, Kind.DISK, Kind.SHUTDOWN, Kind.CONTROLLER_RESTART))
+_STOPS: Final = (Kind.SHUTDOWN, Kind.POWER_LOSS, Kind.CRASH, Kind.CUT_FROM_CONTROLLER)
+
+
+def _config(kinds: tuple[Kind, ...] = ALL, bears: int | None = None, **settings: int) -> Config:
+    quick: dict[str, object] = {a.name: getattr(QUICK, a.name) for a in attrs.fields(type(QUICK))}
+    usual = type(QUICK)(**{**quick, **settings})  # type: ignore[arg-type]  # by name
+    return Config(settings=usual, kinds=kinds, bears=bears, patience_ms=20_000)
+
+
+_BY_MISTAKE: Final = "controller_unfences"
+"""A heartbeat that was overtaken by a request to shut down: what the validator does not know yet of today's cores."""
+
+WEATHERS: Final[Mapping[str, Config]] = {
+    "usual": _config(),
+    "slow": attrs.evolve(
+        _config(_MOVES, broker_session_timeout_ms=700, broker_heartbeat_interval_ms=200),
+        weather=_SLOW,
+        every_ms=200,
+        longest_ms=1_500,
+    ),
+    "overtaking": attrs.evolve(
+        _config(
+            (Kind.PAUSE, Kind.CUT_FROM_CONTROLLER, Kind.CONTROLLER_PAUSE),
+            controller_socket_timeout_ms=200,
+            broker_session_timeout_ms=700,
+            broker_heartbeat_interval_ms=100,
+        ),
+        weather=_OVERTAKING,
+        every_ms=200,
+        longest_ms=1_800,
+    ),
+    "stops": attrs.evolve(_config(_STOPS), every_ms=250, longest_ms=1_500),
+    "flushing": _config(
+        (Kind.POWER_LOSS, Kind.CUT_FROM_CONTROLLER), 3, min_insync_replicas=1, log_flush_interval_messages=1
+    ),
+}
+"""What the simulator is set to, by name: how the network is, what goes wrong, and how often."""
+
+
+def _with(config: Config, design: Design, **settings: bool) -> Config:
+    """With these cores, which claim to be today's."""
+    known = attrs.evolve(config.settings, insync_design=attrs.evolve(design, name=KIP_966.name))
+    for name, value in settings.items():
+        known = attrs.evolve(known, **{name: value})  # type: ignore[arg-type]  # by name
+    return attrs.evolve(config, settings=known)
+
+
+# The layers
+
+
+def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
+    """The model with the bug breaks a promise within its bounds, which today's keeps there.
+
+    What the model without it keeps there is held by the tests: it takes as long again.
+    """
+    design = VARIED[bug].design
+    if design is None:
+        return None
+    found = native.explore(Instance(design), wanted, Limits(), lambda _: None)
+    broken = {f.name: len(f.path.steps) for f in found.findings if f.verdict is Verdict.VIOLATED and f.path}
+    if not broken:
+        return None
+    shortest = min(broken.values())
+    first = next(name for name, steps in broken.items() if steps == shortest)
+    return Found(Layer.MODEL, first, f"{shortest} steps, {found.distinct:,} states")
+
+
+def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
+    """The cores with the bug are not the model without it: the first difference in breadth-first order."""
+    done = replay(bounds, planted=PLANTED[bug], until_differs=True)
+    if done.alike:
+        return None
+    first = done.mismatches[0]
+    given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in bounds.items())
+    return Found(Layer.REPLAY, f"{first.kind}: {first.action.partition(':')[0]}", given)
+
+
+def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+    """A promise is broken in a simulated run, and not in the same run of today's cores."""
+    for seed in seeds:
+        try:
+            promise = simulate(seed, _with(WEATHERS[weather], PLANTED[bug])).promise
+        except (AssertionError, LookupError, ValueError) as failed:
+            promise = f"a core fails: {type(failed).__name__}"
+        if promise is not None and simulate(seed, _with(WEATHERS[weather], KIP_966)).promise is None:
+            return Found(Layer.SIMULATOR, promise, f"{weather}, seed {seed}")
+    return None
+
+
+def _told(design: Design, weather: str, seed: int) -> TellingRun:
+    run = telling(_with(WEATHERS[weather], design, insync_waits_for_joiners=False), seed, TracedWorld)
+    finished(run)
+    return run
+
+
+def _rejected(run: TellingRun) -> str | None:
+    assert isinstance(run.world, TracedWorld)
+    try:
+        rejected = validate(read(run.world.notes)).rejected
+    except BadTrace as bad:
+        return str(bad)
+    if rejected is None or rejected.action == _BY_MISTAKE:
+        return None
+    return rejected.action
+
+
+@cache
+def _rejects_todays(weather: str, seed: int) -> bool:
+    return _rejected(_told(KIP_966, weather, seed)) is not None
+
+
+def by_traces(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+    """The trace of a simulated run is rejected by the model, and that of today's cores with this seed is not."""
+    for seed in seeds:
+        action = _rejected(_told(PLANTED[bug], weather, seed))
+        if action is not None and not _rejects_todays(weather, seed):
+            return Found(Layer.TRACES, action, f"{weather}, seed {seed}")
+    return None
+
+
+def _anomaly(run: TellingRun) -> str | None:
+    answer = check(paired(read_json(history(run))))
+    return next((j.name for j in answer.judgements if j.forbidden), None)
+
+
+@cache
+def _todays_is_anomalous(weather: str, seed: int) -> bool:
+    return _anomaly(_told(KIP_966, weather, seed)) is not None
+
+
+def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+    """What the clients of a simulated run tell has an anomaly, and what those of today's cores tell has none."""
+    for seed in seeds:
+        anomaly = _anomaly(_told(PLANTED[bug], weather, seed))
+        if anomaly is not None and not _todays_is_anomalous(weather, seed):
+            return Found(Layer.HISTORY, anomaly, f"{weather}, seed {seed}")
+    return None
+
+
+def by_crash_points(bug: str) -> Found | None:
+    """A log directory that does what it is asked for breaks a promise when it is crashed at some write."""
+    broken = broken_at_a_crash(PLANTED[bug])
+    if broken is None or broken_at_a_crash(KIP_966) is not None:
+        return None
+    return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+
+
+OF_RUNS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {
+    Layer.TRACES: by_traces,
+    Layer.SIMULATOR: by_simulator,
+    Layer.HISTORY: by_history,
+}
+"""The layers that look at simulated runs: a bug, a weather and seeds."""
