@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from io import BytesIO
 from typing import Final, TypeAlias, cast
 
@@ -163,6 +164,8 @@ class Unsupported:
 
 
 _HEAD: Final = struct.Struct(">hhi")
+_request_schema = cache(load_request_schema)
+_response_schema = cache(load_response_schema)
 
 
 def parse(frame: bytes) -> Request | Unsupported:
@@ -173,7 +176,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     low, high = SERVED.get(key, (0, -1))
     if not low <= version <= high:
         return Unsupported(key, version, correlation)
-    schema, cursor = load_request_schema(key, version), Cursor(frame, _HEAD.size)
+    schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size)
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
     client = cursor.take(max(size, 0)).decode(errors="replace")
@@ -184,7 +187,7 @@ def parse(frame: bytes) -> Request | Unsupported:
 
 def answered(key: int, version: int, frame: bytes) -> Response:
     """The frame of an answer without its length; BadFrame if it cannot be read."""
-    schema, cursor = load_response_schema(key, version), Cursor(frame)
+    schema, cursor = _response_schema(key, version), Cursor(frame)
     correlation = int.from_bytes(cursor.take(4), "big", signed=True)
     tags = _tags(cursor, schema.__header_schema__)
     return Response(correlation, Fields(entity(cursor, schema)), tags)
@@ -199,13 +202,13 @@ def _tags(cursor: Cursor, header: type[Entity]) -> Tags:
 
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
     """The frame of an answer, with its length."""
-    schema = load_response_schema(key, version)
+    schema = _response_schema(key, version)
     return _frame(schema.__header_schema__, {"correlation_id": correlation}, schema, fields)
 
 
 def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -> bytes:
     """The frame of a request, with its length."""
-    schema = load_request_schema(key, version)
+    schema = _request_schema(key, version)
     head = {
         "request_api_key": key,
         "request_api_version": version,
