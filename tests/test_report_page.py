@@ -22,11 +22,11 @@ from isr_report.scenes import load_scenes
 
 HERE = Path(isr_report.__file__).parent
 PARTS = (
-    "conformance", "coverage", "figures", "heat", "markdown", "overview", "report", "sections", "since",
+    "conformance", "coverage", "experiments", "figures", "heat", "markdown", "overview", "report", "sections", "since",
     "traceability",
 )  # fmt: skip
 TOLD = ("jepsen-2013", "hw-truncation-loss", "minimum-of-one")
-NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)
+NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|jepsen-\d+|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")

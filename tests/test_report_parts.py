@@ -8,7 +8,7 @@ import pytest
 
 from insync_cli import registry
 from isr_model import KIP_966
-from isr_report import conformance
+from isr_report import conformance, experiments
 from isr_report.grid import CellEntry, Matrix, PromiseEntry
 from isr_report.material import Included
 from isr_report.since import since
@@ -121,3 +121,25 @@ def test_a_rejected_trace_and_a_fault_that_nothing_notices_stand_out() -> None:
     kills: list[dict[str, object]] = [{"name": "no fsync", "by": ["validate"]}, {"name": "stale epoch", "by": []}]
     shown = conformance.section([given(schema="insync/any/1", kills=kills)])
     assert shown.count("nothing notices") == 1
+
+
+def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
+    fate = {"phase": "all", "began": 0.0, "attempted": 1000, "acknowledged": 987, "survived": 467, "lost": 520}
+    run: dict[str, object] = {
+        "cell": "kafka-0.8", "number": 0, "valid": True, "fates": [fate],
+        "faults": [{"kind": "leader cut off", "began": 1.0, "healed": None}],
+        "controller": [{"at": 0.0, "leader": 2, "isr": [2, 3]}, {"at": 1.5, "leader": None, "isr": []}],
+        "windows": [{"at": 0.0, "acked": 400, "lost": 0}, {"at": 1.0, "acked": 587, "lost": 520}],
+    }  # fmt: skip
+    cell = {"name": "kafka-0.8", "expected": "loses", "model": {"loses": True}, "verdict": "AS EXPECTED", "runs": [run]}
+    shown = experiments.section([given(schema=experiments.SCHEMA, experiment="jepsen", cells=[cell])])
+    row = shown[shown.index("<b>kafka-0.8</b>") :]
+    assert [f">{n}<" in row for n in ("1,000", "987", "467", "520")] == [True] * 4
+    assert "loses</td>" in row
+    picture = experiments.picture(run)
+    assert picture.count('class="acked"') == 2
+    assert picture.count('class="lost"') == 1
+    assert "520 of 587 acknowledged in this second are lost" in picture
+    assert 'class="lead gone"' in picture, "while nobody leads"
+    assert "1 faults, 520 acknowledged writes lost" in picture
+    assert "No experiment was given" in experiments.section([])

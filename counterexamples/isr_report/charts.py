@@ -47,9 +47,10 @@ def chart(
     size: tuple[float, float] = (6.4, 3.9),
     logs: str = "xy",
     ticks: Sequence[float] = (),
+    labels: Sequence[str] = (),
     about: str,
 ) -> str:
-    """An SVG element with a scatter of the series; `about` says in words what is seen."""
+    """An SVG element with a scatter of the series; `labels` stand at the ticks, `about` says in words what is seen."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -90,7 +91,7 @@ def chart(
         if "x" not in logs:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if ticks:
-            axes.set_xticks(ticks)
+            axes.set_xticks(ticks, labels or None)
         for side in axes.spines.values():
             side.set_visible(False)
         if len(series) > 1:

@@ -22,6 +22,7 @@ from isr_report.availability import (
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
 from isr_report.conformance import is_conformance
 from isr_report.coverage import covered_table
+from isr_report.experiments import is_experiment
 from isr_report.heat import guards
 from isr_report.html import code, command, link, prose, table, verdict
 from isr_report.material import Included, Material
@@ -203,10 +204,15 @@ def _space_chart(m: Material) -> str:
 def proofs(m: Material) -> str:
     parts = [_proofs(m), guards(m)]
     known = ("insync/prove/1", "insync/mutate/1")
-    others = [i for i in m.included if i["report"].get("schema") not in known and not is_conformance(i["report"])]
+    others = [i for i in m.included if i["report"].get("schema") not in known and not _elsewhere(i["report"])]
     parts += [_other(i) for i in others]
     parts.append(_graphs(m))
     return "".join(parts)
+
+
+def _elsewhere(report: Mapping[str, object]) -> bool:
+    """Whether another section shows it."""
+    return is_conformance(report) or is_experiment(report)
 
 
 def _proofs(m: Material) -> str:

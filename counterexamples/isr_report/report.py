@@ -8,7 +8,7 @@ import json
 from html import escape
 from pathlib import Path
 
-from isr_report import conformance, figures, overview, sections, since, traceability
+from isr_report import conformance, experiments, figures, overview, sections, since, traceability
 from isr_report.html import HOLDS
 from isr_report.material import Material, claims
 
@@ -25,6 +25,7 @@ CONTENTS = {
     "alternatives": "Alternatives",
     "controls": "Controls",
     "availability": "Availability",
+    "experiments": "Experiments",
     "space": "State space",
     "proofs": "Proofs",
     "conformance": "Conformance",
@@ -52,6 +53,7 @@ def page(material: Material) -> str:
         "ALTERNATIVES": sections.alternatives(list(material.alternatives)),
         "CONTROLS": sections.controls(material),
         "AVAILABILITY": figures.availability(),
+        "EXPERIMENTS": experiments.section(material.included),
         "SPACE": figures.space(material) + since.section(material.since, material.folder),
         "PROOFS": figures.proofs(material),
         "CONFORMANCE": conformance.section(material.included),
