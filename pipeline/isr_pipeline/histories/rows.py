@@ -5,8 +5,10 @@ Thousands of operations travel as one value, so what Spark does for a row it doe
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
@@ -83,6 +85,18 @@ def numbers(batch: pa.RecordBatch, columns: int) -> list[Numbers]:
     return [cast("_Values", batch.column(n)).to_numpy(zero_copy_only=False).astype(np.int64) for n in range(columns)]
 
 
+@contextmanager
+def uncollected() -> Generator[None, None, None]:
+    """Millions of tuples without a cycle: looking for garbage among them takes longer than all the rest."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 @attrs.frozen
 class _Each(Generic[T]):
     work: Callable[[T], Iterator[Row]]
@@ -91,8 +105,9 @@ class _Each(Generic[T]):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in cast("list[int]", cast("_Values", batch.column(0)).to_pylist()):
-                for row in self.work(self.parts[number]):
-                    yield from table([row]).to_batches()
+                with uncollected():
+                    for row in self.work(self.parts[number]):
+                        yield from table([row]).to_batches()
 
 
 def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:
@@ -106,7 +121,8 @@ class _Grouped:
     work: Callable[[int, str, list[bytes]], Iterator[Row]]
 
     def __call__(self, group: pa.Table) -> pa.Table:
-        return table(self.work(*payloads(group)))
+        with uncollected():
+            return table(self.work(*payloads(group)))
 
 
 def grouped(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:

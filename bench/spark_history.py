@@ -1,0 +1,223 @@
+"""How long `insync history --engine spark` takes for millions of operations, and whether it finds what was planted.
+
+Half sends, half polls, eight at once, in 64 partitions of which half have consumers; ten kinds of anomalies, each a
+known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local]`; --local compares with one
+process as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from time import perf_counter, sleep
+
+from isr_anomalies import Answer, Claims, check, paired, read_json
+from isr_pipeline import session
+from isr_pipeline.histories import check_files
+
+PARTITIONS, POLLED, AT_ONCE, BATCH = 64, 32, 8, 4
+UNKNOWN_EVERY = 997
+PLANTED = {
+    "lost-write": 3,
+    "duplicate": 5,
+    "phantom": 4,
+    "aborted-read": 3,
+    "nonmonotonic-poll": 6,
+    "poll-skip": 5,
+    "int-poll-skip": 7,
+    "unavailability": 1,
+}
+IMPLIED = {"unseen": 3, "offset-gap": 3}
+"""What a lost write is as well."""
+SECOND = 1_000_000_000
+
+
+class History:
+    """Written line by line; `due` says which anomaly comes at which round."""
+
+    def __init__(self, path: Path, rounds: int) -> None:
+        self.out = path.open("w", encoding="utf-8", buffering=1 << 20)
+        self.logs: list[list[int | None]] = [[] for _ in range(PARTITIONS)]
+        self.position = [0] * POLLED
+        self.time = 0
+        self.values = 0
+        kinds = [kind for kind, many in PLANTED.items() for _ in range(many)]
+        self.due = {(n + 1) * rounds // (len(kinds) + 2): kind for n, kind in enumerate(kinds)}
+        self.pending = list[str]()
+        self.gaps = set[int]()
+        self.again = dict[int, int]()
+
+    def line(self, text: str) -> None:
+        self.time += 1000
+        self.out.write(f'{{"time": {self.time}, {text}}}\n')
+
+    def round(self, number: int) -> None:
+        """Eight sends at once, then eight polls at once. What is planted in a log goes where nobody polls."""
+        due = self.due.get(number)
+        if due is not None:
+            self.pending.append(due)
+        if "unavailability" in self.pending:
+            self.pending.remove("unavailability")
+            self.time += 10 * SECOND
+        ends: list[str] = []
+        for n in range(AT_ONCE):
+            at, value = (AT_ONCE * number + n) % PARTITIONS, self.values
+            self.values += 1
+            self.line(f'"type": "invoke", "f": "produce", "process": {n}, "partition": "t-{at}", "value": {value}')
+            ends.append(self.sent(number, n, at, value))
+        for n in range(AT_ONCE):
+            self.line(ends[(5 * n + number) % AT_ONCE])
+        batches = [self.polled((AT_ONCE * number + n) % POLLED) for n in range(AT_ONCE)]
+        for at, _ in batches:
+            self.line(f'"type": "invoke", "f": "poll", "process": "c{at}"')
+        for at, records in batches:
+            self.line(f'"type": "ok", "f": "poll", "process": "c{at}", "records": {{"t-{at}": {json.dumps(records)}}}')
+
+    def sent(self, number: int, process: int, at: int, value: int) -> str:
+        """Append it, or what is planted instead; says how the send ends."""
+        log = self.logs[at]
+        told = f'"type": "ok", "f": "produce", "process": {process}, "offset": {len(log)}'
+        kind = next((k for k in self.pending if not k.endswith(("poll", "skip"))), None) if at >= POLLED else None
+        if at in self.again or (kind == "lost-write" and at in self.gaps):
+            kind = None  # a complete read with two gaps is one finding
+        if kind is not None:
+            self.pending.remove(kind)
+        if kind == "lost-write":
+            self.gaps.add(at)
+            log.append(None)
+            return told
+        log.append(value)
+        if kind == "aborted-read":
+            return f'"type": "error", "f": "produce", "process": {process}, "error": "NOT_ENOUGH_REPLICAS"'
+        if at in self.again:
+            log.append(self.again.pop(at))
+        if kind == "duplicate":
+            self.again[at] = value  # after the next one, so that offsets go in a circle
+        if kind == "phantom":
+            log.append(-value)
+        if kind is None and (AT_ONCE * number + process) % UNKNOWN_EVERY == 0:
+            return f'"type": "info", "f": "produce", "process": {process}, "error": "REQUEST_TIMED_OUT"'
+        return told
+
+    def polled(self, at: int) -> tuple[int, list[list[int | None]]]:
+        log, begin = self.logs[at], self.position[at]
+        end = begin + BATCH if len(log) >= begin + BATCH else begin  # fewer are not worth an answer
+        kind = next((k for k in self.pending if k.endswith(("poll", "skip"))), None)
+        if kind == "nonmonotonic-poll" and begin > 0:
+            begin -= 1
+        elif kind == "poll-skip" and 0 < begin < end - 1:
+            begin += 1
+        elif kind != "int-poll-skip" or end < begin + 3:
+            kind = None
+        records: list[list[int | None]] = [[offset, log[offset]] for offset in range(begin, end)]
+        if kind == "int-poll-skip":
+            del records[1]
+        if kind is not None:
+            self.pending.remove(kind)
+        self.position[at] = end
+        return at, records
+
+    def close(self) -> None:
+        assert not self.pending, f"never planted: {self.pending}"
+        for at, log in enumerate(self.logs):
+            self.line(f'"type": "invoke", "f": "final-read", "process": "end", "partition": "t-{at}"')
+            found = json.dumps([[offset, value] for offset, value in enumerate(log) if value is not None])
+            told = f'"process": "end", "partition": "t-{at}", "records": {found}, "end": {len(log)}'
+            self.line(f'"type": "ok", "f": "final-read", {told}')
+        self.out.close()
+
+
+def write(path: Path, operations: int) -> None:
+    rounds = operations // (2 * AT_ONCE)
+    history = History(path, rounds)
+    history.out.write(json.dumps({"history": 1, "settings": {"max_unavailable": 5 * SECOND}}) + "\n")
+    for number in range(rounds):
+        history.round(number)
+    history.close()
+
+
+class Peaks(threading.Thread):
+    """The most memory that this process's descendants had at once (each page counted by whoever shares it)."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most: Counter[str] = Counter()
+        self.cpu = 0.0
+        """Seconds of processor time, of the most that was seen."""
+        self.going = True
+
+    def run(self) -> None:
+        while self.going:
+            now: Counter[str] = Counter()
+            ticks = 0
+            for process in Path("/proc").iterdir():
+                try:
+                    if not process.name.isdigit() or not self.ours(process):
+                        continue
+                    name = "java" if (process / "comm").read_text().strip() == "java" else "python"
+                    of = dict(row.split(":", 1) for row in (process / "smaps_rollup").read_text().splitlines()[1:])
+                    now[name] += int(of["Pss"].split()[0]) // 1024
+                    fields = (process / "stat").read_text().rpartition(")")[2].split()
+                    ticks += sum(map(int, fields[11:15]))  # with those of children that have ended
+                except (OSError, KeyError):
+                    continue
+            self.most, self.cpu = self.most | now, max(self.cpu, ticks / os.sysconf("SC_CLK_TCK"))
+            sleep(1)
+
+    def ours(self, process: Path) -> bool:
+        """Whether it is a descendant of this process, or this process."""
+        at = int(process.name)
+        while at > 1:
+            if at == os.getpid():
+                return True
+            at = int((Path("/proc") / str(at) / "stat").read_text().rpartition(")")[2].split()[1])
+        return False
+
+
+def seen(answer: Answer) -> dict[str, int]:
+    return {j.name: j.forbidden for j in answer.judgements if j.forbidden}
+
+
+def main() -> None:
+    words = [word for word in sys.argv[1:] if word != "--local"]
+    operations = int(words[0]) if words else 1_000_000
+    workers = int(words[1]) if words[1:] else len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.jsonl"
+        begin = perf_counter()
+        write(path, operations)
+        print(f"{operations:,} operations, {path.stat().st_size >> 20:,} MB, written in {perf_counter() - begin:.0f} s")
+        watch = Peaks()
+        watch.start()
+        with session.running(workers=workers, memory=2 << 30) as spark:
+            begin = perf_counter()
+            [found] = check_files(spark, [path], said=lambda name, took: print(f"  {name:<8}{took:8.1f} s", flush=True))
+            took = perf_counter() - begin
+        watch.going = False
+        expected = {**PLANTED, **IMPLIED}
+        many = found.answer.operations
+        print(
+            f"{took:.0f} s with {workers} tasks at once, {watch.cpu:.0f} s of processor time with starting and writing"
+        )
+        print(f"peak MB {dict(watch.most)}; {many:,} operations checked")
+        right = seen(found.answer) == expected
+        print("exactly what was planted" if right else f"found {seen(found.answer)}, planted {expected}", flush=True)
+        if "--local" in sys.argv:
+            begin = perf_counter()
+            with path.open(encoding="utf-8") as file:
+                alone = check(paired(read_json(file)))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            same = "the same" if alone == found.answer else "NOT the same"
+            print(f"{same} by one process, {perf_counter() - begin:.0f} s, peak {peak:,} MB")
+        assert right
+        assert found.claims == Claims(max_unavailable=5 * SECOND)
+
+
+if __name__ == "__main__":
+    main()
