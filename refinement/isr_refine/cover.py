@@ -20,6 +20,10 @@ from isr_refine.packing import WORD, Packing
 from isr_refine.system import Labels
 
 AT_ONCE: Final = 4096
+NEAR: Final = 3000
+"""States, each with the action that led there, among which a walk looks for something new."""
+RESTS: Final = 8
+"""Steps by chance before it looks again."""
 
 Edge = tuple[int, int]
 """A state, and the label of a step from it."""
@@ -138,16 +142,19 @@ class Remaining:
 
 
 class Wanderer:
-    """Random walks that like what was not seen yet: edges, and pairs of actions."""
+    """Walks that go to the nearest pair of actions that was not seen yet, and by chance where none is near."""
 
     def __init__(self, graph: Graph, seed: int) -> None:
         self.graph, self._random = graph, Random(seed)
         self.seen: set[Edge] = set()
         self.pairs: set[tuple[str, str]] = set()
         self.times: dict[str, int] = {}
+        self._plan: list[int] = []
+        self._idle = 0
 
     def start(self) -> int:
         """An initial state."""
+        self._plan, self._idle = [], 0
         return self._random.choice(self.graph.initial)
 
     def step(self, state: int, before: str, closed: set[Edge]) -> int | None:
@@ -155,14 +162,52 @@ class Wanderer:
         options = [label for label in self.graph.steps(state) if (state, label) not in closed]
         if not options:
             return None
-        label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
-        name = self.graph.labels.name(label)[0]
+        if (not self._plan or self._plan[0] not in options) and self._idle == 0:
+            self._plan = self._planned(state, before, closed)
+            self._idle = 0 if self._plan else RESTS
+        self._idle = max(0, self._idle - 1)
+        if self._plan and self._plan[0] in options:
+            label = self._plan.pop(0)
+        else:
+            label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
+        name = self._name(label)
         self.seen.add((state, label))
         self.pairs.add((before, name))
         self.times[name] = self.times.get(name, 0) + 1
         return label
 
+    def _name(self, label: int) -> str:
+        return self.graph.labels.name(label)[0]
+
+    def _planned(self, state: int, before: str, closed: set[Edge]) -> list[int]:
+        """The shortest way that ends in a new pair, if one is near."""
+        way: dict[tuple[int, str], tuple[tuple[int, str], int] | None] = {(state, before): None}
+        level = [(state, before)]
+        while level and len(way) < NEAR:
+            self.graph.find(s for s, _ in level)
+            new: list[tuple[int, str]] = []
+            for here in level:
+                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in closed]
+                self._random.shuffle(labels)
+                for label in labels:
+                    there = (self.graph.steps(here[0])[label], self._name(label))
+                    if (here[1], there[1]) not in self.pairs:
+                        return [*_labels(way, here), label]
+                    if there not in way:
+                        way[there] = (here, label)
+                        new.append(there)
+            level = new
+        return []
+
     def _weight(self, state: int, label: int, before: str) -> float:
-        name = self.graph.labels.name(label)[0]
-        news = (8 if (before, name) not in self.pairs else 1) * (4 if (state, label) not in self.seen else 1)
+        name = self._name(label)
+        news = (8 if (before, name) not in self.pairs else 1) * (3 if (state, label) not in self.seen else 1)
         return news / (1 + self.times.get(name, 0))
+
+
+def _labels(way: dict[tuple[int, str], tuple[tuple[int, str], int] | None], here: tuple[int, str]) -> list[int]:
+    labels: list[int] = []
+    while (edge := way[here]) is not None:
+        here, label = edge
+        labels.append(label)
+    return labels[::-1]
