@@ -178,10 +178,11 @@ def validated(folder: Path) -> Traced:
     except BadTrace as problem:
         return Traced(accepted=False, events=0, steps=0, outside=0, why=str(problem))
     no = done.rejected
+    undecided = f"not decided: {done.unknown}" if done.unknown is not None else ""
     return Traced(
-        accepted=no is None,
+        accepted=done.accepted,
         events=done.events,
         steps=sum(done.steps.values()),
         outside=len(done.outside),
-        why="" if no is None else f"{no.life}.jsonl:{no.line}, {no.action}: {no.why} {'; '.join(no.guards)}",
+        why=undecided if no is None else f"{no.life}.jsonl:{no.line}, {no.action}: {no.why} {'; '.join(no.guards)}",
     )
