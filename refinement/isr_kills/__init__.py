@@ -5,7 +5,7 @@ one name. `layers` has six ways to find one, `matrix` says where each of them lo
 docs/conformance.md; `historic` does the same for the designs of Kafka's history in the simulator.
 """
 
-from isr_kills.historic import HISTORIC, historic_table, ran, ran_fixed, seed_of
+from isr_kills.historic import HISTORIC, Historic, historic_table, ran, ran_fixed, seed_of
 from isr_kills.layers import Found, Layer
 from isr_kills.matrix import PLANS, found_again, kills, summary, table, text
 
@@ -13,6 +13,7 @@ __all__ = [
     "HISTORIC",
     "PLANS",
     "Found",
+    "Historic",
     "Layer",
     "found_again",
     "historic_table",

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.designs import PLANTED
 from isr_kills.historic import scenario_of
 from isr_kills.layers import OF_RUNS, Found, Layer, by_crash_points, by_model, by_replay
 from isr_lang import Value
@@ -129,13 +128,13 @@ def table(done: Kills) -> str:
     for bug, row in done.items():
         cells = (text(bug, layer, row.get(layer)) for layer in Layer)
         lines.append(f"| `{bug}` | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_explained(), "", summary(done)]) + "\n"
+    return "\n".join([*lines, "", *_explained(done), "", summary(done)]) + "\n"
 
 
-def _explained() -> list[str]:
+def _explained(bugs: Iterable[str]) -> list[str]:
     """What each bug is, and where it has no place in the model."""
     lines = ["| bug | with it |", "|---|---|"]
-    for bug in PLANTED:
+    for bug in bugs:
         without = f"; not in the model: {VARIED[bug].without}" if VARIED[bug].without else ""
         lines.append(f"| `{bug}` | {VARIED[bug].what}{without} |")
     return lines
