@@ -27,17 +27,21 @@ from isr_broker.broker_requests import BrokerRequests
 from isr_broker.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.conversations import Conversation
 from isr_broker.decoder import BadFrame, Cursor, tagged_fields
+from isr_broker.designs import DESIGNS
+from isr_broker.fetcher import Fetcher
 from isr_broker.inputs import Consume
 from isr_broker.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerId,
     BrokerRegistered,
+    EpochEnd,
     Error,
     Heartbeat,
     HeartbeatAnswer,
     Message,
     Millis,
+    OffsetForLeaderEpochResponse,
     RegisterBroker,
     TopicPartition,
 )
@@ -188,6 +192,27 @@ def test_what_the_controller_is_asked_is_read_alike_by_the_codec(captured: Captu
             rows = [p for topic in theirs.topics for p in topic.partitions]
             assert all(m.broker_epoch > 0 for p in rows for m in p.new_isr_with_epochs)
             assert {p.partition_index for t in said.topics for p in t.partitions} <= {p.partition_index for p in rows}
+
+
+def test_a_follower_of_before_kip_595_asks_another_broker_where_its_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Message] = []
+    real = Fetcher.answered
+
+    def spied(fetcher: Fetcher, frame: bytes) -> list[Parcel]:
+        found = real(fetcher, frame)
+        said.extend(bare(sent) for _, _, sent in found)
+        return found
+
+    monkeypatch.setattr(Fetcher, "answered", spied)
+    with Cluster(3, attrs.evolve(QUICK, insync_design=DESIGNS["kip-101"])) as cluster:
+        create_topic(cluster.bootstrap, "t", 2, 2)
+        Confluent(cluster.bootstrap, {"acks": "all"}).send_all("t", [b"x"] * 3)
+        cluster.kill(3)
+        cluster.wait(lambda: all(len(p.isr) == 2 for p in cluster.partitions("t")), "broker 3 is out")
+        cluster.start(3)
+        cluster.wait(lambda: all(len(p.isr) == 3 for p in cluster.partitions("t")), "broker 3 is back")
+    ends = [m.ends for m in said if isinstance(m, OffsetForLeaderEpochResponse) and m.error is Error.NONE]
+    assert EpochEnd(0, 3) in ends
 
 
 # To the controller and back
