@@ -9,6 +9,7 @@ import pytest
 from insync_cli import registry
 from isr_model import KIP_966
 from isr_report import conformance, experiments
+from isr_report.distance import distance
 from isr_report.grid import CellEntry, Matrix, PromiseEntry
 from isr_report.material import Included
 from isr_report.since import since
@@ -143,3 +144,19 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
     assert 'class="lead gone"' in picture, "while nobody leads"
     assert "1 faults, 520 acknowledged writes lost" in picture
     assert "No experiment was given" in experiments.section([])
+
+
+def test_the_fewest_faults_are_those_of_the_calmest_run_that_shows_it() -> None:
+    calm, crash, two = (matrix(), matrix(verdict="VIOLATED"), matrix(verdict="VIOLATED"))
+    for n, one in enumerate((calm, crash, two)):
+        one["cells"][0]["constants"] = {"crashes": n, "replicas": 2, "unclean": True}
+    whole = matrix()
+    whole["cells"] = [*calm["cells"], *crash["cells"], *two["cells"]]
+    found = distance(whole, "d", {}, "p")
+    assert found is not None
+    assert (found.faults, found.beyond, found.cell) == (1, 2, crash["cells"][0])
+    whole["cells"] = [*calm["cells"]]
+    found = distance(whole, "d", {}, "p")
+    assert found is not None
+    assert found.faults is None, "it was not seen"
+    assert distance(whole, "d", {}, "q") is None, "it was not asked"

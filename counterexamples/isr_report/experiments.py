@@ -78,8 +78,8 @@ def _totals(report: Json) -> str:
     get = n.get
     return (
         f"{get('runs', '?')} runs, {get('valid', '?')} valid; {get('acknowledged', '?')} writes acknowledged, "
-        f"{get('lost', '?')} of them lost{sure}. {get('leaders', '?')} changes of the leader, {get('isrs', '?')} of the "
-        f"ISR; traces of {get('validated', '?')} runs held against the model, {get('rejected', '?')} rejected."
+        f"{get('lost', '?')} of them lost{sure}. {get('leaders', '?')} changes of the leader, {get('isrs', '?')} of "
+        f"the ISR; traces of {get('validated', '?')} runs held against the model, {get('rejected', '?')} rejected."
     )
 
 

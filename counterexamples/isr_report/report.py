@@ -8,7 +8,7 @@ import json
 from html import escape
 from pathlib import Path
 
-from isr_report import conformance, experiments, figures, overview, sections, since, traceability
+from isr_report import conformance, distance, experiments, figures, overview, sections, since, traceability
 from isr_report.html import HOLDS
 from isr_report.material import Material, claims
 
@@ -52,7 +52,7 @@ def page(material: Material) -> str:
         "SCENES": sections.scenes(list(material.scenes)),
         "ALTERNATIVES": sections.alternatives(list(material.alternatives)),
         "CONTROLS": sections.controls(material),
-        "AVAILABILITY": figures.availability(),
+        "AVAILABILITY": distance.distances(material) + figures.availability(),
         "EXPERIMENTS": experiments.section(material.included),
         "SPACE": figures.space(material) + since.section(material.since, material.folder),
         "PROOFS": figures.proofs(material),

@@ -1,0 +1,83 @@
+"""How few faults it takes, exactly, from the explorations: to lose what was acknowledged, and to refuse a write.
+
+Faults are counted against the run of the same design and settings under which the fewest happen. In the model any
+follower may lag at any time, which is no fault; so a minimum of in-sync replicas may refuse writes without one.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import attrs
+
+from isr_report.grid import CellEntry, Matrix, is_probe, verdict_of
+from isr_report.html import HOLDS, code, link, table
+from isr_report.material import Material, target
+
+LOSING, REFUSING = "acked-survives", "write-refused"
+
+
+@attrs.frozen
+class Distance:
+    """The fewest faults after which it happens, and the run that shows it; `beyond`: the most that were tried."""
+
+    faults: int | None
+    beyond: int
+    cell: CellEntry | None
+
+
+def faults_of(cell: CellEntry, matrix: Matrix) -> int:
+    """How many faults a cell allows more than its calmest neighbour."""
+
+    def numbers(c: CellEntry) -> dict[str, int]:
+        return {n: v for n, v in c["constants"].items() if isinstance(v, int) and not isinstance(v, bool)}
+
+    near = [numbers(c) for c in matrix["cells"] if (c["design"], c["settings"]) == (cell["design"], cell["settings"])]
+    here = numbers(cell)
+    return max((v - min(c.get(n, v) for c in near) for n, v in here.items()), default=0)
+
+
+def distance(matrix: Matrix, design: str, settings: dict[str, str], promise: str) -> Distance | None:
+    """None where nothing of the kind was asked."""
+    own = [c for c in matrix["cells"] if c["design"] == design and c["settings"] == settings]
+    asked = [(faults_of(c, matrix), c, said) for c in own if (said := verdict_of(c, promise)) is not None]
+    if not asked:
+        return None
+    happens = [(n, c) for n, c, p in asked if (p["verdict"] in HOLDS if is_probe(p) else p["verdict"] == "VIOLATED")]
+    fewest = min(happens, key=lambda pair: pair[0], default=(None, None))
+    return Distance(fewest[0], max(n for n, _, _ in asked), fewest[1])
+
+
+def distances(m: Material) -> str:
+    """A row for each design and settings, unclean election and single acknowledgements left out."""
+    columns = {tuple(c["settings"].items()): c["settings"] for c in m.matrix["cells"]}
+    usual = {k: v for k, v in m.matrix["usual"].items() if k != "min_insync"}
+    rows: list[tuple[str, ...]] = []
+    for design in (d["name"] for d in m.matrix["designs"]):
+        for settings in columns.values():
+            if not all(usual.get(k, v) == v for k, v in settings.items()):
+                continue
+            losing = distance(m.matrix, design, settings, LOSING)
+            if losing is not None:
+                said = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in settings.items())
+                refusing = distance(m.matrix, design, settings, REFUSING)
+                rows.append((code(design), escape(said), _cell(m, losing, LOSING), _cell(m, refusing, REFUSING)))
+    header = (
+        "design",
+        "settings",
+        "faults that lose an acknowledged record",
+        "faults that make a leader refuse writes",
+    )
+    about = "The fewest faults in the explorations of this page. A follower may lag without any fault."
+    return f'<h3>Seen by exploration</h3><p class="quiet">{about}</p>{table(header, rows)}<h3>As probabilities</h3>'
+
+
+def _cell(m: Material, found: Distance | None, promise: str) -> str:
+    if found is None:
+        return "never: there is no minimum"
+    if found.cell is None:
+        return f"more than {found.beyond}"
+    said = verdict_of(found.cell, promise)
+    shown = target(m, said["trace"]) if said is not None and said["trace"] else f"{m.folder}/{found.cell['run']}"
+    depth = f" in {said['depth']} steps" if said is not None and said["depth"] else ""
+    return link(shown, f"{found.faults}") + f"{depth}"
