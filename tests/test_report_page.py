@@ -22,8 +22,8 @@ from isr_report.scenes import load_scenes
 
 HERE = Path(isr_report.__file__).parent
 PARTS = (
-    "conformance", "coverage", "distance", "experiments", "figures", "heat", "markdown", "overview", "report", "sections",
-    "since", "traceability",
+    "conformance", "coverage", "distance", "experiments", "figures", "heat", "markdown", "overview", "report",
+    "sections", "since", "traceability",
 )  # fmt: skip
 TOLD = ("jepsen-2013", "hw-truncation-loss", "minimum-of-one")
 NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|jepsen-\d+|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)

@@ -16,6 +16,7 @@ from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.show import print_trace
 from isr_trace.trace import Trace
+from isr_visual.shiviz import shiviz
 
 EXAMPLE = """\
 insync show counterexamples/jepsen-2013/trace.itf.json
@@ -36,6 +37,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     instead.add_argument("--interactive", action="store_true", help="walk through it: Enter, p, e, q, ...")
     instead.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
     instead.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
+    instead.add_argument("--shiviz", action="store_true", help="an event log with vector clocks instead, for ShiViz")
     instead.add_argument(
         "--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery"
     )
@@ -73,9 +75,9 @@ def run(given: Namespace) -> int:
 
 def _print(given: Namespace, path: Path, trace: Trace) -> None:
     target = cast("str | None", given.json)
-    if given.mermaid or given.plantuml:
+    if given.mermaid or given.plantuml or given.shiviz:
         with saying_which(path):
-            print(mermaid(trace) if given.mermaid else plantuml(trace), end="")
+            print(mermaid(trace) if given.mermaid else plantuml(trace) if given.plantuml else shiviz(trace), end="")
     elif given.interactive:
         if target == "-":
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
