@@ -35,6 +35,23 @@ def test_a_violation_is_told_with_its_seed_and_its_last_steps(capsys: pytest.Cap
     assert capsys.readouterr().out.splitlines()[0] == violations[0], "the seed alone gives it again"
 
 
+def test_so_many_processes_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", "zookeeper", "--seeds", "0..11", "--json", "-"]
+    reports: list[dict[str, object]] = []
+    for workers in ("1", "2"):
+        assert main([*arguments, "--workers", workers]) == 12
+        report = json.loads(capsys.readouterr().out)
+        reports.append({k: v for k, v in report.items() if not k.startswith("seconds") and k != "seeds_per_second"})
+    assert reports[0] == reports[1]
+    assert main([*arguments, "--workers", "2", "--until", "1"]) == 12
+    assert len(json.loads(capsys.readouterr().out)["violations"]) == 1
+
+
+def test_a_planted_bug_is_simulated_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "read-above-watermark", "--seeds", "0", "--plain"]) == 12
+    assert "reads-committed" in capsys.readouterr().out
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

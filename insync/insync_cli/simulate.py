@@ -6,7 +6,10 @@ import re
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,7 +17,7 @@ import attrs
 
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
-from isr_broker.designs import DESIGNS
+from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.settings import BadSetting, Settings
 from isr_sim.faults import Kind
 from isr_sim.scenario import BadScenario, Scenario, parse, play
@@ -34,13 +37,19 @@ CONVERGENCE = "convergence"
 
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("simulate", "The broker's own code in a hostile world: one seed, one history.", EXAMPLE)
-    p.add_argument("named", nargs="?", metavar="DESIGN", help=f"one of {', '.join(DESIGNS)} (default kip-966)")
+    p.add_argument(
+        "named",
+        nargs="?",
+        metavar="DESIGN",
+        help=f"one of {', '.join(DESIGNS)} (default kip-966); or a planted bug: insync kills --help",
+    )
     p.add_argument("--seeds", default="0..19", metavar="A..B", help="from A to B, both included (default 0..19)")
     p.add_argument("--scenario", metavar="FILE", help="do what the file says, instead of faults by chance")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting by Kafka's name")
     p.add_argument(
         "--without", action="append", default=[], metavar="FAULT", help=f"leave out one of: {', '.join(FAULTS)}"
     )
+    p.add_argument("--workers", type=options.positive, default=1, metavar="N", help="processes (default 1)")
     p.add_argument("--until", type=options.positive, default=None, metavar="N", help="stop after N violations")
     p.add_argument("--lines", type=options.natural, default=0, metavar="N", help="show the last N steps of a violation")
     p.add_json()
@@ -59,7 +68,7 @@ def seeds_of(text: str) -> range:
 def config_of(given: Namespace) -> Config:
     """The settings over the simulator's own; UsageError for what does not exist."""
     design = cast("str | None", given.named) or "kip-966"
-    if design not in DESIGNS:
+    if design not in DESIGNS | PLANTED:
         raise UsageError(f"there is no design '{design}' of the broker{did_you_mean(design, DESIGNS)}")
     without = cast("list[str]", given.without)
     for name in without:
@@ -99,8 +108,7 @@ def run(given: Namespace) -> int:
     terminal.check_json_target(target)
     out = terminal.console(plain=cast("bool", given.plain))
     began, outcomes, broken = time.perf_counter(), list[Outcome](), list[Outcome]()
-    for seed in seeds:
-        outcome = play(scenario, seed) if scenario is not None else simulate(seed, config)
+    for outcome in _outcomes(seeds, scenario, config, cast("int", given.workers)):
         outcomes.append(outcome)
         if outcome.promise is not None:
             broken.append(outcome)
@@ -122,6 +130,23 @@ def run(given: Namespace) -> int:
     if any(outcome.promise != CONVERGENCE for outcome in broken):
         return Exit.SAFETY
     return Exit.LIVENESS if broken else Exit.HOLDS
+
+
+def _outcomes(seeds: range, scenario: Scenario | None, config: Config | None, workers: int) -> Iterator[Outcome]:
+    """One run of each seed, in their order however many processes there are."""
+    one = partial(_one, scenario, config)
+    if workers == 1:
+        yield from map(one, seeds)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        try:
+            yield from pool.map(one, seeds, chunksize=4)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _one(scenario: Scenario | None, config: Config | None, seed: int) -> Outcome:
+    return play(scenario, seed) if scenario is not None else simulate(seed, config)
 
 
 def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
