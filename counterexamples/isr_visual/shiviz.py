@@ -1,7 +1,7 @@
 """A trace as an event log with vector clocks, which ShiViz reads: what happened before what, and what did not.
 
 ShiViz is told how to read a log by a regular expression, with which ours begins. A step is an event of who acts; it
-comes after that one's last event, and after the steps that sent what it takes up. A message that is lost orders nothing.
+comes after that one's last event, and after the steps that sent what it takes up. A lost message orders nothing.
 """
 
 from __future__ import annotations
