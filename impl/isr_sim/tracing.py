@@ -6,6 +6,9 @@ and once by the world. Chance is asked for nothing more, so a run is the same wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 import attrs
 
 from isr_broker import controller as controllers
@@ -15,10 +18,13 @@ from isr_broker.disk_memory import MemoryDisk, Survival
 from isr_broker.effects import CONTROLLER, DiskOperation
 from isr_broker.inputs import ControllerInput, LogOpened, NodeInput, Received, Start
 from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.settings import Settings
 from isr_broker.snapshot import Json
 from isr_broker.stamps import Stamp, Stamped
 from isr_broker.trace import Trace
-from isr_sim.world import World
+from isr_sim.faults import Kind
+from isr_sim.simulate import Config, Run, finished
+from isr_sim.world import Weather, World
 
 
 @attrs.define
@@ -31,11 +37,13 @@ class TracedWorld(World):
         factory=dict[int, tuple[NodeInput | ControllerInput, Stamp]]
     )
     starting: set[BrokerId] = attrs.field(factory=set[BrokerId])
+    origin: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
 
     def _begins(self, node: BrokerId, at: Millis) -> Trace:
         trace = self.traces[node] = Trace(node, self.notes)
         settings: dict[str, Json] = dict(self.settings.properties())
-        trace.begins(at, {"wall": self.now, "settings": settings})
+        told: dict[str, Json] = {"simulation": dict(self.origin)} if self.origin else {}
+        trace.begins(at, {"wall": self.now, "settings": settings, **told})
         return trace
 
     def _hears(self, trace: Trace, told: NodeInput | ControllerInput) -> None:
@@ -96,3 +104,51 @@ class TracedWorld(World):
         if to not in self.hosts:
             self.traces[CONTROLLER].stamped(message)
         World._tell_broker(self, to, message)
+
+
+# A run again
+
+
+def traced(config: Config, seed: int) -> TracedWorld:
+    """A run with its traces, whose first lines say how it was run."""
+    run = Run(config, seed, kind=TracedWorld)
+    world = run.world
+    assert isinstance(world, TracedWorld)
+    world.origin = told(config, seed)
+    finished(run)
+    return world
+
+
+def told(config: Config, seed: int) -> dict[str, Json]:
+    """A run but for its settings, as JSON."""
+    weather: dict[str, Json] = dict(attrs.asdict(config.weather))
+    return {
+        "seed": seed,
+        "brokers": config.brokers,
+        "partitions": config.partitions,
+        "kinds": [kind.name for kind in config.kinds],
+        "weather": weather,
+        "safety_ms": config.safety_ms,
+        "every_ms": config.every_ms,
+        "longest_ms": config.longest_ms,
+        "bears": config.bears,
+    }
+
+
+def again(header: Mapping[str, Json]) -> tuple[Config, int] | None:
+    """How the run was run whose trace begins with this line; None if it was none of the simulator."""
+    origin, settings = header.get("simulation"), header.get("settings")
+    if not isinstance(origin, dict) or not isinstance(settings, dict):
+        return None
+    config = Config(
+        settings=Settings.from_properties({name: str(value) for name, value in settings.items()}),
+        kinds=tuple(Kind[str(name)] for name in cast("list[str]", origin["kinds"])),
+        weather=Weather(**cast("dict[str, int]", origin["weather"])),
+        longest_ms=cast("int", origin["longest_ms"]),
+        bears=cast("int | None", origin["bears"]),
+        brokers=cast("int", origin["brokers"]),
+        partitions=cast("int", origin["partitions"]),
+        safety_ms=cast("int", origin["safety_ms"]),
+        every_ms=cast("int", origin["every_ms"]),
+    )
+    return config, cast("int", origin["seed"])

@@ -7,7 +7,7 @@ may forget what was not yet durable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -15,7 +15,8 @@ from isr_refine.held import Ruling, announced, different
 from isr_refine.lines import Level, Line, Lines
 from isr_refine.observed import Fields, Mail, fields, number, rows
 from isr_refine.reading import partitions_of
-from isr_refine.stepping import ALTER, Stepper, Taken, at, mask, stepper
+from isr_refine.stepping import ALTER, Stepper, Taken, at, mask
+from isr_refine.stepping import stepper as stepper_of
 from isr_refine.verdict import Refused, Way
 
 Rulings: TypeAlias = tuple[Ruling, ...]
@@ -26,7 +27,7 @@ REMEMBERED: Final = 16
 HIDDEN_STEPS: Final = 5
 """How many steps of the controller may be hidden before what it announces."""
 
-HIDDEN_STATES: Final = 4_000
+HIDDEN_STATES: Final = 40_000
 """How many rulings are tried for that in all, before the answer is that it is not known."""
 
 _HIDDEN: Final = (
@@ -74,6 +75,11 @@ class ControllerSteps:
     def ids(self) -> tuple[int, ...]:
         """The replicas of the partition."""
         return self.lines.partitions[self.tp].ids
+
+    def as_state(self, state: object) -> Ruling | None:
+        """The newest ruling of a state that the search has come to."""
+        newest = cast("tuple[object, ...]", state)[-1] if isinstance(state, tuple) and state else None
+        return newest if isinstance(newest, Ruling) else None
 
     def first(self) -> Rulings:
         """Nothing is known of it."""
@@ -128,6 +134,15 @@ class ControllerSteps:
                         str(version),
                     )
                 return rulings[right[0] :] if right else None
+            case "HeartbeatAnswer" if (
+                mail.says.get("error") == "NONE" and int(mail.to) in self.ids and self.lines.level is not Level.CLIENT
+            ):
+                who, fenced = int(mail.to), mail.says.get("fenced")
+                right = [n for n, r in enumerate(rulings) if (who in r.fenced) == fenced]
+                if not right or (mail.says.get("may_shut_down") is True and not fenced):
+                    differs["fenced"] = (str(rulings[-1].fenced), f"{who}: {fenced}")
+                    return None
+                return rulings
             case "Metadata":
                 return self._shown(mail, rulings, differs)
             case "BrokerRegistered" if mail.says.get("error") == "NONE" and int(mail.to) in self.ids:
@@ -205,14 +220,14 @@ class ControllerSteps:
 
     def _any(self, line: Line, ruling: Ruling, mail: Mail) -> Iterator[Ruling]:
         """Every ruling that one hidden step leads to."""
-        steps = self._stepper()
+        steps = self.stepper()
         epochs = {number(b.get("broker"), -1): b.get("epoch") for b in _brokers(mail)}
         epochs |= {number(mail.says.get("broker"), -1): mail.says.get("broker_epoch")}
         for action in _HIDDEN:
             told = ruling.variables(self.ids)
-            slots = self._lives(told)
+            slots = self.lives(told)
             if action == "controller_accepts_alter_partition":
-                slots = [self._proposed(told, m) for place, m in self.proposals.items() if place <= line.place][-4:]
+                slots = [self.proposed(told, m) for place, m in self.proposals.items() if place <= line.place][-4:]
             for slot in slots:
                 for taken in steps.steps(action, slot):
                     after = Ruling.of(taken.state, self.ids)
@@ -223,11 +238,12 @@ class ControllerSteps:
 
     # A step that is named
 
-    def _stepper(self) -> Stepper:
+    def stepper(self) -> Stepper:
+        """The model with the partition's settings."""
         known = self.lines.partitions[self.tp]
-        return stepper(len(known.ids), known.minimum, known.unclean, self.lines.reads)
+        return stepper_of(len(known.ids), known.minimum, known.unclean, self.lines.reads)
 
-    def _lives(self, told: Mapping[str, object]) -> list[Mapping[str, object]]:
+    def lives(self, told: Mapping[str, object]) -> list[Mapping[str, object]]:
         """Who is alive, and whether it left the mark of a clean shutdown, no line of the controller tells."""
         n = len(self.ids)
         everybody = (1 << n) - 1
@@ -235,7 +251,8 @@ class ControllerSteps:
             {**told, "alive": alive, "clean_shutdown": clean} for alive in (everybody, 0) for clean in (0, everybody)
         ]
 
-    def _proposed(self, told: Mapping[str, object], mail: Mail) -> Mapping[str, object]:
+    def proposed(self, told: Mapping[str, object], mail: Mail) -> Mapping[str, object]:
+        """The request as the model has it in flight."""
         ids = self.ids
         n, leader = len(ids), number(mail.says.get("leader"), -1)
         i = ids.index(leader) if leader in ids else 0
@@ -251,15 +268,15 @@ class ControllerSteps:
         }
 
     def _acts(self, line: Line, ruling: Ruling, action: str) -> list[Ruling]:
-        steps, replica = self._stepper(), number(line.event.says.get("replica"), -1)
+        steps, replica = self.stepper(), number(line.event.says.get("replica"), -1)
         if not steps.knows(action) or replica not in self.ids:
             raise Refused(f"the model has no action {action} of {replica}")
         told, i = ruling.variables(self.ids), self.ids.index(replica)
-        choices = self._lives(told)
+        choices = self.lives(told)
         if "alter_partition" in action:
             if line.mail is None or line.mail.kind != "AlterPartitionRequest" or line.mail.source != str(replica):
                 raise Refused(f"{action} without a request")
-            choices = [{**choice, **self._proposed(told, line.mail)} for choice in choices[:1]]
+            choices = [{**choice, **self.proposed(told, line.mail)} for choice in choices[:1]]
         self._cause(line, action, replica)
         key = steps.instance.actions[[a.name for a in steps.instance.actions].index(action)].parameters[0][0]
         found = [t for c in choices for t in steps.steps(action, c) if _of(t, key, i)]

@@ -11,6 +11,7 @@ from typing import cast
 
 import attrs
 
+from isr_broker.snapshot import Json
 from isr_refine.observed import Fields, Row, fields, number, numbers, rows
 from isr_refine.stepping import Ranks, at, mask, maybe
 
@@ -120,11 +121,11 @@ class Held:
             high_watermark=number(state.get("high_watermark"), -1),
             leader=leader if isinstance(leader, int) else None,
             leader_epoch=max(0, number(state.get("leader_epoch"), 1 << 29)),
-            isr=tuple(sorted(numbers(state.get("isr")))),
-            pending_isr=tuple(sorted(numbers(state.get("pending_isr")))),
+            isr=_set(state.get("isr")),
+            pending_isr=_set(state.get("pending_isr")),
             partition_epoch=number(state.get("partition_epoch"), -1) if leads else 0,
             follower_end=tuple(e if isinstance(e, int) else None for e in known),
-            follower_broker_epoch=tuple(max(0, number(seen.get(str(b)))) for b in ids),
+            follower_broker_epoch=tuple(_epoch(seen.get(str(b), -1)) for b in ids),
         )
 
 
@@ -196,6 +197,16 @@ class Ruling:
             shutting_down=among("shutting_down"),
             broker_epoch=tuple(max(0, number(epochs.get(str(b)))) for b in ids) if set(strangers) <= set(ids) else (),
         )
+
+
+def _epoch(told: Json) -> int:
+    """A broker epoch; 0 for none, which a line tells as -1."""
+    return told if isinstance(told, int) and told > 0 else 0 if told == -1 else -1
+
+
+def _set(told: Json) -> tuple[int, ...]:
+    """Replicas in order; what is neither a list nor nothing is no set of them."""
+    return tuple(sorted(numbers(told))) if isinstance(told, list) else () if told is None else (-1,)
 
 
 def announced(partition: Fields) -> Fields:

@@ -14,7 +14,7 @@ from isr_broker.trace_reading import BadTrace, Event
 from isr_refine.held import Held, Ruling, announced, found
 from isr_refine.lines import CONTROLLER, HIDDEN, Answer, Level, Line, Lines, Owner, Partition
 from isr_refine.observed import Fields, Mail, Row, fields, mails, number, numbers, rows
-from isr_refine.saying import Session
+from isr_refine.saying import Knowing, Session
 from isr_refine.verdict import STUTTERS, Refused
 
 _OF_CONTROLLER = ("controller_", "broker_")
@@ -28,6 +28,7 @@ class Reading:
     lines: Lines
     lives: dict[str, str] = attrs.field(factory=dict[str, str])
     sessions: dict[str, Session] = attrs.field(factory=dict[str, Session])
+    known: Knowing = attrs.field(factory=set[tuple[str, str, int]])
     questions: set[tuple[Json, ...]] = attrs.field(factory=set[tuple[Json, ...]])
     mail: dict[str, Mail] = attrs.field(factory=dict[str, Mail])
     clocks: dict[str, Mapping[str, int]] = attrs.field(factory=dict[str, Mapping[str, int]])
@@ -70,7 +71,7 @@ class Reading:
         says, node = event.says, event.life.partition(".")[0]
         if self.lives.get(node) != event.life:
             self.lives[node] = event.life
-            self.sessions[event.life] = Session(questions=self.questions)
+            self.sessions[event.life] = Session(questions=self.questions, settings=self.settings, known=self.known)
             self._begins(place, event, node)
         session, mail = self.sessions[event.life], self._heard(event, node)
         session.hears(event, mail)
@@ -84,6 +85,9 @@ class Reading:
         sent = mails(node, says.get("sent"))
         for one in sent:
             self._sends(event, node, session, one)
+        session.ends(says)
+        if isinstance(action, str) and node != CONTROLLER and self.lines.level is not Level.CLIENT:
+            session.tells(event, str(says.get("partition")))
         if "wrote" in says and self.lines.level is not Level.CLIENT:
             self._wrote(str(says.get("partition")), str(action), rows(says.get("wrote")), fields(says.get("client")))
         answers = self._answered(event, session)
@@ -154,14 +158,14 @@ class Reading:
     # What the line sends
 
     def _sends(self, event: Event, node: str, session: Session, mail: Mail) -> None:
-        life, _, count = mail.id.partition(":")
-        if mail.id in self.mail or life != event.life or not count.isdigit():
+        life, _, nth = mail.id.partition(":")
+        if mail.id in self.mail or life != event.life or not nth.isdigit():
             raise Refused(f"the message {mail.id} is not the next of {event.life}")
         self.mail[mail.id] = mail
         self.clocks[mail.id] = event.clock
         self.last_sent[node, f"{mail.kind} {mail.says.get('partition')}"] = mail.id
-        if mail.to.lstrip("-").isdigit() or mail.to == CONTROLLER:
-            session.sends(node, mail)
+        session.sends(node, mail)
+        self.known.update((mail.to, life, count) for life, count in event.clock.items())
         if mail.kind == "Metadata":
             self._announces(mail)
 

@@ -14,7 +14,8 @@ import attrs
 from isr_refine.held import Held, Ruling, different
 from isr_refine.lines import LEARNS, Answer, Level, Line, Lines
 from isr_refine.observed import Fields, Mail, Row, fields, number, rows
-from isr_refine.stepping import ALTER, FETCH, Ranks, Stepper, Taken, at, stepper
+from isr_refine.stepping import ALTER, FETCH, Ranks, Stepper, Taken, at
+from isr_refine.stepping import stepper as stepper_of
 from isr_refine.verdict import Refused, Way
 
 
@@ -32,6 +33,10 @@ class ReplicaSteps:
     def ids(self) -> tuple[int, ...]:
         """The replicas of the partition."""
         return self.lines.partitions[self.tp].ids
+
+    def as_state(self, state: object) -> Held:
+        """A state that the search has come to."""
+        return state if isinstance(state, Held) else Held()
 
     def first(self) -> Held:
         """Nothing is known of it."""
@@ -100,21 +105,22 @@ class ReplicaSteps:
         told = {**held.variables(self.ids, int(self.node), ranks), **news.variables(self.ids)}
         found: list[Held] = []
         for action in LEARNS:
-            for taken in self._stepper().steps(action, told):
+            for taken in self.stepper().steps(action, told):
                 if self.ids.index(int(self.node)) in taken.parameters.values():
                     found.append(held.followed_by(taken.state, self.ids, int(self.node), ranks))
         return found
 
-    def _stepper(self, acks: int = 1) -> Stepper:
+    def stepper(self, acks: int = 1) -> Stepper:
+        """The model with the partition's settings."""
         known = self.lines.partitions[self.tp]
-        return stepper(len(known.ids), known.minimum, known.unclean, self.lines.reads, acks)
+        return stepper_of(len(known.ids), known.minimum, known.unclean, self.lines.reads, acks)
 
     # An action
 
     def _acts(self, line: Line, before: Held, action: str) -> list[Held]:
         """The states after a step of the model; `Refused` if there is none, or none that the line tells."""
         ids, me = self.ids, int(self.node)
-        steps = self._stepper(line.acks if line.acks is not None and action == "leader_appends" else 1)
+        steps = self.stepper(line.acks if line.acks is not None and action == "leader_appends" else 1)
         if not steps.knows(action):
             raise Refused(f"the model has no action {action}")
         new = self._appended(line, before, action)
@@ -123,10 +129,10 @@ class ReplicaSteps:
         told = None
         if line.state is not None:
             told = self._told(line, before, grown, action)
-        ranks = self._ranks(line, before, grown, said, told)
-        who = self._who(action, said)
+        ranks = self.ranks(line, before, grown, said, told)
+        who = self.who(action, said)
         choices = [
-            {**before.variables(ids, me, ranks), **slot} for slot in self._slots(line, before, action, said, ranks)
+            {**before.variables(ids, me, ranks), **slot} for slot in self.slots(line, before, action, said, ranks)
         ]
         found: list[Held] = []
         for choice in choices:
@@ -200,14 +206,16 @@ class ReplicaSteps:
             end = placed[0] + placed[2]
         return new
 
-    def _ranks(self, line: Line, before: Held, grown: Held, said: Fields, told: Held | None) -> Ranks:
+    def ranks(self, line: Line, before: Held, grown: Held, said: Fields, told: Held | None) -> Ranks:
+        """The offsets that the step knows of."""
         extra = {number(said.get(k)) for k in ("offset", "high_watermark") if isinstance(said.get(k), int)}
         diverging = fields(said.get("diverging"))
         extra |= {number(diverging.get("end")), *([line.asked] if line.asked is not None else [])}
         extra |= told.offsets() if told is not None else set()
         return Ranks.of({o for o in (*before.offsets(), *grown.offsets(), *extra) if o >= 0})
 
-    def _who(self, action: str, said: Fields) -> dict[str, int]:
+    def who(self, action: str, said: Fields) -> dict[str, int]:
+        """The parameters that the line tells."""
         me = self.ids.index(int(self.node))
         name = action.partition("_")[0]
         who = {name if name in ("leader", "follower") else "r": me}
@@ -219,7 +227,7 @@ class ReplicaSteps:
             who = {"follower": me}
         return who
 
-    def _slots(self, line: Line, before: Held, action: str, said: Fields, ranks: Ranks) -> list[Mapping[str, object]]:
+    def slots(self, line: Line, before: Held, action: str, said: Fields, ranks: Ranks) -> list[Mapping[str, object]]:
         """The variables that the step reads beside its own: the message, or the metadata that was learned."""
         ids = self.ids
         n, i = len(ids), ids.index(int(self.node))

@@ -6,15 +6,18 @@ These are no steps of the model: a line that says what its node cannot have know
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from isr_broker.snapshot import Json
 from isr_broker.trace_reading import Event
 from isr_refine.lines import CONTROLLER
-from isr_refine.observed import Fields, Mail, fields, number
+from isr_refine.observed import Fields, Mail, fields, number, numbers
 from isr_refine.verdict import Refused
+
+Knowing: TypeAlias = set[tuple[str, str, int]]
+"""To which node some message has told how many events of which life."""
 
 
 @attrs.define
@@ -31,6 +34,10 @@ class Session:
     leaves: bool = False
     asked: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
     questions: set[tuple[Json, ...]] = attrs.field(factory=set[tuple[Json, ...]])
+    settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    known: Knowing = attrs.field(factory=set[tuple[str, str, int]])
+    last: dict[tuple[str, str], Fields] = attrs.field(factory=dict[tuple[str, str], Fields])
+    started: bool = False
 
     def hears(self, event: Event, mail: Mail | None) -> None:
         """What the line was told."""
@@ -39,16 +46,64 @@ class Session:
         if at < self.at:
             raise Refused(f"the clock of the process goes back from {self.at} to {at}")
         self.at = at
-        if any(event.clock.get(life, 0) < count for life, count in self.clock.items()):
-            raise Refused("the line knows less than the line before it")
-        self.clock = event.clock
+        self._knows(event)
         client, told = fields(says.get("client")), says.get("input")
+        if ("log" in says) and self.started:
+            raise Refused("a log is found after the start")
+        self.started |= told == "Start"
         if client:
             self.asked[number(client.get("request"), -1)] = {**client, "input": told}
+        if client and told == "Produce" and client.get("acks") not in (-1, 0, 1):
+            raise Refused(f"acks={client.get('acks')} is nothing that a producer may ask for")
         if told == "ShutDown":
             self.leaves = True
         if mail is not None:
             self._keeps(mail)
+
+    def _knows(self, event: Event) -> None:
+        """Its clock: what it knew before, and what messages to it knew."""
+        node = event.life.partition(".")[0]
+        if any(event.clock.get(life, 0) < count for life, count in self.clock.items()):
+            raise Refused("the line knows less than the line before it")
+        for life, count in event.clock.items():
+            if life != event.life and count != self.clock.get(life, 0) and (node, life, count) not in self.known:
+                raise Refused(f"the line knows event {count} of {life}, of which no message to {node} told")
+        self.clock = event.clock
+
+    def tells(self, event: Event, tp: str) -> None:
+        """What a snapshot repeats beside the model's variables; and which report of the disk completes which action."""
+        says, action = event.says, str(event.says.get("action"))
+        disk = says.get("disk")
+        if disk is not None and action not in _COMPLETES.get(str(disk), ()):
+            raise Refused(f"{disk} does not complete {action}")
+        state = fields(says.get("state"))
+        if "log_end" not in state:
+            return
+        end = number(state.get("log_end"))
+        for name, kind in (("fetch", "FetchRequest"), ("alter", "AlterPartitionRequest")):
+            if state.get(name) is not None and state.get(name) != self.last.get((kind, tp)):
+                raise Refused(f"the {name} in flight is not the {kind} that was sent")
+        waiting, joining = state.get("waiting"), numbers(state.get("joining"))
+        wrong = [
+            name
+            for name, right in {
+                "log_start": state.get("log_start") == 0,
+                "log_flushed": 0 <= number(state.get("log_flushed"), -1) <= end,
+                "broker_epoch": state.get("broker_epoch") == self.broker_epoch,
+                "awaits": state.get("awaits") in (None, "AppendLog", "TruncateLog", "AssignEpoch"),
+                "waiting": all(number(state.get("high_watermark")) < w <= end for w in numbers(waiting)),
+                "joining": all(str(b) in fields(state.get("follower_end")) for b in joining),
+            }.items()
+            if not right
+        ]
+        if wrong:
+            raise Refused(f"the snapshot cannot have this {wrong[0]}", (), {wrong[0]: ("", str(state.get(wrong[0])))})
+
+    def ends(self, says: Fields) -> None:
+        """A clean end leaves the mark of this life."""
+        ends = fields(says.get("ends"))
+        if "broker_epoch" in ends and ends.get("broker_epoch") != self.broker_epoch:
+            raise Refused(f"the mark that is left is that of the epoch {ends.get('broker_epoch')}")
 
     def _keeps(self, mail: Mail) -> None:
         says = mail.says
@@ -62,6 +117,9 @@ class Session:
 
     def sends(self, node: str, mail: Mail) -> None:
         """A message of this life; `Refused` if it says what the life does not know."""
+        if not (mail.to.isdigit() or mail.to == CONTROLLER):
+            raise Refused(f"nobody is called {mail.to}")
+        self.last[mail.kind, str(mail.says.get("partition"))] = mail.says
         wanted = self._wanted(node, mail.says, mail.kind)
         wrong = {k: (str(v), str(mail.says.get(k))) for k, v in wanted.items() if mail.says.get(k) != v}
         if wrong:
@@ -82,7 +140,11 @@ class Session:
             case "FetchMetadata":
                 return {"broker": me, "broker_epoch": self.broker_epoch, "offset": self.metadata_offset}
             case "FetchRequest":
-                return {"replica": me, "broker_epoch": self.broker_epoch}
+                wanted = {"replica": me, "broker_epoch": self.broker_epoch}
+                for name, setting in (("max_wait_ms", "replica.fetch.wait.max.ms"), ("max_bytes", _FETCH_BYTES)):
+                    if setting in self.settings:
+                        wanted[name] = int(self.settings[setting])
+                return wanted
             case "AlterPartitionRequest":
                 return {"leader": me, "broker_epoch": self.broker_epoch}
             case "RegisterBroker":
@@ -99,6 +161,14 @@ class Session:
             raise Refused(f"the request {answer.get('request')} about {answer.get('partition')} was not asked")
         return asked
 
+
+_FETCH_BYTES: Final = "replica.fetch.max.bytes"
+
+_COMPLETES: Final = {
+    "Appended": ("leader_appends", "follower_appends"),
+    "Truncated": ("follower_truncates",),
+    "EpochAssigned": ("becomes_leader",),
+}
 
 _REPEATS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "FetchResponse": ("FetchRequest", {n: n for n in ("partition", "leader_epoch", "offset", "last_epoch")}),

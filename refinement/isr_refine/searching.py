@@ -52,7 +52,7 @@ class Found:
     tried: int
     widest: int
     ways: tuple[Way, ...] = ()
-    states: tuple[str, ...] = ()
+    states: tuple[object, ...] = ()
 
 
 @attrs.define
@@ -102,4 +102,4 @@ def search(steps: Steps[S], chain: list[Line], budget: Budget) -> Found:
     if furthest == len(chain):
         return Found(furthest, False, tried, widest)
     ways = tuple(way for _, found in failed for way in found)
-    return Found(furthest, bool(stack) or steps.bounded, tried, widest, ways, tuple(str(s) for s, _ in failed))
+    return Found(furthest, bool(stack) or steps.bounded, tried, widest, ways, tuple(s for s, _ in failed))

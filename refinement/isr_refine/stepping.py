@@ -7,14 +7,14 @@ whatever the length of a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, Literal
 
 import attrs
 
-from isr_check.reference import Evaluator, Parameters, State
-from isr_lang import Instance
+from isr_check.reference import Evaluator, Parameters, State, parameter_values
+from isr_lang import FoldedAction, Instance, text
 from isr_model import KIP_966
 from isr_state import Alter, Fetch
 
@@ -100,11 +100,19 @@ class Stepper:
             for given, after in found
         ]
 
+    def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, State, Evaluator]:
+        """The action, the state that is told, and what evaluates an expression there."""
+        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
+        return self.instance.actions[self._actions[action]], state, self._evaluator
+
+    def parameters(self, action: str) -> Iterator[dict[str, int]]:
+        """Every choice of the action's parameters."""
+        folded = self.instance.actions[self._actions[action]]
+        for values in parameter_values(self.instance, folded):
+            yield dict(zip((name for name, _ in folded.parameters), values, strict=True))
+
     def refusals(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
         """The first guard that is false, for each way in which these parameters leave the action to be taken."""
-        from isr_check.reference import parameter_values
-        from isr_lang import text
-
         folded = self.instance.actions[self._actions[action]]
         state: State = tuple({**self._blank, **told}[name] for name in self._blank)
         found: list[str] = []

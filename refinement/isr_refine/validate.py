@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import attrs
+
 from isr_broker.trace_reading import BadTrace, Event, Life, in_order
 from isr_refine.controller_steps import ControllerSteps
 from isr_refine.lines import CONTROLLER, Level, Line, Lines, Owner
 from isr_refine.observed import fields, mails
 from isr_refine.reading import Reading
+from isr_refine.refusing import refusals
 from isr_refine.replica_steps import ReplicaSteps
 from isr_refine.searching import Budget, Found, search
 from isr_refine.verdict import Refused, Rejected, Validated, Way
@@ -27,8 +30,10 @@ from isr_refine.verdict import Refused, Rejected, Validated, Way
 BUDGET: Final = 5_000_000
 
 
-def validate(lives: Iterable[Life], level: Level = Level.FULL, budget: int = BUDGET) -> Validated:
-    """Every line, to the end or to the first that is rejected."""
+def validate(
+    lives: Iterable[Life], level: Level = Level.FULL, budget: int = BUDGET, details: bool = False
+) -> Validated:
+    """Every line, to the end or to the first that is rejected; with `details` its table of false guards, too."""
     known = list(lives)
     settings = settings_of(known)
     events, bad = _ordered(known)
@@ -39,11 +44,11 @@ def validate(lives: Iterable[Life], level: Level = Level.FULL, budget: int = BUD
     )
     Reading(settings, lines).all(events)
     done = Validated(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
-    _search(lines, done, Budget(budget))
+    _search(lines, done, Budget(budget), details)
     limit = done.rejected.place if done.rejected is not None else len(events)
     for place, event in enumerate(events[:limit]):
         done.events = place + 1
-        if isinstance(event.says.get("action"), str):
+        if level is not Level.CLIENT and isinstance(event.says.get("action"), str):
             done.steps[str(event.says["action"])] += 1
     if bad is not None and done.rejected is None:
         raise bad
@@ -70,7 +75,7 @@ def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
     return events, None
 
 
-def _search(lines: Lines, done: Validated, budget: Budget) -> None:
+def _search(lines: Lines, done: Validated, budget: Budget, details: bool) -> None:
     limit = len(lines.events)
     if lines.refused is not None:
         place, no = lines.refused
@@ -97,6 +102,10 @@ def _search(lines: Lines, done: Validated, budget: Budget) -> None:
         if found.explained < len(wanted):
             place = wanted[found.explained].place
             done.rejected = _found_wrong(lines, owner, wanted[found.explained], found)
+            if details:
+                state = found.states[0] if found.states else None
+                table, legend = refusals(lines, owner, wanted[found.explained], state)
+                done.rejected = attrs.evolve(done.rejected, table=table, legend=legend)
             limit = place
         outside += [(place, why) for place, why in steps.outside.items() if place < limit]
     lines.outside += [(lines.events[p].life, lines.events[p].number + 1, why) for p, why in outside]
@@ -112,7 +121,12 @@ def _found_wrong(lines: Lines, owner: Owner, line: Line, found: Found) -> Reject
         min(ways, key=lambda w: (not w.differences, len(w.differences))) if ways else Way("", "no step leads here")
     )
     return _rejected(
-        lines, line.place, owner, nearest.why, [nearest, *(w for w in ways if w is not nearest)], found.states
+        lines,
+        line.place,
+        owner,
+        nearest.why,
+        [nearest, *(w for w in ways if w is not nearest)],
+        tuple(map(str, found.states)),
     )
 
 
@@ -121,7 +135,7 @@ def _rejected(lines: Lines, place: int, owner: Owner, why: str, ways: list[Way],
     recent: list[str] = []
     for earlier in lines.events[:place]:
         node = earlier.life.partition(".")[0]
-        recent += [f"{node} -> {sent.kind} {sent.id}" for sent in mails(node, earlier.says.get("sent"))]
+        recent += [f"{node} -> {sent.to} {sent.kind} {sent.id}" for sent in mails(node, earlier.says.get("sent"))]
     return Rejected(
         event.life,
         event.number + 1,

@@ -20,6 +20,15 @@ STUTTERS: Final = frozenset(
 
 
 @attrs.frozen
+class FalseGuard:
+    """An action with its parameters, its first guard that is false, and the parts that make it so, with values."""
+
+    action: str
+    guard: str
+    values: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Way:
     """One way to take a line that fails: from which state, the first false guards, or what differs at the nearest."""
 
@@ -44,6 +53,8 @@ class Rejected:
     owner: str = ""
     ways: tuple[Way, ...] = ()
     states: tuple[str, ...] = ()
+    table: tuple[FalseGuard, ...] = ()
+    legend: str = ""
 
 
 @attrs.define
