@@ -21,7 +21,7 @@ from isr_pipeline import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUICKLY = "-XX:TieredStopAtLevel=1"
+QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 SETTINGS = {f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")}
 """Java moves blocks of bytes here and computes nothing: to optimise its code takes longer than it saves."""
 IN_MEMORY = {"spark.shuffle.compress": "false"}

@@ -87,7 +87,7 @@ class Hand:
 
     def __init__(self, kit: Kit) -> None:
         self.kit, self.machine = kit, machine(kit)
-        self.worker, self.spent = Worker(kit, kit.actions, (1, 1)), Spent()
+        self.worker, self.spent, self.sent = Worker(kit, kit.actions, (1, 1)), Spent(), 0
 
     def run(self, kernel: str, start: int, end: int, wanted: int = 0) -> int:
         return self.worker.run(self.machine.run[kernel], start, end, wanted)

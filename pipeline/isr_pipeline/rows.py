@@ -20,8 +20,8 @@ _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}
 SCHEMA = pa.schema([pa.field(name, type, nullable=False) for name, type in _NAMES.items()])
 DDL = "bucket int not null, kind int not null, payload binary not null"
 """The same for Spark."""
-PIECE = 1 << 20
-"""Bytes of states that travel together, at most."""
+PIECE = 1 << 17
+"""Bytes of states that travel together, at most: what Java's collector still takes for an ordinary object."""
 
 Batches = Iterator[pa.RecordBatch]
 Answer = tuple[int, int, Numbers]

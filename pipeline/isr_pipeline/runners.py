@@ -96,7 +96,7 @@ class Spark:
 
     def _collected(self, frame: DataFrame) -> list[Answer]:
         start = time.monotonic()
-        with session.plainly(), session.configured(self.spark, {ROWS: "16"}), ThreadPoolExecutor(1) as beside:
+        with session.plainly(), session.configured(self.spark, {ROWS: "32"}), ThreadPoolExecutor(1) as beside:
             job = beside.submit(frame.collect)
             self._wait(job)
             found = job.result()

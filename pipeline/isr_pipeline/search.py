@@ -180,7 +180,7 @@ class Search:
                     orbits += owned.orbits()
         found_at = {bit: 0 for bit in _bits(decided)}
         nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
-        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed(), {}))
+        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed(), 0, {}))
 
     def level(self) -> None:
         """Expand the last level."""
@@ -214,6 +214,7 @@ class Search:
                 found,
                 last.orbits + sum(int(n[2]) for _, n in new),
                 self.elapsed(),
+                done.sent,
                 seconds([n for _, kind, n in answers if kind == SPENT]),
             )
         )

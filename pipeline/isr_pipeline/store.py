@@ -103,6 +103,7 @@ class Commit:
 
     `taken` and `refused` are by action and by guard, `expanded` states; `found`: a check's bit -> the level at which
     it was decided; `orbits`: by symmetry, the states that the orbits seen have together.
+    `sent`: states that went to owners for this level, and `spent`: what its tasks spent seconds of processor time on.
     """
 
     level: int
@@ -113,6 +114,7 @@ class Commit:
     found: dict[int, int]
     orbits: int
     seconds: float
+    sent: int
     spent: dict[str, float]
 
     @property
@@ -207,6 +209,7 @@ def _commit(file: Path) -> Commit:
             tables["found"],
             cast("int", said["orbits"]),
             cast("float", said["seconds"]),
+            cast("int", said["sent"]),
             cast("dict[str, float]", said["spent"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

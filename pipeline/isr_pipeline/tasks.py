@@ -52,7 +52,7 @@ class Expand:
                     table.clear()
                     worker.next = 1
         yield from send(hand, found, worker.next)
-        report = (worker.expanded, worker.report[DECIDED], worker.report[OVERFLOW])
+        report = (worker.expanded, worker.report[DECIDED], worker.report[OVERFLOW], hand.sent)
         yield numbers(bucket, EXPANDED, (*map(int, report), *worker.taken.tolist(), *worker.refused.tolist()))
         yield numbers(bucket, SPENT, hand.spent.numbers())
 
@@ -60,6 +60,7 @@ class Expand:
 def send(hand: Hand, found: Words, end: int) -> Batches:
     """The states from 1 on, for the buckets that own them."""
     if end > 1:
+        hand.sent += end - 1
         yield states(*hand.dealt(found, 1, end))
 
 
@@ -92,18 +93,19 @@ class Own:
 
 @attrs.frozen
 class Expanded:
-    """What EXPANDED rows say together."""
+    """What EXPANDED rows say together; `sent`: how many states went to owners."""
 
     states: int
     decided: int
     overflow: bool
+    sent: int
     taken: tuple[int, ...]
     refused: tuple[int, ...]
 
 
 def expanded(kit: Kit, reports: list[Numbers]) -> Expanded:
-    table = np.array(reports, dtype=np.int64).reshape(-1, 3 + max(1, kit.actions) + max(1, kit.guards))
+    table = np.array(reports, dtype=np.int64).reshape(-1, 4 + max(1, kit.actions) + max(1, kit.guards))
     total = table.sum(axis=0).tolist()
     decided = int(np.bitwise_or.reduce(table[:, 1])) if len(table) else 0
-    taken, refused = total[3 : 3 + kit.actions], total[3 + max(1, kit.actions) :]
-    return Expanded(total[0], decided, bool(total[2]), tuple(taken), tuple(refused))
+    taken, refused = total[4 : 4 + kit.actions], total[4 + max(1, kit.actions) :]
+    return Expanded(total[0], decided, bool(total[2]), total[3], tuple(taken), tuple(refused))
