@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from isr_broker.designs import PLANTED
 
 if TYPE_CHECKING:
     from isr_kills import Found, Layer
@@ -24,8 +25,14 @@ MARKS = {"matrix": "<!-- the kill matrix -->", "historic": "<!-- the historic de
 
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser("kills", "Bugs planted in model and broker alike, and who finds them.", EXAMPLE)
-    p.add_argument("bugs", nargs="*", metavar="BUG", help="only these; all 21 unless said")
-    p.add_argument("--layer", action="append", default=[], metavar="LAYER", help="only this one, or several of them")
+    p.add_argument("bugs", nargs="*", metavar="BUG", help=f"only these; all unless said: {', '.join(PLANTED)}")
+    p.add_argument(
+        "--layer",
+        action="append",
+        default=[],
+        metavar="LAYER",
+        help="only this one, may be given several times: model, replay, traces, simulator, history, crash points",
+    )
     p.add_argument("--write", metavar="FILE", help="put both tables between their marks in this page (10 minutes)")
     p.add_argument("--quiet", action="store_true", help="only the table")
     p.add_json()
