@@ -158,6 +158,8 @@ def test_a_step_that_is_refused_is_missing() -> None:
 
     done = driven(Inside(lie))
     assert {(u.kind, u.action, u.said) for u in done.unlike} == {(Kind.MISSING, "leader_adopts_isr", "no time")}
+    # It had been taken all the same, which is told, too.
+    assert "alter[r1]" in {place for place, _, _ in done.unlike[0].places}
 
 
 def test_what_it_says_that_it_can_take_and_the_model_forbids_is_unexpected() -> None:

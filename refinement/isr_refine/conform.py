@@ -8,7 +8,6 @@ that can save its state is driven along every edge from the state before it; any
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, cast
@@ -132,11 +131,12 @@ class Conformance:
         new = self._try(edge)
         if answer is None or isinstance(answer, str):
             self.closed.add(edge)
+            moved = self.words.differences(self.talk, state) if answer is not None else []
             if new and answer is not None:
-                self._differs(Kind.MISSING, state, label, said=answer)
+                self._differs(Kind.MISSING, state, label, moved, answer)
             elif new:
                 self.done.cannot[self._excuse] += 1
-            return Went.NOWHERE
+            return Went.ASTRAY if moved else Went.NOWHERE
         if answer:
             self.closed.add(edge)
             if new:
@@ -366,16 +366,9 @@ class Conformance:
         done.unlike = self._shortened()
         if not graph.complete:
             return
-        done.of_states, done.of_edges, done.of_actions = len(graph.way), 0, Counter()
-        into: dict[int, set[str]] = {}
-        for state in graph.way:
-            for label, target in self.graph.steps(state).items():
-                name = self.labels.name(label)[0]
-                done.of_edges += 1
-                done.of_actions[name] += 1
-                into.setdefault(target, set()).add(name)
-        pairs = {(a, self.labels.name(b)[0]) for s, names in into.items() for b in self.graph.steps(s) for a in names}
-        done.of_pairs = len(pairs)
+        done.of_states = len(graph.way)
+        done.of_actions, done.of_pairs = self.graph.sums(graph)
+        done.of_edges = done.of_actions.total()
 
 
 def conform(

@@ -5,7 +5,7 @@ Nothing here knows what is driven along the edges. What turned out not to be pas
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
@@ -81,6 +81,17 @@ class Graph:
                         new.append(target)
             level = new
         return found
+
+    def sums(self, reached: Reached) -> tuple[Counter[str], int]:
+        """Of the states that were found: how many edges each action has, and how many pairs of actions there are."""
+        edges, into = Counter[str](), dict[int, set[str]]()
+        for state in reached.way:
+            for label, target in self.steps(state).items():
+                name = self.labels.name(label)[0]
+                edges[name] += 1
+                into.setdefault(target, set()).add(name)
+        pairs = {(a, self.labels.name(b)[0]) for state, names in into.items() for b in self.steps(state) for a in names}
+        return edges, len(pairs)
 
 
 @attrs.define

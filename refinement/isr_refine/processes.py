@@ -21,9 +21,11 @@ from isr_broker.messages import (
     BrokerId,
     ElectPreferredLeader,
     Error,
+    FetchRequest,
     FetchResponse,
     Heartbeat,
     HeartbeatAnswer,
+    Message,
 )
 from isr_broker.record_batch import HEADER_BYTES
 from isr_broker.state import Leading, Replica
@@ -34,7 +36,8 @@ from isr_refine.steering import PATIENCE, Cannot, Refuses, Steering, assigned, j
 from isr_refine.world import COMMITS_FIRST
 
 NOT_YET = "a broker gets its session back only when it has learned what was decided until it registered"
-TWICE = "the follower is proposed when it has fetched, and no fetch of it can arrive a second time"
+TWICE = "the follower's last fetch cannot arrive a second time: there is none, or the next one asks the same"
+LEAVING = "a broker that asked to shut down and has died is relieved at once, and the model fences it in that step"
 IDLE = "to relieve a broker of nothing is a step of the model that changes nothing, and none of the controller"
 UNKNOWN = "a fetch names the topic by its id, which a leader that has just started does not know yet"
 FLUSHED = "what was flushed survives a loss of power"
@@ -147,8 +150,12 @@ class Processes(Steering):
         """The follower's last fetch arrives a second time, which may only remind the leader of it."""
         again = self.last_fetch.get((leader, follower))
         known = self.broker(leader, self.machines.inside(leader))
-        if again is None or commits_first(known, follower):
-            raise Cannot(TWICE if again is None else COMMITS_FIRST)
+        entry = self.fetches[follower]
+        next_one = entry[1].message if entry is not None and isinstance(entry[0], Asked) else None
+        if again is None or (next_one is not None and _same(next_one, again.message)):
+            raise Cannot(TWICE)
+        if commits_first(known, follower):
+            raise Cannot(COMMITS_FIRST)
         self.machines.take(again, again=True)
         self.machines.took_since()
 
@@ -242,6 +249,7 @@ class Processes(Steering):
         if orderly and action == "controller_fences_outsider":
             raise Cannot(IDLE)
         if orderly:
+            self._at_once()
             self.rule(canonical.assigned_first, first)
         else:
             self.rule(session_ended, r, first)
@@ -270,8 +278,15 @@ class Processes(Steering):
     def controller_elects_last_known_leader(self, r: BrokerId) -> None:
         self._returns(r, "controller_elects_last_known_leader")
 
+    def _at_once(self) -> None:
+        """Nothing else is due at once but what the step is about."""
+        brokers = self._controller().brokers
+        if any(brokers[b].shutting_down and not brokers[b].fenced and not self.alive(b) for b in self.ids):
+            raise Cannot(LEAVING)
+
     def _returns(self, r: BrokerId, action: str) -> None:
         if not self._controller().brokers[r].fenced:
+            self._at_once()
             self.rule(canonical.assigned_first, r)
             self.expect(action)
             return
@@ -296,6 +311,7 @@ class Processes(Steering):
         future.result(PATIENCE)
 
     def controller_elects_unclean(self, leader: BrokerId) -> None:
+        self._at_once()
         self.rule(canonical.assigned_first, leader)
         self.expect("controller_elects_unclean")
 
@@ -353,6 +369,13 @@ class Processes(Steering):
         self.taken(HeartbeatAnswer, r, CONTROLLER)
         self.machines.ended(r)
         self._stops(r)
+
+
+def _same(one: Message, other: Message) -> bool:
+    """Two fetches ask the same, so an answer to one is one to the other."""
+    assert isinstance(one, FetchRequest)
+    assert isinstance(other, FetchRequest)
+    return (one.leader_epoch, one.offset, one.last_epoch) == (other.leader_epoch, other.offset, other.last_epoch)
 
 
 def session_ended(core: Controller, broker: BrokerId, first: BrokerId) -> Controller:
