@@ -142,7 +142,7 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
     assert picture.count('class="lost"') == 1
     assert "520 of 587 acknowledged in this second are lost" in picture
     assert 'class="lead gone"' in picture, "while nobody leads"
-    assert "1 faults, 520 acknowledged writes lost" in picture
+    assert "1 fault, 520 acknowledged writes lost" in picture
     assert "No experiment was given" in experiments.section([])
 
 

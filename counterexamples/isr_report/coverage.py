@@ -12,7 +12,7 @@ from typing import cast
 import attrs
 
 from isr_report.grid import CellEntry, Matrix, PromiseEntry, is_probe
-from isr_report.html import HOLDS, code, link, table
+from isr_report.html import HOLDS, code, counted, link, table
 
 
 @attrs.frozen
@@ -96,7 +96,7 @@ def probes_table(matrix: Matrix, folder: str, pages: Mapping[str, str]) -> str:
         witness = "nowhere"
         if p.shortest is not None and p.shortest["trace"] and p.cell is not None:
             where = pages.get(p.shortest["trace"], f"{folder}/{p.shortest['trace']}")
-            witness = link(where, f"{p.shortest['depth']} steps") + f" on {code(p.cell['design'])}"
+            witness = link(where, counted(p.shortest["depth"] or 0, "step")) + f" on {code(p.cell['design'])}"
         flag = "" if p.reached else ' <b class="flagged">never</b>'
         doc = escape(matrix["promises"][p.name])
         rows.append((code(p.name), doc, f"{p.reached} of {p.asked}{flag}", witness))

@@ -11,7 +11,7 @@ from html import escape
 import attrs
 
 from isr_report.grid import CellEntry, Matrix, is_probe, verdict_of
-from isr_report.html import HOLDS, code, link, table
+from isr_report.html import HOLDS, code, counted, link, table
 from isr_report.material import Material, target
 
 LOSING, REFUSING = "acked-survives", "write-refused"
@@ -74,10 +74,10 @@ def distances(m: Material) -> str:
 
 def _cell(m: Material, found: Distance | None, promise: str) -> str:
     if found is None:
-        return "never: there is no minimum"
+        return "does not apply"
     if found.cell is None:
         return f"more than {found.beyond}"
     said = verdict_of(found.cell, promise)
     shown = target(m, said["trace"]) if said is not None and said["trace"] else f"{m.folder}/{found.cell['run']}"
-    depth = f" in {said['depth']} steps" if said is not None and said["depth"] else ""
+    depth = f" in {counted(said['depth'], 'step')}" if said is not None and said["depth"] else ""
     return link(shown, f"{found.faults}") + f"{depth}"

@@ -11,7 +11,7 @@ import attrs
 
 from isr_report import charts
 from isr_report.charts import ACCENT, BAD, Series
-from isr_report.html import code, command, link, table
+from isr_report.html import code, command, counted, link, table
 from isr_report.material import Included
 from isr_report.simulated import CONFIDENCE
 
@@ -119,7 +119,7 @@ def _model(cell: Json) -> str:
     word = {True: "loses", False: "loses nothing"}.get(cast("bool", said.get("loses")), "does not say")
     answers = rows_of(said, "answers")
     steps = cast("list[object]", answers[0].get("steps") or []) if answers else []
-    return f"{word} <small>in {len(steps)} steps</small>" if steps else word
+    return f"{word} <small>in {counted(len(steps), 'step')}</small>" if steps else word
 
 
 def _silence(report: Json) -> str:
@@ -204,7 +204,7 @@ def picture(run: Json) -> str:
         *_axis(x, base),
     ]
     lost = number(rows_of(run, "fates")[0], "lost") if rows_of(run, "fates") else 0
-    about = f"{run.get('cell')}: {len(faults)} faults, {int(lost):,} acknowledged writes lost"
+    about = f"{run.get('cell')}: {counted(len(faults), 'fault')}, {int(lost):,} acknowledged writes lost"
     return (
         f'<svg class="run" viewBox="0 0 {WIDTH} {base + 28}" role="img" aria-label="{escape(about, quote=True)}">'
         f"{''.join(parts)}</svg>"
@@ -239,7 +239,7 @@ def _leaders(seen: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
         named = str(leader) if leader is not None else "none"
         members = " ".join(str(m) for m in isr)
         if width > 8 * len(named):
-            yield f'<text class="lead-name" x="{left + 5}" y="{y + 13}">{escape(named)}</text>'
+            yield f'<text class="lead-name {tone}" x="{left + 5}" y="{y + 13}">{escape(named)}</text>'
         yield _box("isr", left, y + LANE, max(width - 1, 1), LANE - 2)
         if width > 8 * len(members):
             yield f'<text class="lead-name" x="{left + 5}" y="{y + LANE + 14}">{escape(members)}</text>'

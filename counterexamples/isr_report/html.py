@@ -24,6 +24,11 @@ def code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
 
 
+def counted(n: int, thing: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
 def prose(text: str) -> str:
     """Paragraphs; what stands in backquotes is code."""
     parts = [" ".join(part.split()) for part in text.strip().split("\n\n")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from isr_report.grid import CellEntry, FaultEntry, PromiseEntry, verdict_of
-from isr_report.html import HOLDS, link, verdict
+from isr_report.html import HOLDS, counted, link, verdict
 from isr_report.material import Material, target
 
 SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
@@ -73,7 +73,7 @@ def _mark(m: Material, fault: FaultEntry, cell: CellEntry | None, said: PromiseE
     kind = kind_of(said)
     if cell is None or said is None:
         return f'<i class="mark none" title="{escape(fault["says"])}: nothing is promised">{SIGNS[kind]}</i>'
-    steps = f" in {said['depth']} steps" if said["depth"] and kind == "violated" else ""
+    steps = f" in {counted(said['depth'], 'step')}" if said["depth"] and kind == "violated" else ""
     label = f"{fault['says']}: {said['verdict']}{steps}"
     href = target(m, said["trace"]) if said["trace"] else f"{m.folder}/{cell['run']}"
     return link(href, SIGNS[kind], f"mark {kind}").replace(
