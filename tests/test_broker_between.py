@@ -1,4 +1,4 @@
-"""What brokers say to each other in Kafka's protocol, as another codec reads it; consumers are sent to their rack."""
+"""What brokers say to each other in Kafka's protocol, as another codec reads it."""
 
 # A client library without complete types is the second codec here.
 # pyright: basic
@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
 import attrs
-import confluent_kafka
-import confluent_kafka.admin
 import pytest
 from kafka.protocol.consumer import FetchRequest as TheirRequest  # type: ignore[import-untyped]
 from kafka.protocol.consumer import FetchResponse as TheirResponse
@@ -29,11 +27,9 @@ from isr_broker.conversations import Conversation
 from isr_broker.decoder import BadFrame, Cursor, tagged_fields
 from isr_broker.designs import DESIGNS
 from isr_broker.fetcher import Fetcher
-from isr_broker.inputs import Consume
 from isr_broker.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    BrokerId,
     BrokerRegistered,
     EpochEnd,
     Error,
@@ -45,11 +41,9 @@ from isr_broker.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.outside import Address
 from isr_broker.peers import Parcel
-from isr_broker.runtime import Asked, Runtime, Then
+from isr_broker.runtime import Runtime
 from isr_broker.server import Server
-from isr_broker.settings import RACK_AWARE, BadSetting, Settings
 from isr_broker.stamps import Stamp, Stamped, bare
 from isr_broker.topic_ids import uuid_of
 
@@ -371,79 +365,3 @@ def test_a_mangled_answer_of_the_controller_is_an_answer_or_a_bad_frame() -> Non
             except BadFrame:
                 outcomes["bad"] += 1
     assert min(outcomes.values()) > 300
-
-
-# Consumers in a rack (KIP-392)
-
-READS: dict[BrokerId, int] = {}
-
-
-class Counting(Runtime):
-    """Counts what consumers ask of it."""
-
-    def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
-        """Counted, and asked."""
-        asked = make(0)
-        if isinstance(asked, Consume) and asked.partition.topic == "racks":
-            READS[self.me] = READS.get(self.me, 0) + 1
-        Runtime.ask(self, make, then, now)
-
-
-class Racks(Cluster):
-    """Each broker in a rack of its own name."""
-
-    def start(self, broker: BrokerId) -> None:
-        here: Address = ("127.0.0.1", self.ports[broker])
-        settings = attrs.evolve(
-            self.settings, broker_rack=f"rack-{broker}", replica_selector_class=RACK_AWARE, insync_follower_reads=True
-        )
-        server = Server(
-            broker,
-            settings,
-            self.disks[broker],
-            here,
-            ("127.0.0.1", self.ports[1]),
-            with_controller=broker == 1,
-            made_of=Counting,
-        )
-        self.servers[broker] = server
-        self.do(server.start())
-
-
-def read(bootstrap: str, rack: str, count: int) -> list[bytes]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "none", "client.rack": rack}
-    consumer = confluent_kafka.Consumer(settings)
-    consumer.assign([confluent_kafka.TopicPartition("racks", 0, 0)])
-    found: list[bytes] = []
-    while len(found) < count:
-        message = consumer.poll(20)
-        assert message is not None, f"{len(found)} of {count} came"
-        assert message.error() is None, message.error()
-        value = message.value()
-        assert isinstance(value, bytes)
-        found.append(value)
-    consumer.close()
-    return found
-
-
-def test_a_real_client_reads_in_its_own_rack_and_elsewhere_from_the_leader() -> None:
-    with Racks(3, QUICK) as cluster:
-        create_topic(cluster.bootstrap, "racks", 1, 2)
-        cluster.in_sync("racks")
-        values = [b"%04d" % n for n in range(300)]
-        Confluent(cluster.bootstrap, {"acks": "all"}).send_all("racks", values)
-        leader = cluster.leader("racks")
-        follower = next(b for b in (1, 2, 3) if b != leader)
-        listed = confluent_kafka.admin.AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=20)
-        assert len(listed.brokers) == 3
-        for rack, reader in ((f"rack-{follower}", follower), (f"rack-{leader}", leader), ("nowhere", leader)):
-            READS.clear()
-            assert read(cluster.bootstrap, rack, 300) == values
-            assert set(READS) == {reader}, f"a client in {rack}"
-
-
-def test_a_selector_that_does_not_exist_is_refused_and_one_that_does_lets_followers_serve() -> None:
-    with pytest.raises(BadSetting, match=r"replica\.selector\.class"):
-        Settings.from_properties({"replica.selector.class": "Best"})
-    assert Settings.from_properties({"replica.selector.class": RACK_AWARE}).insync_follower_reads
-    assert not Settings.from_properties({}).insync_follower_reads

@@ -1,4 +1,4 @@
-"""The server: sockets, the clock and signals, the one module of the broker that knows them.
+"""The server: sockets, the clock and signals, which only it and `links` know.
 
 One thread, one loop. A connection's requests are answered in their order, however long one of them is parked; a
 connection that sends what is no request, or too much of it, is closed, and no other is disturbed.
@@ -17,12 +17,13 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_broker import peers, wire
-from isr_broker.conversations import Conversation, Conversations
+from isr_broker.conversations import Conversations
 from isr_broker.decoder import BadFrame
 from isr_broker.disk import Disk
 from isr_broker.disk_files import open_data_directory, open_folder
 from isr_broker.effects import CONTROLLER
 from isr_broker.group_requests import GroupRequests
+from isr_broker.links import Channel, Link
 from isr_broker.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.meta_properties import Claim, claim
 from isr_broker.outside import Address
@@ -39,123 +40,10 @@ Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
 
-_WAITING: Final = 100_000
-"""Messages that wait for a connection to a broker; more are lost."""
-
 
 def clock() -> Millis:
     """Milliseconds, from some moment on, never backwards."""
     return time.monotonic_ns() // 1_000_000
-
-
-@attrs.define
-class Link:
-    """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
-
-    `lost` is told of messages that cannot have arrived.
-    """
-
-    address: Address
-    lost: Callable[[list[Parcel]], None]
-    waiting: list[Parcel] = attrs.field(factory=list[Parcel])
-    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-    def put(self, parcel: Parcel) -> None:
-        """Send a message soon, or lose it."""
-        if len(self.waiting) < _WAITING:
-            self.waiting.append(parcel)
-        self.wake.set()
-        if self.task is None or self.task.done():
-            self.task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                reader, writer = await asyncio.open_connection(*self.address)
-            except OSError:
-                await asyncio.sleep(0.05)
-                parcels, self.waiting = self.waiting, []
-                self.lost(parcels)
-                return
-            # Nothing comes this way, so the reading ends when the other broker has gone.
-            gone = asyncio.get_running_loop().create_task(reader.read())
-            gone.add_done_callback(lambda _: self.wake.set())
-            try:
-                await self._send(writer, gone)
-            except OSError:
-                pass
-            finally:
-                gone.cancel()
-                await asyncio.gather(gone, return_exceptions=True)
-                writer.close()
-
-    async def _send(self, writer: asyncio.StreamWriter, gone: asyncio.Task[bytes]) -> None:
-        while not gone.done():
-            self.wake.clear()
-            parcels, self.waiting = self.waiting, []
-            for frame in peers.frames(parcels):
-                writer.write(frame)
-                await writer.drain()
-            await self.wake.wait()
-
-
-@attrs.define
-class Channel:
-    """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
-
-    Who does not answer in `patience` has lost the connection. `heard` takes what is answered, `lost` what never will.
-    """
-
-    address: Address
-    says: Conversation
-    patience: Millis
-    longest: int
-    heard: Callable[[list[Parcel]], None]
-    lost: Callable[[list[Parcel]], None]
-    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-    def wakes(self) -> None:
-        """There may be something to ask."""
-        self.wake.set()
-        if self.task is None or self.task.done():
-            self.task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(self.patience / 1000):
-                    reader, writer = await asyncio.open_connection(*self.address)
-            except (OSError, TimeoutError):
-                await asyncio.sleep(0.05)
-                self.lost(self.says.broken())
-                return
-            try:
-                await self._converse(reader, writer)
-            except (OSError, TimeoutError, EOFError, BadFrame):
-                self.lost(self.says.broken())
-            finally:
-                writer.close()
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the other broker has gone, which may be noticed before anything is lost."""
-        while True:
-            self.wake.clear()
-            request = None if reader.at_eof() else self.says.next()
-            if request is None:
-                await self.wake.wait()
-                if reader.at_eof():
-                    return
-                continue
-            writer.write(request)
-            async with asyncio.timeout(self.patience / 1000):
-                await writer.drain()
-                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
-                if not 0 <= size <= self.longest:
-                    raise BadFrame(f"an answer of {size} bytes")
-                answer = await reader.readexactly(size)
-            self.heard(self.says.answered(answer))
 
 
 @attrs.define

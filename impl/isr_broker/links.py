@@ -1,0 +1,139 @@
+"""Connections to other brokers, with sockets: frames that need no answer, and conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from isr_broker import peers
+from isr_broker.conversations import Conversation
+from isr_broker.decoder import BadFrame
+from isr_broker.messages import Millis
+from isr_broker.outside import Address
+from isr_broker.peers import Parcel
+
+_WAITING: Final = 100_000
+"""Messages that wait for a connection to a broker; more are lost."""
+
+
+def _over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """The other broker has gone, as far as this process has been told: what is sent now is lost."""
+    return reader.at_eof() or writer.is_closing()
+
+
+@attrs.define
+class Link:
+    """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
+
+    `lost` is told of messages that cannot have arrived.
+    """
+
+    address: Address
+    lost: Callable[[list[Parcel]], None]
+    waiting: list[Parcel] = attrs.field(factory=list[Parcel])
+    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def put(self, parcel: Parcel) -> None:
+        """Send a message soon, or lose it."""
+        if len(self.waiting) < _WAITING:
+            self.waiting.append(parcel)
+        self.wake.set()
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection(*self.address)
+            except OSError:
+                await asyncio.sleep(0.05)
+                parcels, self.waiting = self.waiting, []
+                self.lost(parcels)
+                return
+            # Nothing comes this way, so the reading ends when the other broker has gone.
+            gone = asyncio.get_running_loop().create_task(reader.read())
+            gone.add_done_callback(lambda _: self.wake.set())
+            try:
+                await self._send(reader, writer, gone)
+            except OSError:
+                pass
+            finally:
+                gone.cancel()
+                await asyncio.gather(gone, return_exceptions=True)
+                writer.close()
+
+    async def _send(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gone: asyncio.Task[bytes]
+    ) -> None:
+        while not gone.done() and not _over(reader, writer):
+            self.wake.clear()
+            parcels, self.waiting = self.waiting, []
+            for frame in peers.frames(parcels):
+                writer.write(frame)
+                await writer.drain()
+            await self.wake.wait()
+
+
+@attrs.define
+class Channel:
+    """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
+
+    Who does not answer in `patience` has lost the connection. `heard` takes what is answered, `lost` what never will.
+    """
+
+    address: Address
+    says: Conversation
+    patience: Millis
+    longest: int
+    heard: Callable[[list[Parcel]], None]
+    lost: Callable[[list[Parcel]], None]
+    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def wakes(self) -> None:
+        """There may be something to ask."""
+        self.wake.set()
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self.patience / 1000):
+                    reader, writer = await asyncio.open_connection(*self.address)
+            except (OSError, TimeoutError):
+                await asyncio.sleep(0.05)
+                self.wake.clear()
+                self.lost(self.says.broken())
+                if self.wake.is_set():
+                    continue
+                return
+            try:
+                await self._converse(reader, writer)
+            except (OSError, TimeoutError, EOFError, BadFrame):
+                self.lost(self.says.broken())
+            finally:
+                writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the other broker has gone, which may be noticed before anything is lost."""
+        while True:
+            self.wake.clear()
+            if _over(reader, writer):
+                return
+            request = self.says.next()
+            if request is None:
+                await self.wake.wait()
+                continue
+            writer.write(request)
+            async with asyncio.timeout(self.patience / 1000):
+                await writer.drain()
+                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                if not 0 <= size <= self.longest:
+                    raise BadFrame(f"an answer of {size} bytes")
+                answer = await reader.readexactly(size)
+            self.heard(self.says.answered(answer))
