@@ -112,6 +112,16 @@ def test_the_cores_behind_the_protocol_as_a_process(capsys: pytest.CaptureFixtur
     assert told["differences"] == {}
 
 
+def test_the_story_of_a_counterexample_as_far_as_the_design_allows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = TOP / "counterexamples" / "stale-broker-epoch" / "trace.itf.json"
+    sut = f"{PYTHON} -m isr_refine.sut"
+    assert main(["conform", "--sut", sut, "--trace", str(trace), "--json", "-"]) == Exit.HOLDS
+    told = json.loads(capsys.readouterr().out)
+    assert told["steps"] == told["edges"]["driven"] == 10
+    assert told["bounds"]["lossy_crashes"] == 1
+    assert told["skipped"] == ["controller_accepts_alter_partition(leader=r1)"]
+
+
 # What differs is noticed
 
 

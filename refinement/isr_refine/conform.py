@@ -181,7 +181,7 @@ class Conformance:
             raise _Enough
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
             raise _Enough
-        if done.steps % 64 == 0:
+        if done.steps % 64 == 63:
             self.progress(len(self.tried), done.steps)
 
     def _where(self) -> str:

@@ -128,7 +128,7 @@ class Talk:
         with contextlib.suppress(OSError):  # it has ended, and something had not been written yet
             self.process.stdin.close()
         try:
-            self.process.wait(min(self.patience, 5.0))
+            self.process.wait(min(self.patience, 30.0))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
