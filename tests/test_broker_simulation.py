@@ -104,7 +104,8 @@ def test_every_action_of_the_model_is_taken_under_its_name() -> None:
     taken: Counter[str] = Counter()
     faults: Counter[Kind] = Counter()
     wanted = {action.name for action in MODEL.actions} - BY_THE_DRIVER - NOT_SET
-    for seed in range(120):
+    # A refused AlterPartition is the rarest, in one run of a hundred; the first seed is shortly before one of today.
+    for seed in range(100, 700):
         outcome = simulate(seed, config(KIP_966))
         taken.update(outcome.actions)
         faults.update(outcome.faults)
