@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 
 from isr_report.grid import CellEntry, FaultEntry, PromiseEntry, verdict_of
@@ -31,11 +32,31 @@ def overview(m: Material) -> str:
 def _key(m: Material) -> str:
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
     faults = "; ".join(f"{escape(f['says'])}" for f in m.matrix["faults"])
-    return (
+    return _room(m) + (
         f'<p class="key-line quiet">At {escape(usual)}. The word is the weakest of all faults; the marks are, from '
         f"left to right: {faults}. An empty set: nothing comes to where the promise would be tested; a dot: the design "
         f"has no such fault, or promises nothing there.</p>"
     )
+
+
+def _room(m: Material) -> str:
+    """The bounds of most designs, and who has others: with more room more can be seen."""
+    calm = m.matrix["faults"][0]["name"] if m.matrix["faults"] else ""
+    of: dict[str, dict[str, int]] = {}
+    for c in m.matrix["cells"]:
+        if c["fault"] == calm and c["design"] not in of:
+            whole = {n: v for n, v in c["constants"].items() if isinstance(v, int) and not isinstance(v, bool) and v}
+            of[c["design"]] = {n: v for n, v in whole.items() if n not in c["settings"]}
+    names = list(dict.fromkeys(n for bounds in of.values() for n in bounds))
+    most = {n: Counter(b[n] for b in of.values() if n in b).most_common(1)[0][0] for n in names}
+    shared = ", ".join(f"{n.replace('_', ' ')} {v}" for n, v in most.items())
+    apart = [
+        f"{escape(design)} has {', '.join(f'{n} {v}' for n, v in bounds.items() if most[n] != v)}"
+        for design, bounds in of.items()
+        if any(most[n] != v for n, v in bounds.items())
+    ]
+    more = f"; {'; '.join(apart)}, and so can show more" if apart else ""
+    return f'<p class="key-line quiet">Bounds: {escape(shared)}{more}. Beyond them nothing is said.</p>'
 
 
 def usual_cells(m: Material, design: str) -> list[tuple[FaultEntry, CellEntry | None]]:
