@@ -67,7 +67,7 @@ def partition_leader(stage: Stage, chance: Random) -> None:
 
 def partition_follower(stage: Stage, chance: Random) -> None:
     """The leader and a follower do not reach each other."""
-    stage.begins("partition follower", "dropped", "isr changes", survivable=True)
+    stage.begins("partition follower", "dropped", "isr changes")
     stage.cuts([stage.leader], [chance.choice(stage.followers)])
     stage.sleep(HOLD + 1)
 

@@ -60,7 +60,8 @@ def one_fault(stage: Stage, kind: str, hold: float) -> None:
         stage.begins(kind, "stopped", "leader changes")
         stage.stops(stage.leader)
     else:
-        stage.begins(kind, "dropped", "isr changes", survivable=True)
+        # Not marked as survivable: progress is due only when the follower has lagged for long enough.
+        stage.begins(kind, "dropped", "isr changes")
         stage.cuts([stage.leader], [stage.followers[0]])
     stage.sleep(hold)
     stage.phase("healed")
