@@ -31,6 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "minimise": ("insync_cli.minimise", "the same violation with fewer and calmer steps"),
     "sample": ("insync_cli.sample", "diverse passing traces to read"),
+    "traces": ("insync_cli.traces", "a dataset of traces: walks, covers of edges or pairs; followed by the cores"),
     "export": ("insync_cli.export", "the design for other people's checkers: TLA+, Murphi"),
     "certify": ("insync_cli.certify", "a stored proof, checked again by two solvers without our code"),
     "history": ("insync_cli.history", "check what clients did and saw for 29 anomalies of a log"),

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import matrix_spark, options, registry, runfile, terminal
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.main import version
 from insync_cli.progress import Brake, Ticker
@@ -45,6 +45,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--out", metavar="DIR", default=FOLDER, help=f"where {FILE} and the runs go (default {FOLDER})")
     p.add_argument("--quiet", action="store_true", help="only the result line")
     p.add_running()
+    p.add_argument("--master", metavar="URL", help="with --engine spark; default: this machine alone")
     p.add_json()
     return p.read(argv)
 
@@ -52,6 +53,8 @@ def parser(argv: Sequence[str]) -> Namespace:
 def run(given: Namespace) -> int:
     target = cast("str | None", given.json)
     terminal.check_json_target(target)
+    if given.master is not None and given.engine != matrix_spark.SPARK:
+        raise UsageError(f"--master is for --engine {matrix_spark.SPARK}")
     folder = terminal.make_folder(Path(cast("str", given.out)))
     found = made(plan_given(given), given, folder)
     terminal.write_json(target, found)
@@ -126,6 +129,9 @@ def shared(
 ) -> Iterator[tuple[CellEntry, list[Finding]]]:
     """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
     global _job
+    if given.engine == matrix_spark.SPARK:
+        yield from matrix_spark.swept([cell for cell, _ in every], given, folder)
+        return
     _job = every, given, folder
     workers = cast("int | None", given.workers) or os.cpu_count() or 1
     if workers == 1:

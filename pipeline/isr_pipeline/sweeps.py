@@ -1,0 +1,54 @@
+"""Many independent questions as one job: each is a task, its answer a row. What Spark is best at."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+import attrs
+import pyarrow as pa
+
+from isr_pipeline import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+DDL = "number long, answer binary"
+SCHEMA = pa.schema(list({"number": cast("pa.DataType", pa.int64()), "answer": pa.binary()}.items()))
+
+
+class _Numbers(Protocol):
+    def to_pylist(self) -> list[int]: ...
+
+
+_from_pydict = cast("Callable[..., pa.RecordBatch]", pa.RecordBatch.from_pydict)  # pyright: ignore[reportUnknownMemberType]
+
+
+@attrs.frozen
+class _Answering(Generic[Q, A]):
+    work: Callable[[Q], A]
+    questions: tuple[Q, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in cast("_Numbers", batch.column(0)).to_pylist():
+                answer = pickle.dumps(self.work(self.questions[number]))
+                yield _from_pydict({"number": [number], "answer": [answer]}, schema=SCHEMA)
+
+
+def swept(spark: SparkSession, work: Callable[[Q], A], questions: Sequence[Q], *, most: int = 1000) -> list[A]:
+    """What `work` answers to each question, in their order; at most so many tasks. Raises Failed.
+
+    Questions and answers are pickled, and so is `work`, by its name if it is a function of a module. A task may be
+    done twice, if its executor dies: what it writes must be the same, then.
+    """
+    if not questions:
+        return []
+    tasks = min(len(questions), most)
+    with session.plainly():
+        frame = spark.range(0, len(questions), 1, tasks).mapInArrow(_Answering(work, tuple(questions)), DDL)
+        found = {int(row[0]): bytes(row[1]) for row in frame.collect()}
+    return [cast("A", pickle.loads(found[number])) for number in range(len(questions))]
