@@ -16,11 +16,14 @@ import pytest
 
 from insync_cli.kills import MARKS, rewrite
 from insync_cli.main import main
+from isr_anomalies import Verdict, check, paired, read_json
 from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, found_again, historic_table, ran, ran_fixed, table
 from isr_kills.crash_points import broken_at_a_crash
 from isr_planted import PLANTED as VARIED
+from isr_sim.histories import history, telling
+from isr_sim.simulate import Config, finished
 
 PAGE: Final = (Path(__file__).resolve().parent.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
 SLOW_TO_FIND: Final = {("unfenced-fetch", Layer.MODEL), ("join-at-watermark", Layer.MODEL)}
@@ -106,6 +109,17 @@ def test_what_any_cell_says_is_found_again(bug: str, layer: Layer) -> None:
 
 def test_todays_log_directory_breaks_no_promise_at_any_write() -> None:
     assert broken_at_a_crash(KIP_966) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_the_clients_of_todays_design_tell_has_no_anomaly(seed: int) -> None:
+    run = telling(Config(), seed)
+    finished(run)
+    told = history(run)
+    answer = check(paired(read_json(told)))
+    assert [j.name for j in answer.judgements if j.forbidden or j.verdict is Verdict.UNKNOWN] == []
+    assert answer.counts.acked > 20
+    assert sum('"final-read"' in line for line in told) == 2
 
 
 # The designs of history

@@ -115,8 +115,8 @@ class TellingConsumer(Consumer):
         """What came of the poll."""
         if answer.request != self._request or not isinstance(answer, AnswerConsume):
             return
-        found = list(_records(records))
-        if found and found[0][1] is None:
+        found = list(_records(records, self.position))
+        if found and found[-1][1] is None:
             # A client cannot go on past bytes that are no record.
             self.stopped = True
             _tells(self).tells(world, "ok", "poll", self.identity, records={str(self.tp): found})
@@ -126,15 +126,16 @@ class TellingConsumer(Consumer):
         Consumer.answered(self, world, answer, records)
 
 
-def _records(data: bytes) -> Iterator[Record]:
-    """Offset, value and leader epoch of each record; of bytes that are no batch, nothing that anybody sent."""
+def _records(data: bytes, at: Offset) -> Iterator[Record]:
+    """Offset, value and leader epoch of each record; where bytes are no batch, something that nobody sent."""
     try:
         for batch in batches(data, check=True):
             body = data[batch.position + HEADER_BYTES : batch.position + batch.size]
             for offset in range(batch.base_offset, batch.next_offset):
                 yield [offset, body.decode("utf-8", "replace"), batch.leader_epoch]
+            at = batch.next_offset
     except BadBatch:
-        yield [0, None, -1]
+        yield [at, None, -1]
 
 
 @attrs.define
@@ -178,8 +179,8 @@ def _dump(world: World, silent: Silent, tp: TopicPartition, broker: int, in_sync
     while not found or int(found[-1][0] or 0) + 1 < replica.log.end:
         start = int(found[-1][0] or 0) + 1 if found else replica.log.start
         piece = host.logs.read(tp, Slice(offset=start, up_to=replica.log.end, max_bytes=EVERYTHING))
-        more = list(_records(piece))
-        if not more or more[0][1] is None:
+        more = [record for record in _records(piece, start) if record[1] is not None]
+        if not more:
             break
         found += more
     epochs = [[e.epoch, e.start] for e in replica.log.epochs.entries]
