@@ -78,7 +78,7 @@ def explained(mutant: Mutant) -> str | None:
     return "the two lines say nothing of each other, and may have come in either order"
 
 
-def simulated(runs: int) -> list[str]:
+def simulated(runs: int, faults_ms: int) -> list[str]:
     """The share of runs that are accepted at each level, and how fast."""
     rows: list[str] = []
     counts = {level: Counter[str]() for level in Level}
@@ -86,7 +86,9 @@ def simulated(runs: int) -> list[str]:
     outside = Counter[str]()
     bad: list[str] = []
     for seed in range(runs):
-        lives = read(traced(Config(settings=AS_THE_MODEL), seed).notes)
+        if seed % 50 == 0:
+            print(seed, {level.value: dict(count) for level, count in counts.items()}, flush=True)
+        lives = read(traced(Config(settings=AS_THE_MODEL, safety_ms=faults_ms), seed).notes)
         for level in Level:
             if level is not Level.FULL and seed >= runs // 5:
                 continue
@@ -184,7 +186,7 @@ def mutated(each: int) -> list[str]:
         caught += count["rejected"] + count["no trace"]
         left = count["accepted"] + count["unknown"]
         rows.append(f"| {kind} | {each:,} | {count['rejected']:,} | {count['no trace']:,} | {left} |")
-    rows.append(f"| all | {total:,} | {100 * caught / total:.1f} % noticed | | {total - caught} |")
+    rows.append(f"| all | {total:,} | {100 * caught / max(1, total):.1f} % noticed | | {total - caught} |")
     rows += ["", "| accepted | where | why it may be |", "|---|---|---|"]
     for (kind, why), fields in sorted(accepted.items()):
         places = ", ".join(f"`{name}`{f' x{n}' if n > 1 else ''}" for name, n in fields.most_common())
@@ -192,20 +194,27 @@ def mutated(each: int) -> list[str]:
     return rows
 
 
+def said(rows: list[str]) -> list[str]:
+    """The rows, which are printed as soon as they are known."""
+    print("\n".join(rows), flush=True)
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--faults-ms", type=int, default=8_000, help="how long faults strike in a simulated run")
     parser.add_argument("--real", type=Path)
     parser.add_argument("--mutants", type=int, default=600, help="of each of the four kinds")
     parser.add_argument("--long", type=int, default=100_000)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    text = ["| traces | accepted | events | events per second | states tried per line |", "|---|---|---|---|---|"]
-    *table, outside = simulated(given.runs)
-    text += [*table, *(real(given.real) if given.real else []), "", outside, ""]
-    text += [long(given.long), ""] if given.long else []
-    text += mutated(given.mutants)
-    print("\n".join(text))
+    head = ["| traces | accepted | events | events per second | states tried per line |", "|---|---|---|---|---|"]
+    processes = said(real(given.real)) if given.real else []
+    changed = said(mutated(given.mutants)) if given.mutants else []
+    log = [*said([long(given.long)]), ""] if given.long else []
+    *table, outside = said(simulated(given.runs, given.faults_ms)) if given.runs else [""]
+    text = [*head, *table, *processes, "", outside, "", *log, *changed]
     if given.write:
         page = TOP / "docs/conformance.md"
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
