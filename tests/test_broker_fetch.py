@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
+from immutables import Map
 from tests.test_broker_wire import one_broker
 
 from isr_broker import fetch_sessions, wire
@@ -13,6 +15,7 @@ from isr_broker.messages import (
 )
 from isr_broker.record_batch import new_batch
 from isr_broker.requests import Requests
+from isr_broker.topic_ids import uuid_of
 from isr_broker.wire import Answer, Fields
 
 
@@ -189,6 +192,22 @@ def test_a_consumer_that_believes_in_another_leader_epoch_is_told(client: Client
     assert error(replica.leader_epoch) == 0
     assert error(replica.leader_epoch + 1) == Error.UNKNOWN_LEADER_EPOCH.value
     assert replica.leader_epoch == 0 or error(replica.leader_epoch - 1) == Error.FENCED_LEADER_EPOCH.value
+
+
+def test_before_it_has_learned_of_any_topic_a_broker_knows_those_of_its_logs(client: Client) -> None:
+    topic_id, runtime = client.topic_id, client.requests.runtime
+    asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}
+    client.version = 17
+
+    def fetched(uuid: bytes) -> dict[int, tuple[int, bool]]:
+        return rows(client.fetch(0, -1, topics=[{"topic_id": uuid, "partitions": [asked]}]))
+
+    known = runtime.node
+    runtime.node = attrs.evolve(known, partitions=Map(), brokers=Map())
+    assert fetched(topic_id) == {0: EMPTY}
+    assert fetched(uuid_of(999)) == {0: (Error.UNKNOWN_TOPIC_ID.value, False)}
+    runtime.node = attrs.evolve(known, partitions=Map())
+    assert fetched(topic_id) == {0: (Error.UNKNOWN_TOPIC_ID.value, False)}, "it has learned that there is none"
 
 
 # The cache

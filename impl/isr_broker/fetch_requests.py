@@ -41,6 +41,7 @@ from isr_broker.replica_selector import preferred_read_replica
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
 from isr_broker.state import Replica
+from isr_broker.topic_ids import topic_id_of
 from isr_broker.topics import Topics
 from isr_broker.wire import HEADER_TAGS, Answer, Request
 
@@ -135,13 +136,13 @@ class FetchRequests:
         if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
             found = self.cache.find(session_id, epoch, by_id)
             if isinstance(found, Session) and found.replica == replica:
-                found.update(body, stamps, self.topics().name)
+                found.update(body, stamps, self._name)
                 self.cache.continues(found, now)
                 return found, False
             return found if isinstance(found, Error) else Error.FETCH_SESSION_ID_NOT_FOUND, False
         self.cache.ends(session_id)
         session = Session(replica, by_id=by_id)
-        session.update(body, stamps, self.topics().name)
+        session.update(body, stamps, self._name)
         if replica >= 0 and request.version < _TOLD_DIVERGENCE:
             for part in session.parts.values():
                 part.held = _error(part, Error.INVALID_REQUEST)
@@ -183,8 +184,15 @@ class FetchRequests:
 
     def _partition(self, part: Part) -> TopicPartition | None:
         """Which partition a name or an id means now; None if there is no such id."""
-        name = part.topic if isinstance(part.topic, str) else self.topics().name(part.topic)
+        name = part.topic if isinstance(part.topic, str) else self._name(part.topic)
         return TopicPartition(name, part.number) if isinstance(part.topic, str) or name else None
+
+    def _name(self, uuid: bytes) -> str:
+        """The topic with an id; before this broker has learned of any, as its logs have it (PartitionMetadataFile)."""
+        name, wanted = self.topics().name(uuid), topic_id_of(uuid)
+        if name or not wanted or self.runtime.knows_itself():
+            return name
+        return next((tp.topic for tp, known in self.runtime.node.topic_ids.items() if known == wanted), "")
 
     def _ask_for_follower(self, session: Session, part: Part, common: _Asking, tp: TopicPartition, now: Millis) -> None:
         part.asked = object()
