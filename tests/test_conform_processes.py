@@ -138,7 +138,7 @@ def test_processes_that_forget_the_minimum_are_noticed() -> None:
 
 def test_walks_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     sut = f"{shlex.quote(sys.executable)} -m isr_refine.steered"
-    walks = ["--sample", "1", "--longest", "15", "--patience", "300", "--seed", "4"]
+    walks = ["--sample", "1", "--longest", "15", "--patience", "500", "--seed", "4"]
     code = main(["conform", "--sut", sut, "--replicas", "2", "--min-insync", "1", *walks, "--json", "-"])
     told = json.loads(capsys.readouterr().out)
     assert (code, told["differences"]) == (Exit.HOLDS, {})

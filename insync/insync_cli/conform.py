@@ -28,7 +28,7 @@ def parser(argv: Sequence[str]) -> Namespace:
     )
     p.add_argument("design", metavar="DESIGN", nargs="?", default="kip-966", help="default kip-966")
     p.add_argument("--sut", metavar="COMMAND", required=True, help="starts the system under test; it speaks JSON lines")
-    p.add_argument("--patience", type=options.seconds, default=10.0, metavar="S", help="for each answer; default 10")
+    p.add_argument("--patience", type=options.seconds, default=30.0, metavar="S", help="for each answer; default 30")
     p.add_argument("--sample", type=options.positive, metavar="N", help="N walks by chance, in place of every edge")
     p.add_argument("--longest", type=options.positive, default=40, metavar="N", help="steps of a walk; default 40")
     p.add_argument(
