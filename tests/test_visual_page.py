@@ -340,33 +340,6 @@ def test_several_traces_are_a_gallery(browser: Browser, tmp_path: Path) -> None:
         assert tab.page.locator(".thumb").count() == 2
 
 
-def test_a_thousand_steps_stay_smooth(browser: Browser, tmp_path: Path) -> None:
-    html = tmp_path / "long.html"
-    states = [{"x": i % 7, "y": {"#map": [[k, i // (k + 1)] for k in range(9)]}} for i in range(1001)]
-    html.write_text(plain_page(trace_from_text(json.dumps({"vars": ["x", "y"], "states": states})), "long"))
-    with opened(browser, html) as tab:
-        times = cast("list[float]", tab.check("times(400, 200)"))
-        assert tab.at() == 599
-        assert cast("int", tab.value("document.querySelectorAll('*').length")) < 1500, "only what is near is drawn"
-        assert times[100] < 100, "milliseconds for half of the steps, on a busy machine"
-        held = cast("list[float]", tab.check("held(600, 60)"))
-        assert tab.at() == 659
-        assert held[30] < 100
-        tab.page.locator('#lanes .lane-row.now[data-step="659"]').wait_for()
-        assert "T659" in str(tab.page.locator("#lanes .lane-row.now").text_content()), (
-            "what had to wait is there in the end"
-        )
-
-
-def test_while_a_key_is_held_what_is_out_of_sight_waits(tab: Opened) -> None:
-    tab.page.set_viewport_size(NARROW)
-    drawn = "document.querySelectorAll('#variables tbody tr.changed, #step .code').length"
-    assert tab.value(f"(insync.rush(), insync.go(4), {drawn})") == 0, "neither the table, which is below, nor code"
-    tab.page.locator("#step .code").first.wait_for()
-    assert "acked" in tab.texts("#variables tbody tr.changed code")
-    assert tab.page.locator("#step .code").count() > 0
-
-
 # For everybody
 
 
