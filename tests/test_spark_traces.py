@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from tests.sparks import spark
+from tests.test_validate_traces import simulated, written
 
 from insync_cli.main import main
 from insync_cli.traces import instance_made
@@ -17,7 +18,8 @@ from isr_broker.designs import PLANTED
 from isr_check import native
 from isr_lang import Instance
 from isr_pipeline.histories.rows import kept
-from isr_pipeline.replays import DIFFERS, REPLAYED, OnCores, Replaying
+from isr_pipeline.replays import DIFFERS, REPLAYED, OnCores, Replaying, validated
+from isr_pipeline.sweeps import swept
 from isr_pipeline.traces import INDEX, Cover, Recipe, made, parts
 from isr_refine.cover import Graph
 from isr_refine.packing import Packing
@@ -115,3 +117,25 @@ def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_pat
         found, _ = on.follow(start, labels)
         assert (found.verdict, found.kind, found.action) == (DIFFERS, row["kind"], row["action"])
     assert Replaying(MAKE, tmp_path, tmp_path)("part-00000").get(DIFFERS, 0) == 0
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_runs_of_brokers_are_validated_in_tasks_and_a_rejected_one_is_made_small(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("good", "spoilt", "none")]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:2]:
+        written(folder, simulated(1))
+    victim = folders[1] / "1.1.jsonl"
+    lines = victim.read_text(encoding="utf-8").splitlines()
+    at = next(n for n, line in enumerate(lines) if '"leader_epoch":0' in line and '"state"' in line)
+    said = json.loads(lines[at])
+    said["state"]["leader_epoch"] = 7
+    lines[at] = json.dumps(said)
+    victim.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folders[2] / "1.1.jsonl").write_text("{\n", encoding="utf-8")
+    good, spoilt, none = swept(spark(), validated, [str(folder) for folder in folders])
+    assert (good["verdict"], spoilt["verdict"], none["verdict"]) == ("accepted", "rejected", "bad")
+    assert (spoilt["life"], spoilt["line"]) == ("1.1", at + 1)
+    assert 0 < cast("int", spoilt["minimal_lines"]) < len(lines)
