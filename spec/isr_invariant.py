@@ -62,7 +62,7 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(sets.leaders_count_candidates, {"becomes_leader": (EMPTY,)}),
     Conjunct(sets.zombies_wait_for_the_slow),
     Conjunct(logs.records_fit, {"leader_answers_fetch": (TOLD,)}),
-    Conjunct(logs.records_are_named),
+    Conjunct(logs.records_are_named, {"becomes_leader": (WATERMARKS,)}),
     Conjunct(logs.requests_tell_the_truth, {"leader_appends": (NAMED,)}),
     Conjunct(logs.epochs_are_the_controllers, {"leader_appends": (NAMED,)}),
     Conjunct(logs.own_epoch_is_last, {"leader_answers_fetch": (MATCHES, THERE, TOLD), "*": (EPOCHS, NAMED)}),
@@ -76,10 +76,10 @@ INVARIANT: tuple[Conjunct, ...] = (
         logs.new_epochs_are_empty, {"leader_answers_fetch": (MATCHES, OWN, THERE, TOLD), "*": (EPOCHS, NAMED, OWN)}
     ),
     Conjunct(logs.requests_of_own_epoch, {"becomes_leader": (TOLD, EMPTY, NAMED), "*": (NAMED, OWN, HAVE)}),
-    Conjunct(logs.logs_part_at_the_cut, {"leader_appends": (NAMED,), "leader_answers_diverging": (ORDERED, TOLD)}),
+    Conjunct(logs.logs_part_at_the_cut, {"leader_answers_diverging": (ORDERED, TOLD), "*": (NAMED, ORDERED)}),
     Conjunct(
         logs.continuing_requests_match,
-        {"leader_appends": (NAMED, OF_OWN, OWN), "*": (ONE_LOG, ORDERED, f"{TOLD}'")},
+        {"leader_appends": (NAMED, OF_OWN, OWN), "*": (f"{ONE_LOG}'", f"{ORDERED}'", f"{TOLD}'")},
     ),
     Conjunct(
         logs.acknowledged_is_there,
@@ -112,35 +112,47 @@ INVARIANT: tuple[Conjunct, ...] = (
     ),
     Conjunct(
         sets.leaders_of_candidates_are_complete,
-        {"leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE), "*": (COMPLETE, ZOMBIES, THERE)},
+        {
+            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE, WATERMARKS),
+            "*": (COMPLETE, ZOMBIES, THERE, WATERMARKS),
+        },
     ),
-    Conjunct(sets.leaders_agree_with_committed, {"*": (f"{SOMEBODY}'", f"{ZOMBIES}'", f"{COMPLETE}'")}),
+    Conjunct(
+        sets.leaders_agree_with_committed,
+        {
+            "becomes_leader": (WATERMARKS, f"{SOMEBODY}'", f"{ZOMBIES}'", f"{COMPLETE}'"),
+            "*": (f"{SOMEBODY}'", f"{ZOMBIES}'", f"{COMPLETE}'"),
+        },
+    ),
     Conjunct(
         sets.committed_before_own_epoch,
         {
-            "becomes_leader": (COMPLETE, EMPTY, NAMED),
-            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, OWN),
-            "*": (COMPLETE, ZOMBIES, OWN, NAMED),
+            "becomes_leader": (COMPLETE, EMPTY, NAMED, WATERMARKS),
+            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, OWN, WATERMARKS),
+            "*": (COMPLETE, ZOMBIES, OWN, NAMED, WATERMARKS),
         },
     ),
     Conjunct(
         sets.watermarks_are_committed,
-        {"leader_appends": (AGREED, NAMED), "leader_answers_fetch": (AGREED, MATCHES), "*": (AGREED,)},
+        {"leader_appends": (AGREED, NAMED), "leader_answers_fetch": (AGREED, MATCHES, THERE, TOLD), "*": (AGREED,)},
     ),
     Conjunct(
         sets.acked_is_committed, {"leader_appends": (WATERMARKS, AGREED, NAMED), "*": (WATERMARKS, AGREED, MATCHES)}
     ),
-    Conjunct(sets.reads_are_of_what_is_committed, {"consumer_reads": (WATERMARKS,), "*": (AGREED, MATCHES)}),
+    Conjunct(
+        sets.reads_are_of_what_is_committed, {"consumer_reads": (WATERMARKS,), "*": (AGREED, MATCHES, WATERMARKS)}
+    ),
 )
 
 # What follows from all of them together, and from which.
 FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {
+    "type-ok": {"consumer_reads": (READ, WATERMARKS), "*": (WATERMARKS,)},
     "committed-on-new-leader": {"*": (COMPLETE,)},
     "leaders-complete": {"*": (COMPLETE,)},
     "acked-survives": {"*": (COMPLETE, "acked-is-committed")},
     "no-divergence": {"*": (WATERMARKS,)},
     "strong-isr": {"*": (COMPLETE, WATERMARKS)},
-    "committed-only-grows": {"*": (AGREED, MATCHES)},
+    "committed-only-grows": {"*": (AGREED, MATCHES, WATERMARKS)},
     "implements-committed-log": {"*": (AGREED, MATCHES, WATERMARKS, READ)},
     "reads-stable": {"*": (f"{WATERMARKS}'", f"{READ}'")},
 }

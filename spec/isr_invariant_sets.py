@@ -109,8 +109,10 @@ def candidates(s: State) -> Set[Replica]:
 
 @always
 def somebody_may_be_elected(s: State) -> Bool:
-    """There is a candidate, always."""
-    return exists(candidates(s).has(r) for r in Replica.all())
+    """Somebody is in sync, the leader if there is one; or there is somebody who led when nobody was any more."""
+    return (s.controller_leader != NONE).implies(
+        exists((s.controller_leader == r) & s.controller_isr.has(r) for r in Replica.all())
+    ) & exists(s.controller_isr.has(r) | (s.last_known_leader == r) for r in Replica.all())
 
 
 @define

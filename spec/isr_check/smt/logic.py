@@ -280,11 +280,12 @@ OTHER = "other "
 
 
 def about_others(t: Term) -> bool:
-    """Whether something is said of every element that has no name."""
-    return any(
-        z3.is_quantifier(x) and cast("Any", x).is_forall() and str(cast("Any", x).var_name(0)).startswith(OTHER)
-        for x in _below([t])
-    )
+    """Whether it says something of every element that has no name, other than as a condition within a number."""
+    if z3.is_quantifier(t):
+        q = cast("Any", t)
+        return (q.is_forall() and str(q.var_name(0)).startswith(OTHER)) or about_others(q.body())
+    joined = z3.is_and(t) or z3.is_or(t) or z3.is_not(t) or z3.is_implies(t)
+    return joined and any(about_others(x) for x in children(t))
 
 
 def _below(terms: Iterable[Term]) -> Iterator[Term]:

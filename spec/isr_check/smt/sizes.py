@@ -1,9 +1,9 @@
 """How many elements a set has whose sort has nobody knows how many: a number of which only little is said.
 
-A set's size is a symbol. Two axioms say all that a proof may use of it, both true of finite sets: a set has a member
-exactly if its size is not 0; and of two sets the first is not larger than the second, unless it has a member that
-the second has not. (So sets with the same members have the same size.) Who chooses between two sets, chooses
-between their sizes.
+A set's size is a symbol. Three axioms say all that a proof may use of it, all true of finite sets: a set has a member
+exactly if its size is not 0; it has two if its size is neither 0 nor 1; and of two sets the first is not larger than
+the second, unless it has a member that the second has not. (So sets with the same members have the same size.) Who
+chooses between two sets, chooses between their sizes.
 """
 
 from __future__ import annotations
@@ -78,13 +78,18 @@ class Sizes:
                 if a is b or i in compared or j in compared:
                     if (i, j) not in self._said:
                         self._said[i, j] = self._about(a) if a is b else self._compared(a, b)
-                    yield from self._said[i, j] if a is not b or i in compared else self._said[i, j][:-1]
+                    yield from self._said[i, j] if a is not b or i in compared else self._said[i, j][:-2]
 
     def _about(self, a: Size) -> list[Term]:
         shapes = self.shapes
         some = shapes.over(a.of, a.members.has, "x", universal=False)
         counted = shapes.over(a.of, lambda x: logic.implies(a.members.has(x), at_most(1, a.number)), "x")
-        return _parts([at_most(0, a.number), counted, or_(at_most(a.number, 0), some)])
+        one, two = (logic.int_symbol(shapes.fresh("member")) for _ in range(2))
+        members = all_of(and_(shapes.inside(a.of, w), a.members.has(w)) for w in (one, two))
+        several = and_(members, not_(logic.same_whole(one, two)))
+        return _parts(
+            [at_most(0, a.number), counted, or_(at_most(a.number, 0), some), or_(at_most(a.number, 1), several)]
+        )
 
     def _compared(self, a: Size, b: Size) -> list[Term]:
         if a.of != b.of:

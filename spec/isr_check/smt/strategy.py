@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, cast
 
 import attrs
@@ -46,20 +47,22 @@ NONE, SMALL, ALL = range(3)
 class _Selection:
     """Which hypotheses to try: whether only what is about the goal's sequences; and what of a sort of any number.
 
-    `first`: in the first round already.
+    `first`: in the first round already. `somebody`: also with each witness that the lemmas tell of.
     """
 
     strict: bool
     others: int
     compared: bool
     first: bool
+    somebody: bool = False
 
 
 GIVEN_NUMBER = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
 ANY_NUMBER = (
-    _Selection(True, NONE, False, True),
+    _Selection(True, NONE, False, True, somebody=True),
+    _Selection(False, NONE, False, True, somebody=True),
     _Selection(False, SMALL, False, True),
-    _Selection(True, NONE, True, True),
+    _Selection(True, NONE, True, True, somebody=True),
     _Selection(False, ALL, False, False),
     _Selection(False, SMALL, True, True),
     _Selection(False, ALL, True, False),
@@ -138,32 +141,47 @@ class Strategy:
         return answer
 
     def _attempts(self, obligation: Obligation, query: Query) -> Iterator[tuple[bool, list[Named]]]:
-        """The hypotheses to try, with the negated goal, and whether they are few; none of them twice."""
+        """The hypotheses to try, with the negated goal, and whether they are few; none of them twice.
+
+        First what the conjunct names, then that with somebody whom it tells of, then more than it names.
+        """
+        tried: set[tuple[frozenset[int], bool, bool]] = set()
+        every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
+        own, hinted = self._hinted(obligation)
+        for sets, somebody in ((own, False), (own or [hinted], True), ([hinted, every], False)):
+            for names, way in product(sets, ANY_NUMBER if self.many else GIVEN_NUMBER):
+                if somebody and not way.somebody:
+                    continue
+                hypotheses = self._selected(obligation, query, names, way)
+                key = frozenset(identity(x) for _, x in hypotheses), way.compared, somebody
+                if key in tried:
+                    continue
+                tried.add(key)
+                if not somebody:
+                    yield way.first and names is not every, self._asked(query, hypotheses, way.compared)
+                    continue
+                for x in self._witnesses(obligation, query, names):
+                    yield True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
+
+    def _selected(
+        self, obligation: Obligation, query: Query, names: Sequence[str], way: _Selection
+    ) -> tuple[Named, ...]:
+        """Of the lemmas the small ones and those of these names, the guards, and what has been proved of the step."""
         guards = query.hypotheses[len(self.lemmas) :]
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
-        tried: set[tuple[frozenset[int], bool]] = set()
-        every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
-        for names in (*self._hinted(obligation), every):
-            chosen = {obligation.conjunct, RANGES, *names}
-            after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
-            for way in ANY_NUMBER if self.many else GIVEN_NUMBER:
-                lemmas = [
-                    x
-                    for x in self.lemmas
-                    if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
-                    and (x.small or (x.name in chosen and not (way.strict and _elsewhere(x.about, about, families))))
-                ]
-                later = [(n, x) for n, x in after if way.others == ALL or not logic.about_others(x)]
-                key = frozenset(identity(x) for x in (*(x.term for x in lemmas), *(x for _, x in later)))
-                if (key, way.compared) in tried:
-                    continue
-                tried.add((key, way.compared))
-                hypotheses = (*((x.name, x.term) for x in lemmas), *guards, *later)
-                yield way.first and names is not every, self._asked(query, hypotheses, way.compared)
-                if way is ANY_NUMBER[0] and names is not every:
-                    for x in self._witnesses(obligation, query, names):
-                        yield True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
+        chosen = {obligation.conjunct, RANGES, *names}
+        after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
+        return (
+            *(
+                (x.name, x.term)
+                for x in self.lemmas
+                if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
+                and (x.small or (x.name in chosen and not (way.strict and _elsewhere(x.about, about, families))))
+            ),
+            *guards,
+            *((n, x) for n, x in after if way.others == ALL or not logic.about_others(x)),
+        )
 
     def _asked(self, query: Query, hypotheses: tuple[Named, ...], compared: bool) -> list[Named]:
         asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses), compared=compared)
@@ -179,12 +197,11 @@ class Strategy:
         if obligation.conjunct in goals:
             yield from self.induction.witnesses(goals[obligation.conjunct], query.choice, known)
 
-    def _hinted(self, obligation: Obligation) -> Iterator[tuple[str, ...]]:
+    def _hinted(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+        """The lemmas that the conjunct names for the action, those for any action, and all that it names."""
         hints = self.hints.get(obligation.conjunct, {})
-        for action in (obligation.action or obligation.kind, "*"):
-            if action in hints:
-                yield tuple(hints[action])
-        yield tuple(n for names in hints.values() for n in names if not n.endswith("'"))
+        own = [tuple(hints[action]) for action in (obligation.action or obligation.kind, "*") if action in hints]
+        return own, tuple(n for names in hints.values() for n in names if not n.endswith("'"))
 
     def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
         """A conjunct after the step: proved before this one, so it may be used; for a promise any will do."""
