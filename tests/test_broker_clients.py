@@ -147,7 +147,7 @@ def test_many_partitions_settle_without_patience_and_fail_over_in_one_change() -
         producer = Confluent(cluster.bootstrap, {"acks": "all"})
         for number in range(150):
             producer.send("many", b"x", number)
-        assert producer.producer.flush(10) == 0, "no follower waits for a fetch that was lost"
+        assert producer.producer.flush(25) == 0, "no follower waits for a fetch that was lost, which takes 30 s"
         assert not producer.errors
         cluster.kill(3)
         cluster.wait(lambda: cluster.leads("many") == 150, "every partition has a leader that knows it")
