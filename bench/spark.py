@@ -194,17 +194,18 @@ def fixed(folder: Path) -> list[str]:
 
 def executors(folder: Path) -> list[str]:
     lines = ["| tasks at once | partitions | s | cpu s | distinct/s | times one |", "|" + "---|" * 6]
-    first, states = 0.0, 0
+    first, states, travel = 0.0, 0, list[str]()
     for workers in (1, 2):
         end = warm(workers)
         with using() as used:
             found = explore(instance({"isr_changes": 3}), folder=folder / "workers", partitions=2)
         end()
+        travel = travelled(folder / "workers", found)
         states, rate = found.distinct, found.distinct / used[0].wall
         first = first or rate
         row = [f"{used[0].wall:.1f}", f"{used[0].cpu:.1f}", f"{rate:,.0f}", f"{rate / first:.2f}"]
         lines.append(f"| {workers} | 2 | {' | '.join(row)} |")
-    return [f"`kip-966 --isr-changes 3`: {states:,} states.", "", *lines]
+    return [f"`kip-966 --isr-changes 3`: {states:,} states.", "", *lines, "", *travel]
 
 
 def memory(folder: Path) -> list[str]:
@@ -260,8 +261,8 @@ def equality(folder: Path) -> list[str]:
     return [
         f"{done} of the {len(todo)} runs of `tests/expected.toml` with fewer than {MOST:,} states, the smallest, up to "
         f"{largest:,} states, for 1, 2 and 7 partitions each: verdicts, states, transitions, depth, levels, counts of "
-        "actions and guards, every counterexample and every witness are those of the native engine. Spark did the levels "
-        f"above four fifths of the largest, {levels:,} of them."
+        "actions and guards, every counterexample and every witness are those of the native engine. Spark did "
+        f"the levels above four fifths of the largest, {levels:,} of them."
     ]
 
 
