@@ -22,11 +22,16 @@ from isr_experiment.watching import Seen
 from isr_refine import validate
 
 SECOND = 1_000_000_000
+_NEVER = 1 << 62
 
 
 @attrs.frozen(kw_only=True)
 class Fate:
-    """What became of the values sent in one phase, or in all; in Jepsen's terms."""
+    """What became of values, in one phase or in all; in Jepsen's terms.
+
+    A value is attempted, or recovered, in the phase in which it was sent, and acknowledged, survived or lost in that in
+    which it was acknowledged: a client may be behind.
+    """
 
     phase: str
     began: int
@@ -41,13 +46,14 @@ class Fate:
 
 
 def fates(recorder: Recorder, found: Iterable[int] | None) -> list[Fate]:
-    """The whole run first, then each phase by when a value was sent; nothing is lost if nobody could look."""
+    """The whole run first, then each phase; nothing is lost if nobody could look."""
     there = None if found is None else set(found)
     acked = recorder.acked
     marks = recorder.marks or [("run", 0)]
 
-    def fate(phase: str, began: int, values: Sequence[int]) -> Fate:
-        told = [v for v in values if v in acked]
+    def fate(phase: str, began: int, ended: int) -> Fate:
+        values = [v for v, at in recorder.sent.items() if began <= at < ended]
+        told = [v for v, at in acked.items() if began <= at < ended]
         survived = [v for v in told if there is None or v in there]
         recovered = [v for v in values if v not in acked and there is not None and v in there]
         return Fate(
@@ -60,10 +66,8 @@ def fates(recorder: Recorder, found: Iterable[int] | None) -> list[Fate]:
             recovered=len(recovered),
         )
 
-    sent = sorted(recorder.sent.items(), key=lambda item: item[1])
-    rows = [fate("all", 0, [v for v, _ in sent])]
-    for (name, began), (_, ended) in pairwise([*marks, ("", 1 << 62)]):
-        rows.append(fate(name, began, [v for v, at in sent if began <= at < ended]))
+    rows = [fate("all", 0, _NEVER)]
+    rows += [fate(name, began, ended) for (name, began), (_, ended) in pairwise([*marks, ("", _NEVER)])]
     return rows
 
 
