@@ -37,7 +37,7 @@ from isr_experiment.watching import Seen
 # Whole runs
 
 
-def test_the_design_of_2013_loses_about_half_of_the_partition_phase_and_today_s_nothing(
+def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["experiment", "quick", "--network", "proxies", "--out", str(tmp_path), "--no-model", "--plain"])
@@ -46,9 +46,11 @@ def test_the_design_of_2013_loses_about_half_of_the_partition_phase_and_today_s_
     document = json.loads((tmp_path / "experiment.json").read_text())
     old, new = document["cells"]
     (run,) = (r for r in old["runs"] if r["valid"])
-    cut = [f for f in run["fates"] if f["phase"] in ("leader alone", "leader gone")]
-    share = sum(f["lost"] for f in cut) / sum(f["acknowledged"] for f in cut)
-    assert 0.2 < share < 0.8, said
+    # Which share that is depends on how fast this machine is: who acknowledged what was lost does not.
+    fates = {f["phase"]: f for f in run["fates"]}
+    assert fates["leader alone"]["lost"] > 20, said
+    assert fates["leader alone"]["lost"] >= 0.8 * fates["all"]["lost"], said
+    assert fates["leader gone"]["survived"] > 20, said
     assert run["dropped"] > 0
     assert run["changes"]["leaders"] >= 1
     assert run["changes"]["isrs"] >= 1
