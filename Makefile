@@ -82,13 +82,13 @@ $(STAMP): pyproject.toml
 	@printf '%s\n' '$(CURDIR)' > $@
 
 # rumur is a model checker that shares no code with ours, and gcc (with the C library's headers) compiles what it
-# generates; kcat is a client of Kafka's; chromium opens the pages; dot, of graphviz, draws graphs; Spark runs on Java. Tests
-# that need them skip visibly without, and fail under CI.
-PACKAGES := rumur gcc libc6-dev kcat chromium graphviz openjdk-17-jre-headless
+# generates; kcat is a client of Kafka's; chromium opens the pages; dot, of graphviz, draws graphs; Spark runs on Java; ip
+# makes the experiment's networks. Tests that need them skip visibly without, and fail under CI.
+PACKAGES := rumur gcc libc6-dev kcat chromium graphviz openjdk-17-jre-headless iproute2
 
 debian-packages:
 	@have() { for p; do command -v $$p >/dev/null || return 1; done; }; \
-	have rumur kcat chromium dot java && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
+	have rumur kcat chromium dot java ip && echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 && exit 0; \
 	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
 		echo 'Installing the Debian packages $(PACKAGES) ...'; \
 		export DEBIAN_FRONTEND=noninteractive; \
