@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 
 import attrs
 import pytest
@@ -24,7 +23,7 @@ def require_spark() -> None:
         pytest.skip(str(problem))
 
 
-_sessions: list[Generator[SparkSession, None, None]] = []
+FEW = {"spark.sql.shuffle.partitions": "2"}
 
 
 def spark() -> SparkSession:
@@ -32,7 +31,7 @@ def spark() -> SparkSession:
     require_spark()
     if (active := SparkSession.getActiveSession()) is not None:
         return active
-    return session.start(session.local(2), {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY})
+    return session.start(session.local(2), {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY, **FEW})
 
 
 def answer(found: Exploration) -> Exploration:
