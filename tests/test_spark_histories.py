@@ -64,7 +64,7 @@ def tangled(random: Random, kinds: tuple[str, ...]) -> list[str]:
     pending: list[tuple[str, str, dict[str, object]]] = []
     for number in range(80):
         kind, partitions = random.choice(kinds), random.sample(sorted(offsets), random.choice((1, 2, 3)))
-        told = {p: offsets[p] if random.random() < 0.97 else random.randrange(1 + offsets[p]) for p in partitions}
+        told = {p: offsets[p] if random.random() < 0.9 else random.randrange(1 + offsets[p]) for p in partitions}
         who, first = f"x{number}", partitions[0]
         if kind == "produce":
             story.begin(kind, who, partition=first, value=number)
