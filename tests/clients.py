@@ -67,12 +67,14 @@ class Confluent:
         return self.offsets
 
 
-def confluent_read(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[bytes]:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+def confluent_read(
+    bootstrap: str, topic: str, count: int, partition: int = 0, settings: dict[str, str] | None = None
+) -> list[bytes]:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "none", **(settings or {})})
     consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
     found: list[bytes] = []
     while len(found) < count:
-        message = consumer.poll(10)
+        message = consumer.poll(20)
         assert message is not None, f"{len(found)} of {count} came"
         assert message.error() is None, message.error()
         value = message.value()

@@ -8,7 +8,7 @@ import attrs
 import confluent_kafka
 import confluent_kafka.admin
 import pytest
-from tests.clients import Confluent, create_topic
+from tests.clients import Confluent, confluent_read, create_topic
 from tests.clusters import QUICK, Cluster
 
 from isr_broker.inputs import Consume
@@ -54,19 +54,7 @@ class Racks(Cluster):
 
 
 def read(bootstrap: str, rack: str, count: int) -> list[bytes]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "none", "client.rack": rack}
-    consumer = confluent_kafka.Consumer(settings)
-    consumer.assign([confluent_kafka.TopicPartition("racks", 0, 0)])
-    found: list[bytes] = []
-    while len(found) < count:
-        message = consumer.poll(20)
-        assert message is not None, f"{len(found)} of {count} came"
-        assert message.error() is None, message.error()
-        value = message.value()
-        assert isinstance(value, bytes)
-        found.append(value)
-    consumer.close()
-    return found
+    return confluent_read(bootstrap, "racks", count, settings={"client.rack": rack})
 
 
 def test_a_real_client_reads_in_its_own_rack_and_elsewhere_from_the_leader() -> None:

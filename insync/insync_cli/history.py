@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 from argparse import Namespace
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from insync_cli import history_spark, history_text, options, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json
+from isr_anomalies.collector import no_collector
 from isr_anomalies.read_json import checked_claims
 
 if TYPE_CHECKING:
@@ -98,18 +98,6 @@ def answers(
             history = read(path, given)
             answer = check(history, wanted)
         yield path, answer, history.claims, quoted(path, answer)
-
-
-@contextmanager
-def no_collector() -> Generator[None, None, None]:
-    """Millions of tuples without a cycle: looking for garbage among them takes as long as all the rest."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 def chosen(names: list[str]) -> tuple[Anomaly, ...]:

@@ -91,7 +91,9 @@ def _model(
     _, evaluator = replayable(path)
     design = evaluator.instance.design
     other = against or (case.fixed_by.design if case is not None and case.fixed_by is not None else None)
-    fixed: Mapping[str, Value] = case.fixed_by.settings if case is not None and case.fixed_by is not None and not against else {}
+    fixed: Mapping[str, Value] = (
+        case.fixed_by.settings if case is not None and case.fixed_by is not None and not against else {}
+    )
     return Model(
         evaluator,
         _roomier(design, trace.constants),

@@ -20,4 +20,15 @@ from isr_refine.system import NoSuchCores
 from isr_refine.validate import validate
 from isr_refine.verdict import Rejected, Validated
 
-__all__ = ["Difference", "Kind", "Level", "Mismatch", "NoSuchCores", "Rejected", "Replayed", "Validated", "replay", "validate"]
+__all__ = [
+    "Difference",
+    "Kind",
+    "Level",
+    "Mismatch",
+    "NoSuchCores",
+    "Rejected",
+    "Replayed",
+    "Validated",
+    "replay",
+    "validate",
+]

@@ -5,10 +5,8 @@ Thousands of operations travel as one value, so what Spark does for a row it doe
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
@@ -18,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from isr_anomalies.collector import no_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,18 +85,6 @@ def numbers(batch: pa.RecordBatch, columns: int) -> list[Numbers]:
     return [cast("_Values", batch.column(n)).to_numpy(zero_copy_only=False).astype(np.int64) for n in range(columns)]
 
 
-@contextmanager
-def uncollected() -> Generator[None, None, None]:
-    """Millions of tuples without a cycle: looking for garbage among them takes longer than all the rest."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
-
-
 @attrs.frozen
 class _Each(Generic[T]):
     work: Callable[[T], Iterator[Row]]
@@ -105,7 +93,7 @@ class _Each(Generic[T]):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in cast("list[int]", cast("_Values", batch.column(0)).to_pylist()):
-                with uncollected():
+                with no_collector():
                     for row in self.work(self.parts[number]):
                         yield from table([row]).to_batches()
 
@@ -121,7 +109,7 @@ class _Grouped:
     work: Callable[[int, str, list[bytes]], Iterator[Row]]
 
     def __call__(self, group: pa.Table) -> pa.Table:
-        with uncollected():
+        with no_collector():
             return table(self.work(*payloads(group)))
 
 
