@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import isr_invariant_logs as logs
 import isr_invariant_sets as sets
-from isr_lang import Conjunct
+from isr_lang import ANY_NUMBER, Conjunct
 
 NAMED, ORDERED, ONE_LOG, MATCH = "records-are-named", "records-in-order", "one-epoch-one-log", "logs-match"
 OWN, HAVE, EMPTY, TOLD = (
@@ -113,8 +113,9 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         sets.leaders_of_candidates_are_complete,
         {
-            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE, WATERMARKS),
-            "*": (COMPLETE, ZOMBIES, THERE, WATERMARKS),
+            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, THERE),
+            "*": (COMPLETE, ZOMBIES, THERE),
+            ANY_NUMBER: (WATERMARKS,),
         },
     ),
     Conjunct(
@@ -127,9 +128,10 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         sets.committed_before_own_epoch,
         {
-            "becomes_leader": (COMPLETE, EMPTY, NAMED, WATERMARKS),
-            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, OWN, WATERMARKS),
-            "*": (COMPLETE, ZOMBIES, OWN, NAMED, WATERMARKS),
+            "becomes_leader": (COMPLETE, EMPTY, NAMED),
+            "leader_answers_fetch": (MATCHES, COMPLETE, ZOMBIES, OWN),
+            "*": (COMPLETE, ZOMBIES, OWN, NAMED),
+            ANY_NUMBER: (WATERMARKS,),
         },
     ),
     Conjunct(

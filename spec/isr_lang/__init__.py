@@ -90,12 +90,13 @@ from isr_lang.expr import NONE
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
 from isr_lang.nodes import OPERATORS, Binder, Node, walk
 from isr_lang.printing import show, text
-from isr_lang.promises import Conjunct, always, leads_to, sometimes, sometimes_step, step
+from isr_lang.promises import ANY_NUMBER, Conjunct, always, leads_to, sometimes, sometimes_step, step
 from isr_lang.quantify import count, exists, forall, largest, smallest, when
 from isr_lang.scalars import Bool, Choice, Count, Number, Sort
 from isr_lang.state import Struct, Variable, var
 
 __all__ = [
+    "ANY_NUMBER",
     "NONE",
     "OPERATORS",
     "Action",

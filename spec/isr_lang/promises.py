@@ -18,6 +18,8 @@ from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
 from isr_lang.state import Struct
 
+ANY_NUMBER = "any number"
+
 
 @attrs.frozen(eq=False)
 class Conjunct:
@@ -25,6 +27,7 @@ class Conjunct:
 
     `by`: for an action, or for any other ("*"), names of conjuncts to be tried first; a primed one, `"name'"`, is meant
     after the step, which is sound if that conjunct comes earlier. What is not named may hold all the same.
+    `ANY_NUMBER` names those that only a proof for any number of elements takes besides: to others they are ballast.
     """
 
     promise: Property

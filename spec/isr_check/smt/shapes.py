@@ -38,7 +38,7 @@ from isr_lang.types import (
     Type,
 )
 
-NAMED = 4
+NAMED = 5
 """So many elements of a sort are written out where it is not known how many it has."""
 OF_MANY = "[]"
 """In the name of a function, once for each argument that is an element of such a sort."""

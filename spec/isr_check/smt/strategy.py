@@ -23,6 +23,7 @@ from isr_check.smt.sameness import Sameness
 from isr_check.smt.shapes import NAMED, OF_MANY
 from isr_check.smt.solving import MEGABYTES, Answer, Proof
 from isr_check.smt.values import Items, Table, Value
+from isr_lang.promises import ANY_NUMBER
 from isr_lang.types import SortType
 
 Setting = dict[str, object]
@@ -200,8 +201,10 @@ class Strategy:
     def _hinted(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
         """The lemmas that the conjunct names for the action, those for any action, and all that it names."""
         hints = self.hints.get(obligation.conjunct, {})
-        own = [tuple(hints[action]) for action in (obligation.action or obligation.kind, "*") if action in hints]
-        return own, tuple(n for names in hints.values() for n in names if not n.endswith("'"))
+        many = tuple(hints.get(ANY_NUMBER, ())) if self.many else ()
+        own = [(*hints[action], *many) for action in (obligation.action or obligation.kind, "*") if action in hints]
+        named = (n for key, names in hints.items() if self.many or key != ANY_NUMBER for n in names)
+        return own, tuple(n for n in named if not n.endswith("'"))
 
     def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
         """A conjunct after the step: proved before this one, so it may be used; for a promise any will do."""
