@@ -53,8 +53,7 @@ def run(given: Namespace) -> int:
     design, constants = options.design_given(given), options.constants_given(given)
     schedule, constants = story(cast("str | None", given.trace), design, constants)
     instance = registry.instance_of(design, constants)
-    target = cast("str | None", given.json)
-    terminal.check_json_target(target)
+    terminal.check_json_target(cast("str | None", given.json))
     limits = Limits(
         schedule=schedule,
         walks=cast("int | None", given.sample),
@@ -80,12 +79,7 @@ def run(given: Namespace) -> int:
         raise InputError(f"the system under test: {problem}") from None
     finally:
         ticker.close()
-    terminal.write_json(target, report(done, constants))
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
-            print_details(out, done)
-        out.print(result_line(done), soft_wrap=True)
+    terminal.answer(given, report(done, constants), lambda out: print_details(out, done), result_line(done))
     return exit_code(done)
 
 

@@ -12,6 +12,8 @@ from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.progress import Ticker
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from isr_refine.covered import Covered
 
 EXAMPLE = """insync coverage
@@ -39,8 +41,8 @@ def run(given: Namespace) -> int:
 
     design, constants = options.design_given(given), options.constants_given(given)
     registry.instance_of(design, constants)
-    target, page = cast("str | None", given.json), cast("str | None", given.write)
-    terminal.check_json_target(target)
+    page = cast("str | None", given.write)
+    terminal.check_json_target(cast("str | None", given.json))
     text = page_read(page) if page is not None else ""
     ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
     try:
@@ -60,14 +62,13 @@ def run(given: Namespace) -> int:
             terminal.write_text(Path(page), written_into(text, done))
         except ValueError as problem:
             raise InputError(f"{page}: {problem}") from None
-    terminal.write_json(target, report(done))
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
-            rows = [(p.what, f"{p.seen:,}", f"{p.of:,}", ", ".join(p.missing)) for p in done.parts]
-            terminal.print_table(out, ("what", "seen", "of", "not seen"), rows)
-            out.print()
-        out.print(result_line(done), soft_wrap=True)
+
+    def details(out: Console) -> None:
+        rows = [(p.what, f"{p.seen:,}", f"{p.of:,}", ", ".join(p.missing)) for p in done.parts]
+        terminal.print_table(out, ("what", "seen", "of", "not seen"), rows)
+        out.print()
+
+    terminal.answer(given, report(done), details, result_line(done))
     return Exit.HOLDS if all(r.alike and r.complete for r in done.replays) else Exit.SAFETY
 
 

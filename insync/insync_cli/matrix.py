@@ -51,19 +51,17 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 
 def run(given: Namespace) -> int:
-    target = cast("str | None", given.json)
-    terminal.check_json_target(target)
+    terminal.check_json_target(cast("str | None", given.json))
     if given.master is not None and given.engine != matrix_spark.SPARK:
         raise UsageError(f"--master is for --engine {matrix_spark.SPARK}")
     folder = terminal.make_folder(Path(cast("str", given.out)))
     found = made(plan_given(given), given, folder)
-    terminal.write_json(target, found)
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
-            show(out, found)
-            out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
-        out.print(result_line(found), soft_wrap=True)
+
+    def details(out: Console) -> None:
+        show(out, found)
+        out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
+
+    terminal.answer(given, found, details, result_line(found))
     undecided = any(p["verdict"] == Verdict.BUDGETED for c in found["cells"] for p in c["promises"])
     return Exit.INCONCLUSIVE if undecided else Exit.HOLDS
 

@@ -66,8 +66,7 @@ def run(given: Namespace) -> int:
     registry.instance_of(design, constants)
     engine = cast("str | None", given.engine) or registry.default_engine()
     explore, _ = registry.engine_named(engine, 1)  # one process per mutant, one worker in each
-    target = cast("str | None", given.json)
-    terminal.check_json_target(target)
+    terminal.check_json_target(cast("str | None", given.json))
     reasons = guards.redundant(cast("str | None", given.redundant), design.name)
     choices = [constants] if constants else guards.choices(cast("str | None", given.bounds), design)
     workers = cast("int | None", given.workers) or os.cpu_count() or 1
@@ -93,14 +92,10 @@ def run(given: Namespace) -> int:
         "mutants": lines,
         "stale": stale,
     }
-    terminal.write_json(target, report)
-    code = exit_code(lines, stale)
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
-            print_lines(out, lines, stale, [options.command_options(c, design) for c in choices])
-        out.print(result_line(design.name, lines, stale), soft_wrap=True)
-    return code
+    commands = [options.command_options(c, design) for c in choices]
+    result = result_line(design.name, lines, stale)
+    terminal.answer(given, report, lambda out: print_lines(out, lines, stale, commands), result)
+    return exit_code(lines, stale)
 
 
 def watched(outcomes: Iterator[Outcome], total: int, given: Namespace) -> Iterator[Outcome]:

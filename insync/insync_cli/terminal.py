@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from insync_cli.exits import UsageError
 
@@ -104,6 +105,17 @@ def write_json(target: str | None, value: object) -> None:
         sys.stdout.write(text)
     else:
         write_text(Path(target), text)
+
+
+def answer(given: Namespace, report: object, details: Callable[[Console], None], result: str) -> None:
+    """The report as JSON where it is asked for and, unless that goes to stdout, the details and the result line."""
+    target = cast("str | None", given.json)
+    write_json(target, report)
+    if target != "-":
+        out = console(plain=cast("bool", given.plain))
+        if not given.quiet:
+            details(out)
+        out.print(result, soft_wrap=True)
 
 
 def write_text(path: Path, text: str) -> None:
