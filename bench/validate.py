@@ -22,6 +22,7 @@ from tests.mutants import KINDS, Mutant, mutants, verdict
 
 from insync_cli.validate import lives_of
 from isr_broker.trace_reading import BadTrace, Life, read
+from isr_model import KIP_966
 from isr_refine import Level, Validated, validate
 from isr_sim.simulate import QUICK, Config
 from isr_sim.tracing import traced
@@ -83,7 +84,7 @@ def simulated(runs: int, faults_ms: int) -> list[str]:
     rows: list[str] = []
     counts = {level: Counter[str]() for level in Level}
     spent = dict.fromkeys(Level, 0.0)
-    outside = Counter[str]()
+    outside, steps = Counter[str](), Counter[str]()
     bad: list[str] = []
     for seed in range(runs):
         if seed % 50 == 0:
@@ -106,6 +107,7 @@ def simulated(runs: int, faults_ms: int) -> list[str]:
                 bad.append(f"seed {seed}, {level.value}: {done.unknown or (no and (no.life, no.line, no.why))}")
             if level is Level.FULL:
                 outside.update(_width(why) for _, _, why in done.outside)
+                steps.update(done.steps)
     for level, count in counts.items():
         each = count["successors"] / max(1, count["events"])
         rows.append(
@@ -115,7 +117,8 @@ def simulated(runs: int, faults_ms: int) -> list[str]:
         )
     print("outside:", dict(outside))
     print("\n".join(bad))
-    rows.append(f"Outside of the model in the full level: {', '.join(f'{n} {w}' for w, n in outside.most_common())}.")
+    wide = ", ".join(f"{n} {w}" for w, n in outside.most_common())
+    rows.append(f"Outside of the model in the full level: {wide}. {taken('simulated traces', steps)}")
     return rows
 
 
@@ -124,9 +127,18 @@ def _width(why: str) -> str:
     return next((name for word, name in names.items() if word in why), why)
 
 
+def taken(traces: str, steps: Counter[str]) -> str:
+    """Which actions of the model some accepted line is."""
+    names = [action.name for action in KIP_966.actions]
+    missing = [name for name in names if not steps[name]]
+    count = f"Lines of the {traces} are {steps.total():,} steps of {len(names) - len(missing)} of {len(names)} actions"
+    return f"{count}; no line is {', '.join(f'`{name}`' for name in missing)}." if missing else f"{count}."
+
+
 def real(folder: Path) -> list[str]:
     """Traces of real processes."""
     rows: list[str] = []
+    steps = Counter[str]()
     for level in Level:
         found: list[Validated] = []
         began = process_time()
@@ -148,7 +160,9 @@ def real(folder: Path) -> list[str]:
             f"({unknown} UNKNOWN) | {events:,} | {events / max(seconds, 1e-9):,.0f} | "
             f"{each:.2f}, at most {widest} at one |"
         )
-    return rows
+        if level is Level.FULL:
+            steps = sum((done.steps for done in found), steps)
+    return [*rows, taken("traces of real processes", steps)]
 
 
 def long(events: int) -> str:
@@ -214,7 +228,8 @@ def main() -> int:
     changed = said(mutated(given.mutants)) if given.mutants else []
     log = [*said([long(given.long)]), ""] if given.long else []
     *table, outside = said(simulated(given.runs, given.faults_ms)) if given.runs else [""]
-    text = [*head, *table, *processes, "", outside, "", *log, *changed]
+    *running, by_processes = processes or [""]
+    text = [*head, *table, *running, "", *filter(None, (outside, by_processes)), "", *log, *changed]
     if given.write:
         page = TOP / "docs/conformance.md"
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
