@@ -56,6 +56,7 @@ def _bug(
 
 _TWO: dict[str, Value] = {"replicas": 2, "crashes": 0, "sessions_lost": 1, "epochs": 2, "isr_changes": 3}
 _ONE: dict[str, Value] = {**_TWO, "min_insync": 1}
+_POWER: dict[str, Value] = {"replicas": 2, "crashes": 0, "lossy_crashes": 1, "epochs": 2, "isr_changes": 4}
 
 BUGS: tuple[Planted, ...] = (
     _bug(
@@ -106,7 +107,7 @@ BUGS: tuple[Planted, ...] = (
         "no-broker-epoch-check",
         "a replica joins whatever its incarnation (before KIP-903)",
         {"eligible": eligible_if_available},
-        bounds={"replicas": 2, "crashes": 0, "lossy_crashes": 1, "epochs": 1, "isr_changes": 4, "min_insync": 1},
+        bounds={**_POWER, "epochs": 1, "min_insync": 1},
     ),
     _bug(
         "join-at-watermark",
@@ -139,7 +140,7 @@ BUGS: tuple[Planted, ...] = (
         "keep-clean-mark",
         "the mark of a clean shutdown is not removed when the logs are loaded",
         {"broker_restarts": acts.broker_restarts_keeping_mark},
-        bounds={"replicas": 2, "crashes": 0, "lossy_crashes": 1, "shutdowns": 1, "epochs": 2, "isr_changes": 4},
+        bounds={**_POWER, "shutdowns": 1},
     ),
     Planted(
         "epoch-file-behind",
@@ -155,15 +156,7 @@ BUGS: tuple[Planted, ...] = (
         "ack-before-flush",
         "what is to be flushed before it counts is acknowledged unflushed",
         {"broker_loses_power": acts.broker_loses_power_unflushed},
-        bounds={
-            "replicas": 2,
-            "crashes": 0,
-            "lossy_crashes": 1,
-            "epochs": 2,
-            "isr_changes": 4,
-            "min_insync": 1,
-            "flush": "always",
-        },
+        bounds={**_POWER, "min_insync": 1, "flush": "always"},
     ),
     _bug(
         "read-above-watermark",
@@ -190,13 +183,13 @@ BUGS: tuple[Planted, ...] = (
         "keep-elr",
         "a replica that comes back after an unclean shutdown stays in the ELR",
         {"broker_restarts": acts.broker_restarts_in_elr},
-        bounds={"replicas": 2, "crashes": 0, "lossy_crashes": 1, "sessions_lost": 1, "epochs": 2, "isr_changes": 4},
+        bounds={**_POWER, "sessions_lost": 1},
     ),
     _bug(
         "ungated-last-leader",
         "the last known leader is elected although there is an ELR",
         {"last_hope": acts.led_last},
-        bounds={"replicas": 2, "crashes": 0, "lossy_crashes": 1, "sessions_lost": 1, "epochs": 2, "isr_changes": 4},
+        bounds={**_POWER, "sessions_lost": 1},
     ),
     Planted(
         "append-retries",

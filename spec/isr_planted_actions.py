@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isr_bugs import answers_diverging
 from isr_elections import available, departs
 from isr_faults import stops, struck
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, exists, when
@@ -20,7 +21,6 @@ from isr_state import (
     Replica,
     State,
     end_of_epoch,
-    epoch_not_above,
     leads,
     log_end,
     maximal_isr,
@@ -53,13 +53,9 @@ def leader_answers_next_start(old: State, new: State, leader: Replica, follower:
 @action
 def leader_answers_known_epoch(old: State, new: State, leader: Replica, follower: Replica) -> Step:
     """A leader tells where the logs part only if it wrote in the follower's epoch or later (KAFKA-7415)."""
-    epoch = epoch_not_above(old, leader, old.fetch_last_epoch[follower])
     return (
-        old.fetch[follower] == Fetch.REQUESTED,
-        takes(old, leader, follower),
-        ~continues(old, leader, follower),
+        *answers_diverging(old, new, leader, follower),
         follows_up(old, leader, old.fetch_last_epoch[follower]),
-        *answers_epoch_end(old, new, leader, follower, end_of_epoch(old, leader, epoch), epoch),
     )
 
 
