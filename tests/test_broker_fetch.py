@@ -48,7 +48,7 @@ class Client:
         named = {"topic_id": self.topic_id} if self.version >= 13 else {"topic": "t"}
         topics = [{**named, "partitions": partitions}] if wanted else []
         fields = {"session_id": session, "session_epoch": epoch, "topics": topics, "max_wait": wait, "max_bytes": 10**6}
-        return self.ask(wire.FETCH, self.version, fields | more)
+        return self.ask(wire.FETCH, self.version, {"min_bytes": 1} | fields | more)
 
     @property
     def topic_id(self) -> bytes:
@@ -284,3 +284,79 @@ def test_without_a_free_slot_everybody_fetches_in_full() -> None:
         first = client.fetch(0, 0, (0, 0))
         assert first is not None
         assert (first.number("session_id"), rows(first)) == (0, {0: EMPTY})
+
+
+# Consumers that want more than a record (DelayedFetch)
+
+
+SIZE = len(new_batch(b"x"))
+
+
+def sizes(client: Client) -> list[dict[int, int]]:
+    """Of each fetch that was answered meanwhile, how many bytes each partition has."""
+    found = [
+        {
+            p.number("partition_index"): len(p.data("records") or b"")
+            for t in a.all("responses")
+            for p in t.all("partitions")
+        }
+        for a in client.waiting
+    ]
+    client.waiting.clear()
+    return found
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_asks_for(client: Client, epoch: int) -> None:
+    client.produce(0)
+    least = 3 * SIZE
+    assert client.fetch(0, epoch, (0, 0), (1, 0), (2, 0), wait=500, min_bytes=least) is None
+    client.produce(1)
+    client.tick(100)
+    assert sizes(client) == [], "two batches are too few"
+    client.produce(0)
+    assert sizes(client) == [{0: 2 * SIZE, 1: SIZE, 2: 0}]
+    assert client.fetch(0, epoch, (0, 0), (1, 0), wait=500, min_bytes=least) is not None, "now it is there at once"
+
+
+def test_what_there_is_is_told_when_the_wait_is_over(client: Client) -> None:
+    client.produce(0)
+    assert client.fetch(0, -1, (0, 0), (1, 0), wait=500, min_bytes=10_000) is None
+    client.tick(300)
+    client.produce(0)
+    client.tick(199)
+    assert sizes(client) == []
+    client.tick(2)
+    assert sizes(client) == [{0: 2 * SIZE, 1: 0}]
+
+
+def test_an_error_and_a_wish_for_nothing_are_not_kept_waiting(client: Client) -> None:
+    client.produce(0)
+    assert rows(client.fetch(0, -1, (0, 0), (1, 7), wait=500, min_bytes=10_000))[1] == (
+        Error.OFFSET_OUT_OF_RANGE.value,
+        False,
+    )
+    assert rows(client.fetch(0, -1, (1, 0), wait=500, min_bytes=0)) == {1: EMPTY}
+    assert rows(client.fetch(0, -1, (0, 0), wait=500, min_bytes=10_000, max_bytes=SIZE)) == {0: FULL}, (
+        "nobody waits for more than it would be given"
+    )
+
+
+def test_a_session_whose_client_did_not_take_what_it_was_told_is_told_again_at_once(client: Client) -> None:
+    client.produce(0)
+    first = client.fetch(0, 0, (0, 0), (1, 0), wait=0)
+    assert first is not None
+    session = first.number("session_id")
+    assert client.fetch(session, 1, wait=500, min_bytes=2 * SIZE) is None
+    client.produce(1)
+    assert sizes(client) == [{0: SIZE, 1: SIZE}]
+    assert rows(client.fetch(session, 2, wait=500)) == {0: FULL, 1: FULL}
+
+
+def test_a_consumer_is_asked_for_more_only_when_the_watermark_moves(client: Client) -> None:
+    client.produce(0)
+    assert client.fetch(0, -1, (0, 0), wait=10_000, min_bytes=10_000) is None
+    asked = client.requests.runtime.requests
+    for _ in range(20):
+        client.tick(100)
+    assert client.requests.runtime.requests == asked

@@ -10,7 +10,7 @@ from tests.brokers import SETTINGS, TP, answer, fetch, follower_of, leader_of, l
 
 from isr_broker import replica as replicas
 from isr_broker.designs import ZOOKEEPER
-from isr_broker.effects import AnswerConsume, AnswerFetch, AppendLog, Send
+from isr_broker.effects import AnswerConsume, AnswerFetch, AppendLog, Send, Slice
 from isr_broker.epochs import Epochs
 from isr_broker.inputs import Consume, LearnMetadata, Tick
 from isr_broker.log_view import LogView
@@ -189,6 +189,23 @@ def test_a_follower_serves_consumers_below_its_watermark_if_it_may(
     assert (step.action == "consumer_reads") is (up_to is not None)
     refused = tell(follower_of(1, log(0)), Consume(request=1, partition=TP, offset=0))
     assert [e.error for e in refused.effects if isinstance(e, AnswerConsume)] == [Error.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_a_consumer_waits_at_a_follower_for_the_watermark_that_comes_with_a_fetch() -> None:
+    core = attrs.evolve(follower_of(1, log(0, 0), watermark=1), settings=FOLLOWER_READS)
+    parked = tell(core, Consume(request=1, partition=TP, offset=1, max_wait_ms=500))
+    assert not parked.effects
+    assert replicas.deadline(parked.core) == 500
+    read = tell(parked.core, answer(2, watermark=2, last_epoch=0))
+    assert [(e.records, e.high_watermark) for e in read.effects if isinstance(e, AnswerConsume)] == [
+        (Slice(offset=1, up_to=2, max_bytes=1_048_576), 2)
+    ]
+    assert not read.core.consumers
+    late = tell(parked.core, Tick(), 500)
+    assert [e.records for e in late.effects if isinstance(e, AnswerConsume)] == [None]
+    moved = tell(parked.core, LearnMetadata(metadata=metadata(3, 1)))
+    assert [e.error for e in moved.effects if isinstance(e, AnswerConsume)] == [Error.NOT_LEADER_OR_FOLLOWER]
+    assert not moved.core.consumers
 
 
 def test_a_replica_that_follows_does_not_append_for_producers() -> None:

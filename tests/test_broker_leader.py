@@ -8,8 +8,8 @@ from tests.brokers import SETTINGS, TP, fetch, leader_of, log, metadata, produce
 
 from isr_broker import replica as replicas
 from isr_broker.designs import KRAFT_3_5
-from isr_broker.effects import AnswerFetch, AnswerProduce, AppendLog, AssignEpoch, Send
-from isr_broker.inputs import LearnMetadata, Tick
+from isr_broker.effects import AnswerConsume, AnswerFetch, AnswerProduce, AppendLog, AssignEpoch, Send, Slice
+from isr_broker.inputs import Consume, LearnMetadata, Tick
 from isr_broker.messages import AlterPartitionRequest, AlterPartitionResponse, EpochEnd, Error
 from isr_broker.record_batch import batches, stamped
 from isr_broker.state import Leading, Replica, Step, leading
@@ -332,3 +332,16 @@ def test_a_core_is_a_value() -> None:
     assert one == two
     assert hash(one) == hash(two)
     assert one != leader_of()
+
+
+def test_a_consumer_that_has_seen_too_little_waits_for_the_watermark_to_move() -> None:
+    core = all_fetch(leader_of(log(0, 0, 0)), 2)
+    assert core.high_watermark == 2
+    parked = tell(core, Consume(request=1, partition=TP, offset=1, max_wait_ms=500, seen=2))
+    assert not parked.effects
+    again = tell(parked.core, fetch(2, 2, last_epoch=0))
+    assert not any(isinstance(e, AnswerConsume) for e in again.effects), "nothing was committed"
+    for follower in (2, 3):
+        again = tell(again.core, fetch(follower, 3, last_epoch=0))
+    (read,) = (e.records for e in again.effects if isinstance(e, AnswerConsume))
+    assert read == Slice(offset=1, up_to=3, max_bytes=1_048_576), "and it gets all of it"

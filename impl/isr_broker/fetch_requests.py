@@ -1,9 +1,9 @@
-"""Fetch, of consumers and followers, and OffsetForLeaderEpoch of followers (KafkaApis.handleFetchRequest).
+"""Fetch, of consumers and followers (KafkaApis.handleFetchRequest).
 
 Each partition of a fetch is a question to its replica's core, which may park it; the fetch is answered as soon as any
-partition is. The questions of a session stay with their replicas, so the next fetch asks those only that have answered,
-or of which something else is asked. A fetch with a replica id is a follower's: its leader's core takes it, or refuses
-it if it is from no follower.
+partition is, or, a consumer's, when all together have `min_bytes` (DelayedFetch). The questions of a session stay with
+their replicas, so the next fetch asks those only that have answered, or of which something else is asked. A fetch with
+a replica id is a follower's: its leader's core takes it, or refuses it if it is from no follower.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ from isr_broker.messages import (
     FetchResponse,
     Message,
     Millis,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
     TopicPartition,
 )
 from isr_broker.replica_selector import preferred_read_replica
@@ -68,8 +66,9 @@ class _Asking:
 class FetchRequests:
     """The fetches of one broker.
 
-    - `waits`: whose question a replica has, by follower and partition; `ends` the same of OffsetForLeaderEpoch.
-    - `ready`: sessions whose fetch can be answered when this turn is over.
+    - `waits`: whose question a replica has, by follower and partition.
+    - `ready`: sessions whose fetch can be answered when this turn is over; `meagre`: partitions of which there is
+      something, but not enough, and which are to be asked for more.
     """
 
     runtime: Runtime
@@ -78,12 +77,8 @@ class FetchRequests:
     waits: dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]] = attrs.field(
         factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
     )
-    ends: dict[tuple[BrokerId, TopicPartition], Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]] = (
-        attrs.field(
-            factory=dict[tuple[BrokerId, TopicPartition], Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]]
-        )
-    )
     ready: list[Session] = attrs.field(factory=list[Session])
+    meagre: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
@@ -110,18 +105,22 @@ class FetchRequests:
         if isinstance(session, Error):
             reply({"error_code": session.value, "session_id": NO_SESSION, "responses": []})
             return
-        opened = Open(reply, full, glancing=replica < 0)
+        consumer = replica < 0
+        least = min(body.number("min_bytes", 1), common.limit) if consumer else 0
+        opened = Open(reply, full, glancing=consumer, limit=common.limit, least=least, until=now + common.wait)
         session.open = opened
         self._asks(session, opened, common, now)
         if opened.glancing:
             opened.glancing = False
-            if not opened.answered and common.wait > 0:
-                # Nothing there at once: now every replica is asked to answer when there is.
+            opened.answered = opened.answered or common.wait <= 0 or _suffices(session, opened)
+            if not opened.answered:
+                # Not enough there at once: now every replica is asked to answer when there is more.
+                meagre = [part for part in session.parts.values() if part.held is not None and part.held.news]
                 for part in session.parts.values():
-                    part.held = None
+                    part.held = part.held if part in meagre else None
                 self._asks(session, opened, common, now, common.wait)
-            else:
-                opened.answered = True
+                for part in meagre:
+                    self._asks_more(session, part, opened, now)
         opened.asking = False
         if opened.answered or not session.parts:
             self._replies(session)
@@ -161,7 +160,7 @@ class FetchRequests:
                 self._ask(session, part, common, min(part.max_bytes, room), now, wait)
             if part.held is not None:
                 taken += part.held.size
-                opened.answered = opened.answered or part.held.news or not opened.glancing
+                opened.answered = opened.answered or session.privileged
 
     def _ask(self, session: Session, part: Part, common: _Asking, size: int, now: Millis, wait: Millis) -> None:
         tp = self._partition(part)
@@ -177,9 +176,32 @@ class FetchRequests:
         if refused is not None or prefers is not None:
             part.held = _error(part, refused or Error.NONE, prefers, replica.high_watermark if replica else -1)
             return
-        part.asked = token = object()
         told = Consume(request=0, partition=tp, offset=part.offset, max_bytes=size, max_wait_ms=wait)
-        then = partial(self._consumed, session, part, token)
+        self._consumes(session, part, told, now)
+
+    def _asks_more(self, session: Session, part: Part, opened: Open, now: Millis) -> None:
+        """What there is of a partition is too little: its replica is asked once more, to answer when there is more."""
+        tp, held = self._partition(part), part.held
+        if tp is None or held is None or opened.answered:
+            return
+        room = opened.limit - (session.holds() - held.size)
+        self._consumes(
+            session,
+            part,
+            Consume(
+                request=0,
+                partition=tp,
+                offset=part.offset,
+                max_bytes=min(part.max_bytes, max(room, 1)),
+                max_wait_ms=max(opened.until - now, 0),
+                seen=held.watermark,
+            ),
+            now,
+        )
+
+    def _consumes(self, session: Session, part: Part, told: Consume, now: Millis) -> None:
+        part.asked, part.seen = object(), told.seen
+        then = partial(self._consumed, session, part, part.asked)
         self.runtime.ask(lambda number: attrs.evolve(told, request=number), then, now)
 
     def _partition(self, part: Part) -> TopicPartition | None:
@@ -263,16 +285,24 @@ class FetchRequests:
         opened, tells = session.open, said.news or said.stamp is not None
         if opened is not None:
             part.held = said
-            if tells or not opened.glancing:
+            # A replica that had nothing, or no more than before, has waited as long as it was to.
+            over = not opened.glancing and (not tells or said.watermark <= part.seen)
+            if over or (tells and _suffices(session, opened)):
                 opened.answered = True
                 self.ready.append(session)
+            elif not opened.glancing:
+                self.meagre.append((session, part))
         elif tells and session.holds() + said.size <= self.runtime.settings.replica_fetch_response_max_bytes:
             part.held = said
 
     # Answers
 
-    def flush(self) -> None:
+    def flush(self, now: Millis) -> None:
         """What one turn of the broker has answered is told together."""
+        meagre, self.meagre = self.meagre, []
+        for session, part in meagre:
+            if session.open is not None and session.parts.get(part.key) is part and part.asked is None:
+                self._asks_more(session, part, session.open, now)
         ready, self.ready = self.ready, []
         for session in ready:
             if session.open is not None and session.open.answered and not session.open.asking:
@@ -290,6 +320,9 @@ class FetchRequests:
                 said = self._nothing_yet(part)
             if said is None:
                 continue
+            if part.seen:
+                # What it would answer to the question for more is nothing new by then.
+                part.asked, part.seen = None, 0
             now = (said.fields["high_watermark"], said.fields["log_start_offset"])
             if opened.full or said.news or said.stamp is not None or now != part.told:
                 topics.setdefault(part.topic, []).append(said.fields)
@@ -309,61 +342,14 @@ class FetchRequests:
         replica = self.runtime.node.held.get(tp) if tp is not None else None
         return _error(part, Error.NONE, None, replica.high_watermark if replica else -1, replica)
 
-    # OffsetForLeaderEpoch of followers
 
-    def serve_epoch_ends(self, request: Request, now: Millis, reply: Reply) -> None:
-        """A follower asks where epochs end; every partition is answered by its replica's core (KIP-101)."""
-        source, stamps = request.body.number("replica_id"), stamps_in(request.tags)
-        found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
-        asked: list[TopicPartition] = []
+def _suffices(session: Session, opened: Open) -> bool:
+    """What is held is worth an answer: an error, another replica, or as many bytes as were asked for.
 
-        def answered(response: OffsetForLeaderEpochResponse, stamp: Stamp | None) -> None:
-            found[response.partition] = (response, stamp)
-            if len(found) == len(asked):
-                reply(_epoch_ends(found))
-
-        wanted: list[tuple[OffsetForLeaderEpochRequest, Stamp | None]] = []
-        for topic in request.body.all("topics"):
-            for p in topic.all("partitions"):
-                tp = TopicPartition(topic.text("topic"), p.number("partition"))
-                ask = OffsetForLeaderEpochRequest(
-                    partition=tp,
-                    replica=source,
-                    leader_epoch=p.number("current_leader_epoch"),
-                    offset=-1,
-                    last_epoch=p.number("leader_epoch"),
-                )
-                wanted.append((ask, stamps.get((tp.topic, tp.partition))))
-        asked += {ask.partition for ask, _ in wanted}
-        for ask, stamp in wanted:
-            self.ends[source, ask.partition] = answered
-            self.runtime.received([(source, self.runtime.me, with_stamp(ask, stamp))], now)
-        if not asked:
-            reply({"topics": []})
-
-    def says_epoch_end(self, to: BrokerId, sent: Message | Stamped) -> None:
-        """The core of a replica has said where an epoch ends."""
-        response = bare(sent)
-        assert isinstance(response, OffsetForLeaderEpochResponse)
-        told = self.ends.pop((to, response.partition), None)
-        if told is not None:
-            told(response, stamp_of(sent))
-
-
-def _epoch_ends(found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:
-    topics: dict[str, list[Answer]] = {}
-    for tp, (response, _) in found.items():
-        ends = response.ends
-        topics.setdefault(tp.topic, []).append(
-            {
-                "partition": tp.partition,
-                "error_code": response.error.value,
-                "leader_epoch": -1 if ends is None else ends.epoch,
-                "end_offset": -1 if ends is None else ends.end,
-            }
-        )
-    stamps = {(tp.topic, tp.partition): stamp for tp, (_, stamp) in found.items() if stamp is not None}
-    return {"topics": [{"topic": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(stamps)}
+    ReplicaManager.fetchMessages, DelayedFetch.tryComplete.
+    """
+    held = [part.held for part in session.parts.values() if part.held is not None]
+    return sum(said.size for said in held) >= opened.least or any(said.news and not said.size for said in held)
 
 
 def _refused(replica: Replica | None, part: Part) -> Error | None:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.messages import BrokerId, Error, FetchRequest, Millis
+from isr_broker.messages import BrokerId, Error, FetchRequest, Millis, Offset
 from isr_broker.stamps import Stamp
 from isr_broker.wire import Answer, Fields
 
@@ -45,12 +45,19 @@ class Said:
     news: bool = False
     stamp: Stamp | None = None
 
+    @property
+    def watermark(self) -> int:
+        """The watermark that it tells."""
+        told = self.fields["high_watermark"]
+        return told if isinstance(told, int) else -1
+
 
 @attrs.define(eq=False)
 class Part:
     """One partition of a session: what is asked of it, and what is known of the answer.
 
     - `request`: what its replica is asked for a follower; `asked` while it has not answered yet.
+    - `seen`: the watermark above which its replica was asked for more than is held, 0 if it was not.
     - `held`: the answer that is not yet told; `told` the watermark and log start that were, as far as there were any.
     """
 
@@ -63,6 +70,7 @@ class Part:
     stamp: Stamp | None = None
     request: FetchRequest | None = None
     asked: object | None = None
+    seen: Offset = 0
     held: Said | None = None
     told: tuple[object, object] | None = None
 
@@ -86,13 +94,17 @@ class Part:
 class Open:
     """A fetch that waits for its answer.
 
-    `full` if that names every partition; `answered` once a replica has, of which only news count while `glancing`;
-    `asking` while replicas are still being asked.
+    `full` if that names every partition; `answered` once there is something to answer; `glancing` while replicas are
+    asked what there is at once, `asking` while they are asked at all. A consumer's waits `until` then for the `least`
+    number of bytes, and gets no more than `limit`.
     """
 
     reply: Callable[[Answer], None]
     full: bool
     glancing: bool
+    limit: int
+    least: int
+    until: Millis
     answered: bool = False
     asking: bool = True
 

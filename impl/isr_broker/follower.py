@@ -8,8 +8,8 @@ from __future__ import annotations
 import attrs
 
 from isr_broker.designs import Truncation
-from isr_broker.effects import AnswerConsume, AppendLog, ReplicaEffect, Send, TruncateLog
-from isr_broker.inputs import Appended, Consume, LearnMetadata, Truncated
+from isr_broker.effects import AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.inputs import Appended, LearnMetadata, Truncated
 from isr_broker.messages import (
     UNDEFINED,
     EpochEnd,
@@ -32,7 +32,7 @@ from isr_broker.state import (
     following,
 )
 from isr_broker.truncation import asks_again, truncation_point
-from isr_broker.watermark import readable, records_for
+from isr_broker.watermark import moves
 
 
 def _sends(replica: Replica, now: Millis, truncating: bool = False) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
@@ -140,8 +140,9 @@ def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> St
     assert isinstance(replica.awaited, FollowerAppend)
     log = replica.log if done is None else done.log
     watermark = min(replica.awaited.response.high_watermark, log.end)
-    replica, effects = _sends(attrs.evolve(replica, log=log, high_watermark=watermark, awaited=None), now)
-    return Step(replica, effects, "follower_appends")
+    replica, read = moves(attrs.evolve(replica, log=log, awaited=None), watermark)
+    replica, effects = _sends(replica, now)
+    return Step(replica, (*read, *effects), "follower_appends")
 
 
 def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
@@ -177,19 +178,6 @@ def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step
     )
     replica, effects = _sends(replica, now, truncating=asks)
     return Step(replica, effects, "becomes_follower")
-
-
-def consumer_reads(replica: Replica, consume: Consume) -> Step:
-    """A consumer reads from a follower, below the watermark that this follower knows (KIP-392).
-
-    Past it, it gets nothing and asks again: the watermark of a follower lags, and a consumer that came from the leader
-    must not be sent back. Past the log end it is out of range, and goes back to the leader by itself.
-    """
-    if not replica.log.start <= consume.offset <= replica.log.end:
-        error = Error.OFFSET_OUT_OF_RANGE
-        return Step(replica, (AnswerConsume(request=consume.request, partition=replica.partition, error=error),))
-    reads = consume.offset < readable(replica)
-    return Step(replica, (records_for(replica, consume),), "consumer_reads" if reads else None)
 
 
 def next_deadline(replica: Replica) -> Millis | None:

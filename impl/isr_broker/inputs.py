@@ -60,7 +60,10 @@ class Produce:
 
 @attrs.frozen(kw_only=True)
 class Consume:
-    """A consumer's fetch; `leader_epoch` is that in which it believes the replica to lead, None if it does not say."""
+    """A consumer's fetch; `leader_epoch` is that in which it believes the replica to lead, None if it does not say.
+
+    What is below `seen` was found too little to be worth an answer: it waits until there is more than that.
+    """
 
     request: int
     partition: TopicPartition
@@ -68,6 +71,7 @@ class Consume:
     max_wait_ms: Millis = 0
     max_bytes: int = 1_048_576
     leader_epoch: LeaderEpoch | None = None
+    seen: Offset = 0
 
 
 # From the metadata.

@@ -1,4 +1,4 @@
-"""A leader and time: what it wants to be woken for, and what it does then; and consumers, who may wait as well."""
+"""A leader and time: what it wants to be woken for, and what it does then."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from isr_broker.effects import AnswerConsume, AnswerProduce, ReplicaEffect
-from isr_broker.inputs import Consume
+from isr_broker.consumers import sent_away, waited
+from isr_broker.effects import AnswerProduce, ReplicaEffect
 from isr_broker.leader import (
     asks_controller,
     candidates,
@@ -16,35 +16,8 @@ from isr_broker.leader import (
     leader_rolls_back,
 )
 from isr_broker.messages import Error, Millis
-from isr_broker.state import ParkedConsume, ParkedFetch, Replica, Step, Waiting, leading
-from isr_broker.watermark import answer_to, readable, records_for, refuses_fetch
-
-# Consumers.
-
-
-def consumer_reads(replica: Replica, consume: Consume, now: Millis) -> Step:
-    """A consumer reads below the watermark, or waits for it; past the log end it is out of range.
-
-    Partition.fetchRecords up to HIGH_WATERMARK.
-    """
-    state = leading(replica)
-    if not replica.log.start <= consume.offset <= replica.log.end:
-        return Step(replica, (_consume_error(replica, consume, Error.OFFSET_OUT_OF_RANGE),))
-    if consume.offset < readable(replica):
-        return Step(replica, (records_for(replica, consume),), "consumer_reads")
-    if consume.max_wait_ms == 0:
-        return Step(replica, (records_for(replica, consume),))
-    parked = ParkedConsume(consume, now + consume.max_wait_ms)
-    return Step(attrs.evolve(replica, role=attrs.evolve(state, consumers=(*state.consumers, parked))))
-
-
-def _consume_error(replica: Replica, consume: Consume, error: Error) -> AnswerConsume:
-    return AnswerConsume(
-        request=consume.request, partition=replica.partition, error=error, high_watermark=replica.high_watermark
-    )
-
-
-# Time.
+from isr_broker.state import Leading, ParkedFetch, Replica, Step, Waiting, leading
+from isr_broker.watermark import answer_to, refuses_fetch
 
 
 def next_deadline(replica: Replica) -> Millis:
@@ -52,13 +25,13 @@ def next_deadline(replica: Replica) -> Millis:
     state = leading(replica)
     if candidates(replica):
         return 0
-    times = [state.next_lag_check, *_deadlines(state.waiting), *_deadlines(state.fetches), *_deadlines(state.consumers)]
+    times = [state.next_lag_check, *_deadlines(state.waiting), *_deadlines(state.fetches)]
     if state.pending and state.pending.in_flight:
         times.append(state.pending.sent_at + replica.settings.controller_socket_timeout_ms)
     return min(times)
 
 
-def _deadlines(parked: Iterable[Waiting | ParkedFetch | ParkedConsume]) -> list[Millis]:
+def _deadlines(parked: Iterable[Waiting | ParkedFetch]) -> list[Millis]:
     return [p.deadline for p in parked]
 
 
@@ -71,17 +44,16 @@ def on_tick(replica: Replica, now: Millis) -> Step:
         return leader_proposes_expansion(replica, joins[0], now)
     late = [w for w in state.waiting if w.deadline <= now]
     fetches = [p for p in state.fetches if p.deadline <= now]
-    consumers = [c for c in state.consumers if c.deadline <= now]
     effects: list[ReplicaEffect] = [
         AnswerProduce(request=w.request, partition=replica.partition, error=Error.REQUEST_TIMED_OUT) for w in late
     ]
     effects += [answer_to(replica, p.request) for p in fetches]
-    effects += [records_for(replica, c.request) for c in consumers]
+    replica, read = waited(replica, now)
+    effects += read
     state = attrs.evolve(
         state,
         waiting=tuple(w for w in state.waiting if w.deadline > now),
         fetches=tuple(p for p in state.fetches if p.deadline > now),
-        consumers=tuple(c for c in state.consumers if c.deadline > now),
     )
     step = Step(attrs.evolve(replica, role=state), tuple(effects))
     pending = state.pending
@@ -94,10 +66,12 @@ def on_tick(replica: Replica, now: Millis) -> Step:
 
 
 def steps_down(replica: Replica) -> list[ReplicaEffect]:
-    """Answers for everybody who waited for this leader: what became of it, another leader will say."""
-    state, error = leading(replica), Error.NOT_LEADER_OR_FOLLOWER
+    """Answers for everybody who waited for this replica: what became of it, another leader will say."""
+    state, error = replica.role, Error.NOT_LEADER_OR_FOLLOWER
+    if not isinstance(state, Leading):
+        return sent_away(replica)
     return [
         *(AnswerProduce(request=w.request, partition=replica.partition, error=error) for w in state.waiting),
         *(refuses_fetch(replica, p.request, error) for p in state.fetches),
-        *(AnswerConsume(request=c.request.request, partition=replica.partition, error=error) for c in state.consumers),
+        *sent_away(replica),
     ]

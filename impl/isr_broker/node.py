@@ -202,8 +202,7 @@ def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
 def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     """The topic is deleted: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions)."""
     waiting: list[Effect] = []
-    if isinstance(node.held[tp].role, Leading):
-        waiting += steps_down(node.held[tp])
+    waiting += steps_down(node.held[tp])
     for told in node.inboxes.get(tp, ()):
         waiting += _unknown(node.me, told)
     held, ids = node.held.delete(tp), node.topic_ids.delete(tp)

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker import follower, leader, leader_time
+from isr_broker import consumers, follower, leader, leader_time
 from isr_broker.effects import AnswerConsume, AnswerProduce, AssignEpoch, ReplicaEffect
 from isr_broker.inputs import (
     Appended,
@@ -75,11 +75,13 @@ def deadline(replica: Replica) -> Millis | None:
         return None
     match replica.role:
         case Leading():
-            return leader_time.next_deadline(replica)
+            times: list[Millis | None] = [leader_time.next_deadline(replica)]
         case Following():
-            return follower.next_deadline(replica)
-        case None:
+            times = [follower.next_deadline(replica)]
+        case _:
             return None
+    times += [c.deadline for c in replica.consumers]
+    return min((at for at in times if at is not None), default=None)
 
 
 def _ticks(replica: Replica, now: Millis) -> Step:
@@ -87,7 +89,8 @@ def _ticks(replica: Replica, now: Millis) -> Step:
         case Leading():
             return leader_time.on_tick(replica, now)
         case Following():
-            return follower.on_tick(replica, now)
+            served, read = consumers.waited(replica, now)
+            return Step(served, tuple(read)) if read else follower.on_tick(replica, now)
         case None:
             return Step(replica)
 
@@ -98,14 +101,14 @@ def _asked(replica: Replica, told: Question, now: Millis) -> Step:
             case Produce():
                 return leader.leader_is_asked_to_append(replica, told, now)
             case Consume():
-                return leader_time.consumer_reads(replica, told, now)
+                return consumers.consumer_reads(replica, told, now)
             case FetchRequest():
                 return leader.leader_answers_fetch(replica, told, now)
             case OffsetForLeaderEpochRequest():
                 return leader.leader_answers_epoch_end(replica, told)
     follows = isinstance(replica.role, Following) and replica.leader is not None
     if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
-        return follower.consumer_reads(replica, told)
+        return consumers.consumer_reads(replica, told, now)
     return Step(replica, (_not_leader(replica, told),))
 
 
@@ -146,10 +149,11 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
 
 
 def _leaving(before: Replica, step: Step) -> Step:
-    """A step into another epoch: whoever waited for the leader of the last one is told."""
-    if step.core.awaited is not None or not isinstance(before.role, Leading):
+    """A step into another epoch: whoever waited for it in the last one is told."""
+    if step.core.awaited is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
-    return attrs.evolve(step, effects=(*leader_time.steps_down(before), *step.effects))
+    core = attrs.evolve(step.core, consumers=())
+    return attrs.evolve(step, core=core, effects=(*leader_time.steps_down(before), *step.effects))
 
 
 def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:

@@ -16,6 +16,7 @@ from isr_broker import wire
 from isr_broker.admin_requests import AdminRequests
 from isr_broker.broker_requests import BrokerRequests
 from isr_broker.effects import AnswerProduce
+from isr_broker.epoch_requests import EpochRequests
 from isr_broker.fetch_requests import FetchRequests
 from isr_broker.group_requests import GroupRequests
 from isr_broker.inputs import Produce
@@ -51,12 +52,14 @@ class Requests:
     groups: GroupRequests
     admin: AdminRequests = attrs.field(init=False)
     fetches: FetchRequests = attrs.field(init=False)
+    epochs: EpochRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.admin = AdminRequests(self.runtime)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
+        self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
 
     def answers_broker(self, to: BrokerId, sent: Message | Stamped) -> None:
@@ -65,7 +68,7 @@ class Requests:
             case FetchResponse():
                 self.fetches.answered(to, sent)
             case OffsetForLeaderEpochResponse():
-                self.fetches.says_epoch_end(to, sent)
+                self.epochs.answered(to, sent)
             case _:
                 self.brokers.answered(to, sent)
 
@@ -86,7 +89,7 @@ class Requests:
             case key if self.brokers.serves(key):
                 self.brokers.serve(request, now, reply)
             case wire.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
-                self.fetches.serve_epoch_ends(request, now, reply)
+                self.epochs.serve(request, now, reply)
             case wire.LIST_OFFSETS:
                 reply({"topics": self._per_partition(body, self._offset)})
             case wire.OFFSET_FOR_LEADER_EPOCH:

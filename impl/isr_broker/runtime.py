@@ -90,7 +90,7 @@ Answers: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse
 AnswersOfController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer
 
 
-def _nothing() -> None:
+def _nothing(now: Millis) -> None:
     pass
 
 
@@ -124,7 +124,7 @@ class Runtime:
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
-    after_turn: Callable[[], None] = _nothing
+    after_turn: Callable[[Millis], None] = _nothing
     """What is to be done once the broker has taken what it was handed."""
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
@@ -150,7 +150,7 @@ class Runtime:
         """The broker's core takes an input, and whatever is caused within this process happens."""
         self._step(told, now)
         self._drain(now)
-        self.after_turn()
+        self.after_turn(now)
 
     def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages arrived from another broker."""
@@ -160,7 +160,7 @@ class Runtime:
                 self.addresses[source] = (message.host, message.port)
             self._deliver(source, to, sent, now)
         self._drain(now)
-        self.after_turn()
+        self.after_turn(now)
 
     def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """No answer will come to messages: a follower, or an admin, need not wait long to ask again."""
@@ -173,7 +173,7 @@ class Runtime:
             elif source == self.me and isinstance(message, Admin):
                 self._answered(AdminAnswer(request=message.request, error=Error.REQUEST_TIMED_OUT), b"")
         self._drain(now)
-        self.after_turn()
+        self.after_turn(now)
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now happens."""
@@ -190,7 +190,7 @@ class Runtime:
             for tick in due:
                 self._step(tick, now)
         self._drain(now)
-        self.after_turn()
+        self.after_turn(now)
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""

@@ -117,7 +117,6 @@ class Leading:
     joining: frozenset[BrokerId] = frozenset()
     waiting: tuple[Waiting, ...] = ()
     fetches: tuple[ParkedFetch, ...] = ()
-    consumers: tuple[ParkedConsume, ...] = ()
 
 
 # A follower.
@@ -185,6 +184,7 @@ class Replica:
     - `partition_epoch`: the newest of which it knows, from metadata or from the answer to its own request.
     - `role`: as leader or follower; None before it learned whom to follow.
     - `awaited`: the disk operation that is not yet reported; until it is, the replica takes no other input.
+    - `consumers`: fetches of consumers that wait for the watermark.
     """
 
     partition: TopicPartition
@@ -197,6 +197,7 @@ class Replica:
     partition_epoch: int = -1
     role: Leading | Following | None = None
     awaited: Awaited | None = None
+    consumers: tuple[ParkedConsume, ...] = ()
 
     @property
     def leader(self) -> BrokerId | None:

@@ -73,10 +73,18 @@ def commits(replica: Replica, members: frozenset[BrokerId], watermark: Offset) -
                 AnswerProduce(request=waiting.request, partition=replica.partition, error=error, offset=offset)
             )
     state = attrs.evolve(state, waiting=tuple(w for w in state.waiting if w.end > watermark))
-    replica = attrs.evolve(replica, high_watermark=watermark, role=state)
-    effects += [records_for(replica, c.request) for c in state.consumers if c.request.offset < watermark]
-    state = attrs.evolve(state, consumers=tuple(c for c in state.consumers if c.request.offset >= watermark))
-    return attrs.evolve(replica, role=state), effects
+    replica, read = moves(attrs.evolve(replica, role=state), watermark)
+    return replica, effects + read
+
+
+def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEffect]]:
+    """The watermark is at `watermark` now: consumers that waited for it are answered."""
+    replica = attrs.evolve(replica, high_watermark=watermark)
+    if not replica.consumers:
+        return replica, []
+    ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.seen)]
+    rest = tuple(c for c in replica.consumers if c not in ready)
+    return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in ready]
 
 
 # Answers.

@@ -136,7 +136,7 @@ class SteppedRuntime(Runtime):
         if ticks:
             self._tell_controller(Tick(), NOW)
             self._drain(NOW)
-            self.after_turn()
+            self.after_turn(NOW)
         self.controller = restored(self.controller)
 
     def settle(self) -> None:
@@ -145,7 +145,7 @@ class SteppedRuntime(Runtime):
             for done in self._on_disk([self._later.popleft()]):
                 self._step(done, NOW)
         self._drain(NOW)
-        self.after_turn()
+        self.after_turn(NOW)
 
     def _note(self, action: str, about: str) -> None:
         self.took.append(action)
