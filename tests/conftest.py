@@ -14,6 +14,7 @@ import pytest
 from tests.models import ticket_desk
 
 PROGRAMS = {
+    "graphviz": ("dot",),
     "rumur": ("rumur", "gcc"),  # rumur writes C, so it is of no use without the compiler
 }
 

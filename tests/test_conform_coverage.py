@@ -22,7 +22,6 @@ SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 
 @pytest.fixture(scope="module")
 def small() -> Covered:
-    pytest.importorskip("coverage")
     return coverage_of(KIP_966, [SMALL])
 
 

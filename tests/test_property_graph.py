@@ -1,6 +1,6 @@
 """Which property implies which: decided by the solver, reduced, and drawn."""
 
-import shutil
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -150,13 +150,16 @@ def test_transitive_reduction() -> None:
     assert reduced(names, every) == [("a", "b"), ("b", "c"), ("c", "d")]
 
 
-def test_it_is_drawn_or_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphviz_draws_it(tmp_path: Path, needs_package: Callable[[str], None]) -> None:
+    needs_package("graphviz")
+    drawn = draw(graph(commits_when_told, aborts_before_commit), tmp_path / "g.svg")
+    assert "<svg" in drawn.read_text(encoding="utf-8")
+
+
+def test_where_it_is_not_drawn_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = graph(commits_when_told, aborts_before_commit)
     assert draw(found, tmp_path / "g.dot").read_text(encoding="utf-8") == dot(found)
     assert '"and0" -> "consistent" [style=dashed];' in dot(found)
-    pytest.importorskip("graphviz")
-    if shutil.which("dot"):
-        assert "<svg" in draw(found, tmp_path / "g.svg").read_text(encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotDrawn, match=r"h\.dot is written, but not drawn: there is no program dot"):
         draw(found, tmp_path / "h.svg")
