@@ -1,16 +1,24 @@
-"""For tests of what runs on Spark: Java or a skip, one session for each process of tests, and what is compared."""
+"""For what tries Spark: Java or a skip, one session for each process of tests, a cluster, and what is compared."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import attrs
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from isr_check.engine import Exploration, Unavailable
 from isr_pipeline import session
-from isr_pipeline.explore import IN_MEMORY, SETTINGS
+from isr_pipeline.explore import IN_MEMORY, QUICKLY, SETTINGS
 
 
 def require_spark() -> None:
@@ -37,3 +45,50 @@ def spark() -> SparkSession:
 def answer(found: Exploration) -> Exploration:
     """All that an engine says, less how long it took."""
     return attrs.evolve(found, seconds=0)
+
+
+# A standalone cluster of processes on this machine
+
+SPARK = Path(pyspark.__file__).parent
+PATIENCE = 300.0
+"""Seconds until a process must have said what is waited for, on a machine that has other things to do."""
+
+
+@contextmanager
+def cluster(folder: Path, workers: int, memory: str = "1g") -> Generator[str, None, None]:
+    """The address of a master with so many workers of one core each, which work in `folder`."""
+    with ExitStack() as closing:
+        log = started(closing, folder, "master", "--host", "127.0.0.1", "--port", "0")
+        url = found_in(log, r"spark://127\.0\.0\.1:\d+")
+        each = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory, "--work-dir", str(folder / "work"), url]
+        for log in [started(closing, folder, "worker", *each) for _ in range(workers)]:
+            found_in(log, "Successfully registered with master")
+        yield url
+
+
+def started(closing: ExitStack, folder: Path, name: str, *arguments: str) -> Path:
+    """A process of the cluster, which ends with the test; returns the file with what it says."""
+    jars = str(SPARK / "jars" / "*")
+    log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
+    main = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
+    command = [session.java(), *QUICKLY.split(), "-Xmx256m", "-cp", jars, main, *arguments, "--webui-port", "0"]
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=said, stderr=said)
+    closing.callback(process.wait)
+    closing.callback(process.terminate)
+    return log
+
+
+def environment() -> dict[str, str]:
+    """Everybody is on this machine alone; a worker must be told where Spark is, and for which Scala it was made."""
+    scala = next((SPARK / "jars").glob("scala-library-*.jar")).stem.removeprefix("scala-library-").rpartition(".")[0]
+    here = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_PUBLIC_DNS": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **here, "SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": scala}
+
+
+def found_in(log: Path, pattern: str) -> str:
+    until = time.monotonic() + PATIENCE
+    while not (found := re.search(pattern, log.read_text(encoding="utf-8", errors="replace"))):
+        assert time.monotonic() < until, log.read_text(encoding="utf-8", errors="replace")
+        time.sleep(0.1)
+    return found[0]

@@ -10,6 +10,7 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import cast
 
 import attrs
@@ -85,6 +86,15 @@ def read(disk: Disk) -> list[Life]:
             file = disk.open(name)
             lives.append(read_life(name.removesuffix(".jsonl"), file.read(0, file.size())))
             file.close()
+    return _by_node(lives)
+
+
+def read_files(files: Iterable[Path]) -> list[Life]:
+    """Every life in these files, NODE.LIFE.jsonl, of each node in order; they are not opened for writing."""
+    return _by_node(read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in files)
+
+
+def _by_node(lives: Iterable[Life]) -> list[Life]:
     return sorted(lives, key=lambda life: (life.node, int(life.name.rpartition(".")[2])))
 
 

@@ -93,7 +93,7 @@ def keep(done: Validated, lives: Sequence[Life], level: Level, html: str | None,
 
 def lives_of(logs: list[str]) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
-    from isr_broker.trace_reading import BadTrace, read_life
+    from isr_broker.trace_reading import BadTrace, read_files
 
     files: list[Path] = []
     for log in map(Path, logs):
@@ -101,8 +101,7 @@ def lives_of(logs: list[str]) -> list[Life]:
     if not files:
         raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(logs)}")
     try:
-        lives = [read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in files]
-        return sorted(lives, key=lambda life: (life.node, int(life.name.rpartition(".")[2])))
+        return read_files(files)
     except (BadTrace, OSError) as problem:
         raise InputError(str(problem)) from None
     except ValueError:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, Unsound, awaited
+from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, Unsound, awaited, silent
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 from isr_pipeline import session
@@ -30,15 +30,11 @@ HANDOVER = 200_000
 """States of a level that this process expands itself."""
 
 
-def _silent(_: Progress) -> None:
-    pass
-
-
 def explore(
     instance: Instance,
     wanted: tuple[str, ...] = (),
     limits: Limits | None = None,
-    progress: Callable[[Progress], None] = _silent,
+    progress: Callable[[Progress], None] = silent,
     *,
     symmetry: bool = False,
     resume: bool = False,

@@ -14,10 +14,11 @@ import attrs
 import pyarrow as pa
 
 from isr_broker.designs import Design as Planted
-from isr_broker.trace_reading import BadTrace, Life, read_life
+from isr_broker.trace_reading import BadTrace, read_files
 from isr_check.reference import Evaluator, State
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
+from isr_pipeline.traces import SUFFIX
 from isr_refine.cover import Graph
 from isr_refine.replay import Kind
 from isr_refine.system import State as Cores
@@ -26,7 +27,6 @@ from isr_refine.world import World
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
 
-SUFFIX: Final = ".itf.json"
 REPLAYED: Final = schema(
     file=pa.string(),
     verdict=pa.string(),
@@ -178,7 +178,7 @@ def validated(folder: str) -> Row:
 
     none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:
-        lives = lives_in(Path(folder))
+        lives = read_files(sorted(Path(folder).glob("*.jsonl")))
         done = validate(lives, budget=BUDGET)
     except (BadTrace, OSError) as problem:
         return {**none, "verdict": "bad", "why": str(problem)}
@@ -189,8 +189,3 @@ def validated(folder: str) -> Row:
     lines = shrink(lives, no, judged_at(Level.FULL)).lines
     told = {"life": no.life, "line": no.line, "action": no.action, "why": no.why, "minimal_lines": lines}
     return {**row, **told, "verdict": "rejected"}
-
-
-def lives_in(folder: Path) -> list[Life]:
-    lives = [read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in sorted(folder.glob("*.jsonl"))]
-    return sorted(lives, key=lambda life: (life.node, int(life.name.rpartition(".")[2])))

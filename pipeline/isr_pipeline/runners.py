@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -81,7 +80,6 @@ class Spark:
 
     def __init__(self, spark: SparkSession, buckets: int, stop: Callable[[], bool], tick: Callable[[], None]) -> None:
         self.spark, self.buckets, self.stop, self.tick = spark, buckets, stop, tick
-        self.jobs, self.seconds = 0, 0.0
 
     def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
         spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
@@ -95,13 +93,10 @@ class Spark:
         return tasks.mapInArrow(_Parts(source, tuple(parts)), DDL)
 
     def _collected(self, frame: DataFrame) -> list[Answer]:
-        start = time.monotonic()
         with session.plainly(), session.configured(self.spark, {ROWS: "32"}), ThreadPoolExecutor(1) as beside:
             job = beside.submit(frame.collect)
             self._wait(job)
             found = job.result()
-        self.jobs += 1
-        self.seconds += time.monotonic() - start
         return [(row[0], row[1], as_numbers(row[2])) for row in found]
 
     def _wait(self, job: Future[list[Row]]) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import attrs
 import numpy as np
 
-from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress
+from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, silent
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
@@ -64,7 +64,7 @@ class Search:
         self.program, self.means, self.buckets = sharded(made), means, means.buckets
         self.store = Store(means.folder)
         self.limits, self.start, self.earlier = Limits(), time.monotonic(), 0.0
-        self.progress: Callable[[Progress], None] = _silent
+        self.progress: Callable[[Progress], None] = silent
         self.commits: list[Commit] = []
         self.cut = False
         self.here, self.spark = Here(), cast("Spark | None", None)
@@ -273,7 +273,3 @@ def _bits(mask: int) -> list[int]:
 
 def _sum(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _silent(_: Progress) -> None:
-    pass

@@ -129,6 +129,10 @@ class Exploration:
         return next(f for f in self.findings if f.name == name)
 
 
+def silent(_: Progress) -> None:
+    """For who wants to know the end only."""
+
+
 Engine = Callable[[Instance, tuple[str, ...], Limits, Callable[[Progress], None]], Exploration]
 
 CHECKED = ("always", "step", "sometimes", "sometimes-step")

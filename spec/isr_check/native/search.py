@@ -20,7 +20,7 @@ from typing import cast
 import attrs
 import numpy as np
 
-from isr_check.engine import Exploration, Limits, Progress
+from isr_check.engine import Exploration, Limits, Progress, silent
 from isr_check.native import archive
 from isr_check.native.actions import FOUND, OVERFLOW, Check
 from isr_check.native.kernels import Job, program
@@ -78,7 +78,7 @@ class Search:
         self.cut, self.stopped = False, ""
         self.saving = Saving(self, means.folder, means.every)
         self.limits, self.start, self.earlier, self.told = Limits(), time.monotonic(), 0.0, 0.0
-        self.progress: Callable[[Progress], None] = _silent
+        self.progress: Callable[[Progress], None] = silent
 
     @property
     def levels(self) -> list[list[Span]]:
@@ -238,15 +238,11 @@ class Search:
         )
 
 
-def _silent(_: Progress) -> None:
-    pass
-
-
 def explore(
     instance: Instance,
     wanted: tuple[str, ...] = (),
     limits: Limits | None = None,
-    progress: Callable[[Progress], None] = _silent,
+    progress: Callable[[Progress], None] = silent,
     *,
     symmetry: bool = False,
     resume: bool = False,
