@@ -109,15 +109,16 @@ def eventful(trace: Trace, index: int) -> bool:
 
 
 class View:
-    """A state by role: what the scene is drawn from."""
+    """A state by role: what the scene is drawn from; `names`: which variable has the role."""
 
     def __init__(self, trace: Trace, index: int) -> None:
         self.found: dict[str, Plain] = {}
+        self.names: dict[str, str] = {}
         for role, (shape, names) in ROLES.items():
             for name in names:
                 value = plain(expression(trace, index, name)) if name in trace.states[index] else None
                 if value is not None and isinstance(value, shape):
-                    self.found[role] = value
+                    self.found[role], self.names[role] = value, name
                     break
         logs = self.found.get("log")
         drawable = isinstance(logs, dict) and all(isinstance(cells, tuple) for cells in logs.values())

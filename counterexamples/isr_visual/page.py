@@ -35,7 +35,7 @@ SCRIPTS = (
     "controls.js",
     "start.js",
 )
-STYLES = ("page.css", "views.css", "print.css")
+STYLES = ("page.css", "scene.css", "views.css", "print.css")
 
 
 def page(traces: Sequence[tuple[Document, str]], title: str) -> str:

@@ -14,8 +14,10 @@ from insync_cli.tracefiles import load, saying_which, steps_of
 from insync_cli.visual import strip_of, write_page
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
+from isr_trace.itf import write_text
 from isr_trace.show import print_trace
-from isr_trace.trace import Trace
+from isr_trace.trace import Trace, TraceError
+from isr_visual.picture import picture
 from isr_visual.shiviz import shiviz
 
 EXAMPLE = """\
@@ -23,6 +25,7 @@ insync show counterexamples/jepsen-2013/trace.itf.json
 insync show counterexamples/jepsen-2013/trace.itf.json --interactive
 insync show counterexamples/jepsen-2013/trace.itf.json --html jepsen-2013.html
 insync show counterexamples/*/trace.itf.json --html gallery.html
+insync show counterexamples/jepsen-2013/trace.itf.json --svg lost.svg --step 6
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 
 
@@ -41,11 +44,15 @@ def parser(argv: Sequence[str]) -> Namespace:
     instead.add_argument(
         "--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery"
     )
+    instead.add_argument("--svg", metavar="FILE", help="the picture of one state instead, in light and dark")
+    p.add_argument("--step", metavar="N", type=int, help="with --svg: the state after this step (default: the last)")
     p.add_argument("--against", metavar="DESIGN", help="with --html: the same schedule under this design, too")
     p.add_json()
     given = p.read(argv)
     if given.against is not None and given.html is None:
         p.error("--against is for --html")
+    if given.step is not None and given.svg is None:
+        p.error("--step is for --svg")
     if given.against is not None:
         registry.design_named(cast("str", given.against))
     if len(cast("list[str]", given.traces)) > 1 and given.html is None:
@@ -78,6 +85,9 @@ def _print(given: Namespace, path: Path, trace: Trace) -> None:
     if given.mermaid or given.plantuml or given.shiviz:
         with saying_which(path):
             print(mermaid(trace) if given.mermaid else plantuml(trace) if given.plantuml else shiviz(trace), end="")
+    elif given.svg is not None:
+        written = _draw(trace, Path(cast("str", given.svg)), cast("int | None", given.step))
+        print(written, file=sys.stderr if target == "-" else sys.stdout)
     elif given.interactive:
         if target == "-":
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
@@ -85,6 +95,19 @@ def _print(given: Namespace, path: Path, trace: Trace) -> None:
     elif target != "-":
         out = terminal.console(plain=cast("bool", given.plain))
         print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
+
+
+def _draw(trace: Trace, target: Path, step: int | None) -> str:
+    """Write the picture of a state; says which it is."""
+    last = len(trace.states) - 1
+    at = last if step is None else step
+    if not 0 <= at <= last:
+        raise UsageError(f"there is no step {at}: the trace has {last}")
+    try:
+        write_text(target, picture(trace, at))
+    except TraceError as problem:
+        raise UsageError(str(problem)) from None
+    return f"{target}: T{at} of {last}"
 
 
 def other_version(trace: Trace) -> str:

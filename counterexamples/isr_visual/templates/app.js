@@ -212,7 +212,7 @@ class App {
     const { here } = this.view, options = { before: here.before, changes: here.changes, cells: longestLog(this.trace), width: this.view.width };
     const drawn = new Scene(this.trace.about, here.values, options).draw();
     const note = here.branch ? h("p", { class: "off" }, `What if: not the trace, but ${plural(here.off, "step")} off it. `, button("Back to the trace", { class: "link", onclick: () => this.go(this.view.at) })) : null;
-    return [note, drawn || genericScene(here.values, here.changes), drawn ? legend() : null];
+    return [note, drawn || genericScene(here.values, here.changes), drawn ? legend("consumed" in here.values) : null];
   }
 
   question() {

@@ -95,7 +95,8 @@ function refusal(reason) {
   return [h("code", {}, reason.text), values ? [" fails, for ", h("code", {}, values)] : ""];
 }
 
-function legend() {
-  return h("ul", { class: "legend" }, [["solid", "known here to be committed"], ["striped", "not known here to be committed"], ["ticked", "acknowledged to its producer"], ["missing", "promised, but missing"], ["ringed", "changed in this step"]]
+function legend(reads) {
+  return h("ul", { class: "legend" }, [["striped", "in this log only"], ["fine", "copied to another log"], ["solid", "known here to be committed"], ["ticked", "acknowledged to its producer"],
+    ...(reads ? [["seen-mark", "read by a consumer"]] : []), ["missing", "promised, but missing"], ["ringed", "changed in this step"]]
     .map(([kind, text]) => h("li", {}, h("i", { class: `key ${kind}`, "aria-hidden": "true" }), text)));
 }

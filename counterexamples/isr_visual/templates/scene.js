@@ -1,7 +1,9 @@
 // The scene: one state of a replicated log. Every replica keeps its place; what the last step changed is ringed.
 //
 // Three different marks: the replica's own watermark (a flag above its cells), what the leader has seen of a
-// follower (a tick below the leader's cells), and the truly committed sequence (a row of its own, below).
+// follower (a tick below the leader's cells), and the truly committed sequence (a row of its own, below). Records are
+// appended here, copied to another log, or committed, the safer the fuller; acknowledged and read are marks on them.
+// isr_visual/picture.py draws the same for the command line, and a test compares the two.
 
 const CELL = 58, CELL_HEIGHT = 38;
 
@@ -25,11 +27,36 @@ class Scene {
     this.narrow = width < 560;
     this.small = small;
     this.width = Math.round(Math.min(Math.max(width, 330), 860));
-    this.room = cells;
     this.messages = this.roles.messages();
     this.gutter = this.narrow || !about.roles.mail.some((m) => m.variable in values) ? 0 : 112;
+    this.left = this.narrow ? 16 : 182;
+    this.shown(cells);
     this.y = 0;
     this.hatch = `hatch-${(Scene.drawn = (Scene.drawn || 0) + 1)}`;  // one of its own: a hidden picture lends nothing
+  }
+
+  /** Which offsets there is room for: all, or the last ones, with one place for those before. */
+  shown(longest) {
+    const fits = Math.max(2, Math.floor((this.cardWidth - this.left - 62) / CELL));
+    const end = Math.max(0, ...this.roles.replicas.map((r) => this.roles.log(r).length), this.roles.many("committed").length);
+    this.room = Math.min(Math.max(longest, end), fits);
+    this.first = end > this.room ? end - this.room + 1 : 0;
+  }
+
+  /** Where the cell of an offset begins; of one that is not shown, where those before are. */
+  x(offset) { return this.left + (this.first ? Math.max(0, offset - this.first + 1) : offset) * CELL; }
+
+  get end() { return this.left + this.room * CELL + 10; }
+
+  /** A place for each offset that is shown, made by `draw`, and one for all before. */
+  places(y, count, draw) {
+    const offsets = Array.from({ length: this.room - (this.first ? 1 : 0) }, (_, k) => this.first + k);
+    return [this.first && count ? this.earlier(Math.min(this.first, count), y) : null, ...offsets.map(draw)];
+  }
+
+  earlier(count, y) {
+    return s("g", { class: "cell hole before" }, s("rect", { x: this.left + 2.5, y: y + 0.5, width: CELL - 9, height: CELL_HEIGHT - 1, rx: 6 }),
+      s("text", { x: this.left + CELL / 2 - 2, y: y + 22, "text-anchor": "middle", class: "t-epoch" }, `${count} before`), s("title", {}, `${count} earlier, for which there is no room`));
   }
 
   changed(role, replica) {
@@ -92,13 +119,13 @@ class Scene {
   }
 
   replica(r) {
-    const y = this.y, leads = this.roles.leads(r), down = this.roles.down(r), left = this.narrow ? 16 : 182;
+    const y = this.y, leads = this.roles.leads(r), down = this.roles.down(r), { left } = this;
     const logY = this.narrow ? y + 70 : y + 38, own = this.messages.filter((m) => m.key === r);
     const parts = [this.head(r, y, leads, down)];
-    parts.push(...this.log(r, left, logY));
+    parts.push(...this.log(r, logY));
     let below = logY + CELL_HEIGHT + 8;
     const seen = leads && this.roles.seen ? this.roles.seen[r] : null;
-    if (seen) { parts.push(...this.seenMarks(r, seen, left, logY + CELL_HEIGHT)); below += 18; }
+    if (seen) { parts.push(...this.seenMarks(r, seen, logY + CELL_HEIGHT)); below += 18; }
     const formula = leads ? this.formula(r) : null, lines = formula ? [formula] : [];
     for (const m of own) {
       const arrow = m.asks ? `${m.text} → ${m.other}` : `${m.other || "?"} → ${r}: ${m.text}`;
@@ -132,32 +159,37 @@ class Scene {
       s("text", { ...at, class: "t-small" }, facts.filter(Boolean).join("  ·  "))];
   }
 
-  log(r, left, y) {
-    const log = this.roles.log(r), watermark = this.roles.watermark(r), parts = [];
+  log(r, y) {
+    const log = this.roles.log(r), watermark = this.roles.watermark(r);
     const old = this.before ? this.before.log(r) || [] : [], lit = this.changed("log", r);
-    for (let o = 0; o < Math.max(this.room, log.length); o++) {
-      const x = left + o * CELL, record = log[o];
-      if (record === undefined) parts.push(this.hole(r, o, x, y, lit ? old[o] : undefined));
-      else parts.push(this.cell(record, x, y, watermark !== null && o < watermark, lit && old[o] !== record));
-    }
-    if (watermark !== null) parts.push(this.flag(left + watermark * CELL - 3, y, watermark, this.changed("high watermark", r), r));
-    const end = left + Math.max(this.room, log.length) * CELL + 10;
-    parts.push(s("text", { x: end, y: y + 23, class: `t-small${lit ? " lit" : ""}` }, `LEO ${log.length}`));
+    const parts = this.places(y, log.length, (o) => (log[o] === undefined ? this.hole(r, o, y, lit ? old[o] : undefined)
+      : this.cell(log[o], o, y, this.standing(r, o, watermark), lit && old[o] !== log[o])));
+    if (watermark !== null) parts.push(this.flag(this.x(watermark) - 3, y, watermark, this.changed("high watermark", r), r));
+    parts.push(s("text", { x: this.end, y: y + 23, class: `t-small${lit ? " lit" : ""}` }, `LEO ${log.length}`));
     return parts;
   }
 
-  cell(record, x, y, committed, lit) {
-    const epoch = this.roles.epochOf(record), acked = this.roles.many("acked").includes(record);
-    const tone = `e${(Number(epoch ?? 0) || 0) % 6}`;
-    const about = [`record ${record}`, epoch === undefined ? "" : `written in epoch ${epoch}`, committed ? "known here to be committed" : "not known here to be committed",
-      acked ? "acknowledged to its producer" : ""].filter(Boolean).join(", ");
-    return s("g", { class: `cell ${tone}${lit ? " lit" : ""}` },
+  /** How safe a record is, as far as its replica knows. */
+  standing(r, o, watermark) {
+    if (watermark !== null && o < watermark) return "committed";
+    return this.roles.replicas.some((other) => other !== r && this.roles.log(other)[o] === this.roles.log(r)[o]) ? "copied" : "appended";
+  }
+
+  cell(record, o, y, standing, lit) {
+    const epoch = this.roles.epochOf(record), acked = this.roles.many("acked").includes(record), read = this.roles.many("consumed").includes(record);
+    const tone = `e${(Number(epoch ?? 0) || 0) % 6}`, x = this.x(o);
+    const known = { committed: "known here to be committed", copied: "copied to another log, not known here to be committed", appended: "in this log only" }[standing];
+    const about = [`record ${record}`, epoch === undefined ? "" : `written in epoch ${epoch}`, known,
+      acked ? "acknowledged to its producer" : "", read ? "read by a consumer" : ""].filter(Boolean).join(", ");
+    const hatch = standing === "committed" ? null : `url(#${this.hatch}${standing === "copied" ? "-fine" : ""})`;
+    return s("g", { class: `cell ${tone} ${standing}${lit ? " lit" : ""}` },
       s("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "fill" }),
-      committed ? null : s("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "hatch", fill: `url(#${this.hatch})` }),
+      hatch ? s("rect", { x: x + 3, y: y + 1, width: CELL - 10, height: CELL_HEIGHT - 2, rx: 5, class: "hatch", fill: hatch }) : null,
       lit ? s("rect", { x: x - 1, y: y - 3, width: CELL - 2, height: CELL_HEIGHT + 6, rx: 8, class: "ring" }) : null,
-      s("text", { x: x + CELL / 2 - 2, y: y + 17, "text-anchor": "middle", class: "t-record" }, record),
-      s("text", { x: x + CELL / 2 - 2, y: y + 31, "text-anchor": "middle", class: "t-epoch" }, epoch === undefined ? "" : `epoch ${epoch}`.slice(0, 8)),
+      s("text", { x: x + CELL / 2 - 2, y: y + (epoch === undefined ? 24 : 17), "text-anchor": "middle", class: "t-record" }, record),
+      epoch === undefined ? null : s("text", { x: x + CELL / 2 - 2, y: y + 31, "text-anchor": "middle", class: "t-epoch" }, `epoch ${epoch}`.slice(0, 8)),
       acked ? s("path", { d: `M${x + CELL - 17} ${y + 7} l3 3 l5 -6`, class: "tick" }) : null,
+      read ? s("path", { d: `M${x + 6} ${y + 9} q6 -7 12 0 q-6 7 -12 0 z m4.5 0 a1.5 1.5 0 1 0 3 0 a1.5 1.5 0 1 0 -3 0`, class: "read" }) : null,
       s("title", {}, about));
   }
 
@@ -170,8 +202,8 @@ class Scene {
   }
 
   /** An offset that holds nothing: outlined red where the leader lacks an acknowledged or committed record. */
-  hole(r, o, x, y, cut) {
-    const missing = this.expected(o);
+  hole(r, o, y, cut) {
+    const missing = this.expected(o), x = this.x(o);
     const gone = missing !== undefined && (this.roles.elected(r) || this.roles.leads(r));
     const text = cut !== undefined ? `${cut} cut` : gone ? `no ${missing}` : "";
     return s("g", { class: `cell hole${gone ? " gone" : ""}${cut !== undefined ? " cut" : ""}` },
@@ -187,12 +219,12 @@ class Scene {
       s("title", {}, `${r} knows that all before offset ${watermark} is committed`));
   }
 
-  seenMarks(r, seen, left, y) {
+  seenMarks(r, seen, y) {
     const at = new Map();
     for (const [f, end] of Object.entries(seen)) if (f !== r && /^\d+$/.test(end)) at.set(end, [...(at.get(end) || []), f]);
     const marks = [...at].sort((a, b) => a[0] - b[0]);
     return marks.map(([end, followers], k) => {
-      const x = left + Number(end) * CELL - 3, lit = followers.some((f) => this.touched.has(`${this.about.roles.seen}[${r}][${f}]`));
+      const x = this.x(Number(end)) - 3, lit = followers.some((f) => this.touched.has(`${this.about.roles.seen}[${r}][${f}]`));
       return s("g", { class: `seen${lit ? " lit" : ""}` }, s("path", { d: `M${x} ${y + 4} l4 7 h-8 z` }),
         s("text", { x: x + 8, y: y + 13 }, `${followers.join(", ")}${k === marks.length - 1 ? ` seen at ${end}` : ""}`), s("title", {}, `the leader has seen ${followers.join(", ")} at offset ${end}`));
     });

@@ -17,17 +17,13 @@ Object.assign(Scene.prototype, {
   clients() {
     const committed = this.roles.many("committed"), acked = this.roles.many("acked"), consumed = this.roles.many("consumed");
     if (!this.roles.has("committed") && !this.roles.has("acked")) return null;
-    const y = this.y, left = this.narrow ? 16 : 182, logY = this.narrow ? y + 40 : y + 14, parts = [];
-    const was = this.before ? this.before.many("committed") : [], lit = this.changed("committed");
-    parts.push(s("text", { x: 16, y: this.narrow ? y + 28 : y + 37, class: "t-name" }, "Committed"));
-    for (let o = 0; o < Math.max(this.room, committed.length); o++) {
-      const x = left + o * CELL, record = committed[o];
-      parts.push(record === undefined ? this.hole("", o, x, logY) : this.cell(record, x, logY, true, lit && was[o] !== record));
-    }
+    const y = this.y, logY = this.narrow ? y + 40 : y + 14, was = this.before ? this.before.many("committed") : [], lit = this.changed("committed");
+    const parts = [s("text", { x: 16, y: this.narrow ? y + 28 : y + 37, class: "t-name" }, "Committed")];
+    parts.push(...this.places(logY, committed.length, (o) => (committed[o] === undefined ? this.hole("", o, logY) : this.cell(committed[o], o, logY, "committed", lit && was[o] !== committed[o]))));
     const told = [`acknowledged {${acked.join(", ")}}`, ...(this.roles.has("consumed") ? [`read [${consumed.join(" ")}]`] : [])].join("  ·  ");
-    const x = left + Math.max(this.room, committed.length) * CELL + 10;
-    parts.push(s("text", { x, y: logY + 23, class: `t-small${this.changed("acked") || this.changed("consumed") ? " lit" : ""}` }, told));
-    const height = logY + CELL_HEIGHT + 14 - y;
+    const beside = this.end + told.length * 6.2 < this.cardWidth, below = beside ? 0 : 20;  // else it has a line of its own
+    parts.push(s("text", { x: beside ? this.end : this.left, y: logY + (beside ? 23 : CELL_HEIGHT + 18), class: `t-small${this.changed("acked") || this.changed("consumed") ? " lit" : ""}` }, told));
+    const height = logY + CELL_HEIGHT + 14 + below - y;
     this.y += height;
     return s("g", {}, s("rect", { x: 0.5, y: y + 0.5, width: this.cardWidth - 1, height: height - 1, rx: 10, class: "card-box outer" }), parts);
   },
@@ -55,9 +51,10 @@ Object.assign(Scene.prototype, {
   },
 });
 
+/** Stripes that leave little of a cell's colour, and fine ones that leave most of it. */
 function patterns(id) {
-  return s("defs", {}, s("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    s("line", { x1: 0, y1: 0, x2: 0, y2: 6, class: "hatch-line" })));
+  return s("defs", {}, ["", "-fine"].map((kind) => s("pattern", { id: id + kind, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    s("line", { x1: 0, y1: 0, x2: 0, y2: 6, class: `hatch-line${kind && " fine"}` }))));
 }
 
 /** The longest log of a trace, so that every step is drawn to one width. */
