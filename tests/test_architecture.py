@@ -47,7 +47,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_broker": set(),
     "isr_sim": {"isr_broker"},
     "isr_cluster": {"isr_broker"},
-    "isr_refine": {"isr_model", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
+    "isr_refine": {"isr_model", "isr_designs", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
     "isr_anomalies": set(),
     "isr_kills": {"isr_refine", "isr_anomalies", "isr_planted", "isr_sim"},
     "isr_experiment": {"isr_designs", "isr_check", "isr_broker", "isr_cluster", "isr_refine", "isr_anomalies"},

@@ -77,8 +77,10 @@ def replica_snapshot(replica: Replica) -> Json:
                 "joining": plain(leading.joining),
                 "waiting": [w.end for w in leading.waiting],
             }
-        case Following(fetch=fetch):
+        case Following(fetch=fetch, truncating=truncating):
             state["fetch"] = None if fetch is None else plain(fetch)
+            if truncating:
+                state["truncating"] = True
         case None:
             pass
     return state

@@ -33,6 +33,7 @@ class Held:
     partition_epoch: int = 0
     follower_end: tuple[int | None, ...] = ()
     follower_broker_epoch: tuple[int, ...] = ()
+    truncating: bool = False
 
     def offsets(self) -> set[int]:
         """Every offset that the replica's own variables name, and where its epochs begin."""
@@ -86,6 +87,7 @@ class Held:
             **{name: at(n, i, value, 0) for name, value in own.items()},
             "follower_end": at(n, i, tuple(0 if e is None else 1 + ranks(e) for e in ends), none),
             "follower_broker_epoch": at(n, i, self.follower_broker_epoch or none, none),
+            "truncating": self.truncating << i,
         }
 
     def followed_by(self, state: Mapping[str, object], ids: Sequence[int], me: int, ranks: Ranks) -> Held:
@@ -107,6 +109,7 @@ class Held:
             partition_epoch=mine("partition_epoch"),
             follower_end=tuple(ranks.points[e - 1] if e else None for e in ends),
             follower_broker_epoch=cast("tuple[tuple[int, ...], ...]", state["follower_broker_epoch"])[i],
+            truncating=leader != i + 1 and bool(cast("int", state["truncating"]) >> i & 1),
         )
 
     @classmethod
@@ -126,6 +129,7 @@ class Held:
             partition_epoch=number(state.get("partition_epoch"), -1) if leads else 0,
             follower_end=tuple(e if isinstance(e, int) else None for e in known),
             follower_broker_epoch=tuple(_epoch(seen.get(str(b), -1)) for b in ids),
+            truncating=state.get("truncating") is True,
         )
 
 

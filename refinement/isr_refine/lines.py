@@ -88,6 +88,7 @@ class Lines:
     """A whole trace, taken apart; `refused` is where it is none, whatever the model says, and why."""
 
     level: Level
+    design: str = "kip-966"
     waits: bool = False
     reads: bool = False
     chains: dict[Owner, list[Line]] = attrs.field(factory=dict[Owner, list[Line]])
@@ -102,10 +103,15 @@ class Lines:
 
 LEARNS: Final = ("becomes_leader", "becomes_follower", "leader_learns_isr")
 
+QUESTIONS: Final = ("FetchRequest", "OffsetForLeaderEpochRequest")
+"""What a follower asks its leader: one that may fetch, and one that has to truncate first."""
+
 HIDDEN: Final[dict[str, tuple[str, ...]]] = {
     "Produce": ("leader_appends",),
     "FetchRequest": ("leader_answers_fetch", "leader_answers_diverging"),
     "FetchResponse": ("follower_appends", "follower_truncates"),
+    "OffsetForLeaderEpochRequest": ("leader_answers_epoch_end", "leader_answers_undefined_epoch"),
+    "OffsetForLeaderEpochResponse": ("follower_truncates", "follower_truncates_to_watermark"),
     "AlterPartitionResponse": ("leader_adopts_isr", "leader_rolls_back"),
     "Consume": ("consumer_reads",),
 }

@@ -12,7 +12,7 @@ import attrs
 from isr_broker.snapshot import Json
 from isr_broker.trace_reading import BadTrace, Event
 from isr_refine.held import Held, Ruling, announced, found
-from isr_refine.lines import CONTROLLER, HIDDEN, Answer, Level, Line, Lines, Owner, Partition
+from isr_refine.lines import CONTROLLER, HIDDEN, QUESTIONS, Answer, Level, Line, Lines, Owner, Partition
 from isr_refine.observed import Fields, Mail, Row, fields, mails, number, numbers, rows
 from isr_refine.saying import Knowing, Session
 from isr_refine.verdict import STUTTERS, Refused
@@ -140,7 +140,7 @@ class Reading:
         newest = self.last_sent.get((mail.source, f"{mail.kind} {mail.says.get('partition')}"))
         if key in self.arrived and mail.kind != "Metadata":
             self.lines.outside.append((event.life, event.number + 1, f"the {mail.kind} {mail.id} came twice"))
-        elif mail.kind == "FetchRequest" and newest != mail.id:
+        elif mail.kind in QUESTIONS and newest != mail.id:
             self.lines.outside.append((event.life, event.number + 1, f"a newer fetch was sent after {mail.id}"))
         self.arrived.add(key)
 
@@ -314,6 +314,7 @@ class Reading:
             kinds = {m.kind for m in sent}
             actions += ["leader_proposes_shrink", "leader_proposes_expansion"] * ("AlterPartitionRequest" in kinds)
             actions += ["follower_sends_fetch"] * ("FetchRequest" in kinds)
+            actions += ["follower_asks_for_epoch_end"] * ("OffsetForLeaderEpochRequest" in kinds)
         wrote = self.carried.get(mail.id, ()) if mail is not None and mail.kind == "FetchResponse" else ()
         if told == "Produce":
             wrote = tuple((-1, -1, b[0], *b[1:]) for b in rows(client.get("batches")))

@@ -7,16 +7,19 @@ action changes nothing, but what it sends and answers must be what the replica t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
 from isr_refine.held import Held, Ruling, different
-from isr_refine.lines import LEARNS, Answer, Level, Line, Lines
-from isr_refine.observed import Fields, Mail, Row, fields, number, rows
+from isr_refine.lines import LEARNS, Level, Line, Lines
+from isr_refine.observed import Fields, Row, number, rows
+from isr_refine.speaking import ANSWERS, Speaker, parting_point, tells_parting, told_end
 from isr_refine.stepping import ALTER, FETCH, Ranks, Stepper, Taken, at
 from isr_refine.stepping import stepper as stepper_of
 from isr_refine.verdict import Refused, Way
+
+APPENDS: Final = ("leader_appends", "follower_appends")
 
 
 @attrs.define
@@ -28,6 +31,11 @@ class ReplicaSteps:
     tp: str
     outside: dict[int, str] = attrs.field(factory=dict[int, str])
     bounded: bool = False
+
+    @property
+    def speaker(self) -> Speaker:
+        """Who looks at what the replica sends and answers."""
+        return Speaker(self.node, self.ids, self.lines.partitions[self.tp].minimum, self.stepper().fences)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -67,9 +75,9 @@ class ReplicaSteps:
         for after in afters:
             try:
                 for mail in line.sent:
-                    self._speaks(mail, after, action)
+                    self.speaker.speaks(mail, after, action)
                 for answer in line.answers:
-                    self._answers(answer, before, after, "learned" if learned and action is None else action)
+                    self.speaker.answers(answer, before, after, "learned" if learned and action is None else action)
             except Refused as no:
                 ways.append(Way(str(after), no.why, no.guards, no.differences))
                 continue
@@ -107,13 +115,20 @@ class ReplicaSteps:
         for action in LEARNS:
             for taken in self.stepper().steps(action, told):
                 if self.ids.index(int(self.node)) in taken.parameters.values():
-                    found.append(held.followed_by(taken.state, self.ids, int(self.node), ranks))
+                    found.append(
+                        self._cut(held, taken, ranks).followed_by(taken.state, self.ids, int(self.node), ranks)
+                    )
         return found
+
+    def _cut(self, held: Held, taken: Taken, ranks: Ranks) -> Held:
+        """With the log that the step leaves."""
+        log = cast("tuple[tuple[int, ...], ...]", taken.state["log"])[self.ids.index(int(self.node))]
+        return held.cut(ranks.points[len(log)])
 
     def stepper(self, acks: int = 1) -> Stepper:
         """The model with the partition's settings."""
         known = self.lines.partitions[self.tp]
-        return stepper_of(len(known.ids), known.minimum, known.unclean, self.lines.reads, acks)
+        return stepper_of(self.lines.design, len(known.ids), known.minimum, known.unclean, self.lines.reads, acks)
 
     # An action
 
@@ -138,9 +153,9 @@ class ReplicaSteps:
         for choice in choices:
             times = max(1, len(ranks.between(before.end, grown.end)))
             for taken in repeated(steps, action, choice, times, bool(new), who, ranks(before.end)):
-                log = cast("tuple[tuple[int, ...], ...]", taken.state["log"])[ids.index(me)]
-                end = ranks.points[len(log)] if action == "follower_truncates" else grown.end
-                found.append(grown.cut(end).followed_by(taken.state, ids, me, ranks))
+                tells_parting(line.sent, taken, ranks)
+                left = grown if action in APPENDS else self._cut(grown, taken, ranks)
+                found.append(left.followed_by(taken.state, ids, me, ranks))
         if not found:
             guards = [g for choice in choices[:1] for g in steps.refusals(action, choice, who)]
             raise Refused(f"the model does not allow {action} here", guards)
@@ -152,17 +167,24 @@ class ReplicaSteps:
         """The snapshot, of a log that it must agree with."""
         state = line.state or {}
         end = number(state.get("log_end"), -1)
-        epochs = (grown.cut(end) if action == "follower_truncates" else grown).epochs
+        epochs = grown.cut(end).epochs
         noted = [(e[0], e[1]) for e in rows(state.get("log_epochs")) if len(e) == 2]
         if [e for e in noted if e in epochs] != list(epochs) or any(s < end for e, s in noted if (e, s) not in epochs):
             raise Refused("the epochs of the log are others", (), {"log_epochs": (str(list(epochs)), str(noted))})
-        leading = "isr" in state
-        if leading and (state.get("leader") != int(self.node) or state.get("start_of_own_epoch", 0) not in (
-            next((s for e, s in epochs if e == state.get("leader_epoch")), grown.end),
-            next((s for e, s in noted if e == state.get("leader_epoch")), grown.end),
-        )):  # fmt: skip
+        if "isr" in state and (state.get("leader") != int(self.node) or not self._begins(state, grown, noted)):
             raise Refused(f"{self.node} does not lead, or its epoch does not begin there")
         return Held.told(state, self.ids, epochs)
+
+    def _begins(self, state: Fields, grown: Held, noted: Sequence[tuple[int, int]]) -> bool:
+        """Its epoch begins where the leader says: as the log has it, or the file of epochs.
+
+        Where a restart may go unnoticed, it leads again in the same epoch, which for it begins at its log end then
+        (Partition.makeLeader); the model's begins with its first record, and keeps fewer out of the ISR.
+        """
+        epoch, told = state.get("leader_epoch"), number(state.get("start_of_own_epoch"))
+        first = [next((s for e, s in known if e == epoch), grown.end) for known in (grown.epochs, noted)]
+        later = self.stepper().knows("broker_restarts_unnoticed") and min(first) <= told <= grown.end
+        return told in first or later
 
     def _as_told(self, line: Line, found: Sequence[Held], told: Held, action: str) -> list[Held]:
         """The one that the line tells; a watermark that waits for joiners is outside of the model."""
@@ -189,7 +211,7 @@ class ReplicaSteps:
 
     def _appended(self, line: Line, before: Held, action: str) -> list[Row]:
         """The batches that the action appends, where the log ends."""
-        if action not in ("leader_appends", "follower_appends"):
+        if action not in APPENDS:
             if line.wrote and self.lines.level is not Level.CLIENT:
                 raise Refused(f"{action} writes nothing")
             return []
@@ -209,8 +231,8 @@ class ReplicaSteps:
     def ranks(self, line: Line, before: Held, grown: Held, said: Fields, told: Held | None) -> Ranks:
         """The offsets that the step knows of."""
         extra = {number(said.get(k)) for k in ("offset", "high_watermark") if isinstance(said.get(k), int)}
-        diverging = fields(said.get("diverging"))
-        extra |= {number(diverging.get("end")), *([line.asked] if line.asked is not None else [])}
+        extra |= {number(told_end(s).get("end")) for s in (said, *(mail.says for mail in line.sent))}
+        extra |= {line.asked} if line.asked is not None else set()
         extra |= told.offsets() if told is not None else set()
         return Ranks.of({o for o in (*before.offsets(), *grown.offsets(), *extra) if o >= 0})
 
@@ -219,12 +241,10 @@ class ReplicaSteps:
         me = self.ids.index(int(self.node))
         name = action.partition("_")[0]
         who = {name if name in ("leader", "follower") else "r": me}
-        if "fetch" in action or "diverging" in action:
+        if action.startswith("leader_answers"):
             follower = number(said.get("replica"), -1)
             if follower in self.ids:
                 who["follower"] = self.ids.index(follower)
-        if action == "follower_sends_fetch":
-            who = {"follower": me}
         return who
 
     def slots(self, line: Line, before: Held, action: str, said: Fields, ranks: Ranks) -> list[Mapping[str, object]]:
@@ -233,12 +253,17 @@ class ReplicaSteps:
         n, i = len(ids), ids.index(int(self.node))
         kind = line.mail.kind if line.mail is not None else ""
         match action:
-            case "leader_answers_fetch" | "leader_answers_diverging":
-                follower = number(said.get("replica"), -1)
-                if kind != "FetchRequest" or follower not in ids:
+            case (
+                "leader_answers_fetch"
+                | "leader_answers_diverging"
+                | "leader_answers_epoch_end"
+                | "leader_answers_undefined_epoch"
+            ):
+                follower, asks = number(said.get("replica"), -1), action.endswith(("epoch_end", "undefined_epoch"))
+                if kind != ("OffsetForLeaderEpochRequest" if asks else "FetchRequest") or follower not in ids:
                     raise Refused(f"{action} without the fetch of a replica")
                 slot = {
-                    "fetch": FETCH["REQUESTED"],
+                    "fetch": FETCH["ASKED" if asks else "REQUESTED"],
                     "fetch_to": 1 + i,
                     "fetch_epoch": number(said.get("leader_epoch")),
                     "fetch_offset": ranks(number(said.get("offset"))),
@@ -246,20 +271,21 @@ class ReplicaSteps:
                     "broker_epoch": max(0, number(said.get("broker_epoch"))),
                 }
                 return [{name: at(n, ids.index(follower), value, 0) for name, value in slot.items()}]
-            case "follower_appends" | "follower_truncates":
-                diverging = said.get("diverging")
-                if kind != "FetchResponse" or (diverging is None) != (action == "follower_appends"):
+            case "follower_appends" | "follower_truncates" | "follower_truncates_to_watermark":
+                told = told_end(said)
+                if kind != ANSWERS[before.truncating] or bool(told) is (action == "follower_appends"):
                     raise Refused(f"{action} without such an answer to a fetch")
-                if said.get("error") != "NONE" or said.get("leader_epoch") != before.leader_epoch:
-                    raise Refused(f"{action} with an answer of another epoch, or an error")
+                wrong_epoch = self.stepper().fences and said.get("leader_epoch") != before.leader_epoch
+                if said.get("error") != "NONE" or wrong_epoch or said.get("leader") != before.leader:
+                    raise Refused(f"{action} with an answer of another leader or epoch, or an error")
                 if (said.get("offset"), said.get("last_epoch")) != (before.end, before.last_epoch):
                     raise Refused(f"{action} with the answer to another fetch than that from {before.end}")
                 slot = {"fetch": FETCH["ANSWERED"], "fetch_epoch": number(said.get("leader_epoch"))}
                 slot |= {"fetch_watermark": ranks(max(0, number(said.get("high_watermark"))))}
-                if diverging is not None:
-                    end = number(fields(diverging).get("end"))
-                    slot = {"fetch": FETCH["DIVERGED"], "fetch_offset": ranks(end)}
-                    slot |= {"fetch_last_epoch": max(0, number(fields(diverging).get("epoch"))) if end else 0}
+                if told and number(told.get("end")) < 0:
+                    slot = {"fetch": FETCH["UNDEFINED"]}
+                elif told:
+                    slot = {"fetch": FETCH["DIVERGED"], **parting_point(told, ranks)}
                 return [{name: at(n, i, value, 0) for name, value in slot.items()}]
             case "leader_adopts_isr" | "leader_rolls_back":
                 if kind != "AlterPartitionResponse" or said.get("leader_epoch") != before.leader_epoch:
@@ -274,77 +300,6 @@ class ReplicaSteps:
                 return [{"position": p} for p in positions]
             case _:
                 return [{}]
-
-    # What it says
-
-    def _speaks(self, mail: Mail, after: Held, action: str | None) -> None:
-        """A message says what its sender knows."""
-        wanted: dict[str, object] = {}
-        said = mail.says
-        match mail.kind:
-            case "FetchRequest":
-                wanted = {"offset": after.end, "leader_epoch": after.leader_epoch, "last_epoch": after.last_epoch}
-                if mail.to != str(after.leader):
-                    wanted["to"] = after.leader
-            case "FetchResponse" if said.get("error") == "NONE":
-                wanted = {"leader_epoch": after.leader_epoch}
-                wanted |= {"high_watermark": after.high_watermark} if said.get("diverging") is None else {}
-                if after.leader != int(self.node):
-                    wanted["leader"] = after.leader
-            case "AlterPartitionRequest":
-                wanted = {"leader_epoch": after.leader_epoch, "partition_epoch": after.partition_epoch}
-                proposed = tuple(sorted(m[0] for m in rows(said.get("isr")) if m))
-                if proposed != after.pending_isr:
-                    raise Refused(
-                        f"the AlterPartitionRequest {mail.id} proposes what its sender does not",
-                        (),
-                        {"pending_isr": (str(after.pending_isr), str(proposed))},
-                    )
-                if action == "leader_proposes_expansion":
-                    self._members(said, after)
-            case _:
-                return
-        wrong = {k: (str(v), str(said.get(k))) for k, v in wanted.items() if said.get(k) != v}
-        if wrong:
-            raise Refused(f"the {mail.kind} {mail.id} says what its sender does not know", (), wrong)
-
-    def _members(self, said: Fields, after: Held) -> None:
-        """Who is to join is named with the epoch of its life in which it fetched."""
-        seen = dict(zip(self.ids, after.follower_broker_epoch or (0,) * len(self.ids), strict=True))
-        for who, epoch in [(m[0], m[1]) for m in rows(said.get("isr")) if len(m) == 2]:
-            if who not in after.isr and epoch != seen.get(who):
-                raise Refused(
-                    f"{who} is proposed as of epoch {epoch}", (), {"follower_broker_epoch": (str(seen), str(epoch))}
-                )
-
-    def _answers(self, answer: Answer, before: Held, after: Held, action: str | None) -> None:
-        """A client is told what the replica knows: an acknowledgement with acks=all only below the watermark."""
-        leads, minimum = after.leader == int(self.node), self.lines.partitions[self.tp].minimum
-        maximal = len({*after.isr, *after.pending_isr})
-        match answer.kind, answer.error:
-            case "Produce", "NONE" if answer.acks == -1 and answer.offset >= 0:
-                if not leads or answer.end > after.high_watermark or maximal < minimum:
-                    told = (f"{after.high_watermark}, ISR {after.isr}", f"acknowledged up to {answer.end}")
-                    raise Refused("what is acknowledged is not committed", (), {"high_watermark": told})
-            case "Produce", "NONE" if (
-                answer.own and action == "leader_appends" and answer.offset not in (-1, before.end)
-            ):
-                raise Refused(f"a leader appends at {before.end}, and acknowledges {answer.offset}")
-            case "Produce", "NONE" if answer.offset >= 0 and (not leads or answer.end > after.end):
-                raise Refused(f"{answer.end} is acknowledged, and the log ends at {after.end}")
-            case "Produce", "NOT_ENOUGH_REPLICAS" if not leads or len(after.isr) >= minimum:
-                raise Refused(f"there are enough replicas: the ISR is {after.isr}, the minimum {minimum}")
-            case "Produce", "NOT_ENOUGH_REPLICAS_AFTER_APPEND" if maximal >= minimum:
-                raise Refused(f"there are enough replicas: the ISR is {after.isr}, the minimum {minimum}")
-            case _, "NOT_LEADER_OR_FOLLOWER" if leads and action is None and not answer.halts:
-                raise Refused(f"broker {self.node} leads")
-            case "Consume", "NONE" if (
-                answer.high_watermark != after.high_watermark or answer.end > after.high_watermark
-            ):
-                told = (str(after.high_watermark), f"{answer.high_watermark}, read up to {answer.end}")
-                raise Refused("a consumer is told another watermark", (), {"high_watermark": told})
-            case _:
-                pass
 
 
 def repeated(

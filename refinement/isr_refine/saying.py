@@ -80,7 +80,10 @@ class Session:
         if "log_end" not in state:
             return
         end = number(state.get("log_end"))
-        for name, kind in (("fetch", "FetchRequest"), ("alter", "AlterPartitionRequest")):
+        for name, kind in (
+            ("fetch", "OffsetForLeaderEpochRequest" if state.get("truncating") else "FetchRequest"),
+            ("alter", "AlterPartitionRequest"),
+        ):
             if state.get(name) is not None and state.get(name) != self.last.get((kind, tp)):
                 raise Refused(f"the {name} in flight is not the {kind} that was sent")
         waiting, joining = state.get("waiting"), numbers(state.get("joining"))
@@ -149,7 +152,9 @@ class Session:
                 return {"leader": me, "broker_epoch": self.broker_epoch}
             case "RegisterBroker":
                 return {"broker": me}
-            case "FetchResponse":
+            case "OffsetForLeaderEpochRequest":
+                return {"replica": me}
+            case "FetchResponse" | "OffsetForLeaderEpochResponse":
                 return {"leader": me}
             case _:
                 return {}
@@ -166,12 +171,16 @@ _FETCH_BYTES: Final = "replica.fetch.max.bytes"
 
 _COMPLETES: Final = {
     "Appended": ("leader_appends", "follower_appends"),
-    "Truncated": ("follower_truncates",),
+    "Truncated": ("follower_truncates", "follower_truncates_to_watermark", "becomes_follower"),
     "EpochAssigned": ("becomes_leader",),
 }
 
 _REPEATS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "FetchResponse": ("FetchRequest", {n: n for n in ("partition", "leader_epoch", "offset", "last_epoch")}),
+    "OffsetForLeaderEpochResponse": (
+        "OffsetForLeaderEpochRequest",
+        {n: n for n in ("partition", "leader_epoch", "offset", "last_epoch")},
+    ),
     "AlterPartitionResponse": (
         "AlterPartitionRequest",
         {n: n for n in ("partition", "leader_epoch", "partition_epoch", "attempt")},

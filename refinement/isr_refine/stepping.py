@@ -15,7 +15,7 @@ import attrs
 
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_lang import FoldedAction, Instance, text
-from isr_model import KIP_966
+from isr_refine.traced_designs import traced
 from isr_state import Alter, Fetch
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
@@ -30,6 +30,7 @@ _WIDE: Final = {
     "lossy_crashes": 1,
     "sessions_lost": 1 << 30,
     "shutdowns": 1 << 30,
+    "unnoticed": 1 << 30,
 }
 """Bounds that no step within reach comes near: what is validated is one step, so nothing is explored."""
 
@@ -38,7 +39,7 @@ class _Wide(Instance):
     """The model with bounds wider than those that it may be explored with."""
 
     def _check_assumptions(self) -> None:
-        self.constants.update(_WIDE)
+        self.constants.update({name: wide for name, wide in _WIDE.items() if name in self.constants})
         super()._check_assumptions()
 
 
@@ -73,12 +74,22 @@ class Stepper:
     """The model's actions, one at a time, on states that are told as variables by name."""
 
     def __init__(
-        self, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: Literal["0", "1", "all"] = "1"
+        self,
+        design: str,
+        replicas: int,
+        minimum: int,
+        unclean: bool,
+        follower_reads: bool,
+        acks: Literal["0", "1", "all"] = "1",
     ) -> None:
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
-        self.instance = _Wide(
-            KIP_966, {"acks": acks, "consumers": 1, "crashes": 1, "shutdowns": 1, "sessions_lost": 1, **given}
-        )
+        faults = {"crashes": 1, "shutdowns": 1, "sessions_lost": 1, "unnoticed": 1}
+        model = traced(design)
+        known = {constant.name for constant in model.constants()}
+        happens = {name: count for name, count in faults.items() if name in known}
+        self.instance = _Wide(model, {"acks": acks, "consumers": 1, **happens, **given})
+        self.fences = not any(d.name == "takes_any_epoch" for d in model.definitions())
+        """Fetches and their answers are for one leader epoch (KIP-320)."""
         self._evaluator = Evaluator(self.instance)
         self._actions = {action.name: i for i, action in enumerate(self.instance.actions)}
         self._blank = {v.name: self.instance.first(v.type) for v in self.instance.variables}
@@ -129,9 +140,9 @@ class Stepper:
 
 
 @cache
-def stepper(replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1) -> Stepper:
+def stepper(design: str, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1) -> Stepper:
     """One for each setting; acks as a producer says them, -1 for all."""
-    return Stepper(replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
+    return Stepper(design, replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
 
 
 def at(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:

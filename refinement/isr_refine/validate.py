@@ -17,6 +17,7 @@ from typing import Final
 
 import attrs
 
+from isr_broker.designs import PLANTED
 from isr_broker.trace_reading import BadTrace, Event, Life, in_order
 from isr_refine.controller_steps import ControllerSteps
 from isr_refine.lines import CONTROLLER, Level, Line, Lines, Owner
@@ -25,6 +26,7 @@ from isr_refine.reading import Reading
 from isr_refine.refusing import refusals
 from isr_refine.replica_steps import ReplicaSteps
 from isr_refine.searching import Budget, Found, search
+from isr_refine.traced_designs import TRACED
 from isr_refine.verdict import Refused, Rejected, Validated, Way
 
 BUDGET: Final = 5_000_000
@@ -39,6 +41,7 @@ def validate(
     events, bad = _ordered(known)
     lines = Lines(
         level,
+        settings.get("insync.design", "kip-966"),
         settings.get("insync.waits.for.joiners") == "true",
         settings.get("insync.follower.reads") == "true",
     )
@@ -56,12 +59,13 @@ def validate(
 
 
 def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
-    """What the first header says; BadTrace for a design that is not validated."""
+    """What the first header says; of today's design with a planted bug it is today's. BadTrace for an unknown one."""
     headers = [fields(life.header.get("settings")) for life in lives if life.header]
     settings = {name: str(value) for name, value in headers[0].items()} if headers else {}
-    if settings.get("insync.design", "kip-966") != "kip-966":
-        raise BadTrace(f"traces of {settings.get('insync.design')} are not validated; only those of kip-966")
-    return settings
+    design = settings.get("insync.design", "kip-966")
+    if design not in (*TRACED, *PLANTED):
+        raise BadTrace(f"traces of {design} are not validated, for the model has no such design")
+    return settings if design in TRACED else {**settings, "insync.design": "kip-966"}
 
 
 def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:

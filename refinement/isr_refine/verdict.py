@@ -12,7 +12,7 @@ STUTTERS: Final = frozenset(
     """
     AlterPartitionRequest AlterPartitionResponse BrokerRegistered Consume CreateTopic DeleteTopic
     FetchMetadata FetchRequest FetchResponse Heartbeat HeartbeatAnswer LogOpened
-    Metadata Produce RegisterBroker ShutDown Start Tick
+    Metadata OffsetForLeaderEpochRequest OffsetForLeaderEpochResponse Produce RegisterBroker ShutDown Start Tick
     Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader ElectUncleanLeader
     """.split()  # noqa: SIM905 - a list of names
 )
