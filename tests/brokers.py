@@ -60,8 +60,9 @@ def tell(core: Replica, told: ReplicaInput, now: int = 0) -> Step:
         match operation:
             case AppendLog(records=records, flush=flush):
                 done: ReplicaInput = Appended(partition=TP, log=view.appended(batches(records), flush))
-            case TruncateLog(offset=offset):
-                done = Truncated(partition=TP, log=view.truncated(offset, view.producers))
+            case TruncateLog(offset=offset, anew=anew):
+                cut = LogView(start=offset, end=offset) if anew else view.truncated(offset, view.producers)
+                done = Truncated(partition=TP, log=cut)
             case AssignEpoch(epoch=epoch, start=start):
                 done = EpochAssigned(partition=TP, log=attrs.evolve(view, epochs=view.epochs.assign(epoch, start)))
             case _:

@@ -23,6 +23,8 @@ TOPIC_NAMES: Final = {
     "segment.bytes": "log.segment.bytes",
     "index.interval.bytes": "log.index.interval.bytes",
     "flush.messages": "log.flush.interval.messages",
+    "retention.ms": "log.retention.ms",
+    "retention.bytes": "log.retention.bytes",
 }
 """What a topic's settings are called when they are the broker's (ServerTopicConfigSynonyms)."""
 
@@ -54,7 +56,7 @@ def described_topic(partition: PartitionMetadata, settings: Settings) -> list[An
 
 def _described(name: str, value: str, source: int) -> Answer:
     """One setting, read-only since nothing here can be changed while it runs."""
-    kind = _BOOLEAN if value in ("true", "false") else _LONG if value.isdigit() else _STRING
+    kind = _BOOLEAN if value in ("true", "false") else _LONG if value.removeprefix("-").isdigit() else _STRING
     return {
         "name": name,
         "value": value,

@@ -4,6 +4,7 @@
 |---|---|---|
 | `AppendLog` | (before) leader_appends, follower_appends | `Appended`, `DiskFailed` |
 | `TruncateLog` | (before) follower_truncates, becomes_follower (before KIP-101) | `Truncated`, `DiskFailed` |
+| `AdvanceLogStart` | none: the model's logs have no start | `Retained`, `DiskFailed` |
 | `AssignEpoch` | (before) becomes_leader | `EpochAssigned`, `DiskFailed` |
 | `AnswerFetch` | leader_answers_fetch, leader_answers_diverging | - |
 | `AnswerProduce` | whatever moves the watermark (`acked`) | - |
@@ -59,7 +60,16 @@ class AppendLog:
 
 @attrs.frozen(kw_only=True)
 class TruncateLog:
-    """Cut the log, and its leader epochs, at the offset."""
+    """Cut the log, and its leader epochs, at the offset; with `anew` it has nothing, and starts there."""
+
+    partition: TopicPartition
+    offset: Offset
+    anew: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AdvanceLogStart:
+    """Forget what is before the offset, as the leader has (UnifiedLog.maybeIncrementLogStartOffset)."""
 
     partition: TopicPartition
     offset: Offset
@@ -176,7 +186,7 @@ class Took:
 
 
 DiskOperation: TypeAlias = AppendLog | TruncateLog | AssignEpoch
-ReplicaEffect: TypeAlias = DiskOperation | Send | AnswerFetch | AnswerProduce | AnswerConsume
+ReplicaEffect: TypeAlias = DiskOperation | AdvanceLogStart | Send | AnswerFetch | AnswerProduce | AnswerConsume
 Effect: TypeAlias = (
     ReplicaEffect | OpenLog | DeleteLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
 )

@@ -37,6 +37,12 @@ class Epochs:
         """Without the entries that start at or past a log end: also what a leader opened without appending."""
         return Epochs(tuple(takewhile(lambda e: e.start < end, self.entries)))
 
+    def from_start(self, start: Offset) -> Epochs:
+        """Of a log that starts at an offset: the epoch that it starts in starts there (truncateFromStartAsyncFlush)."""
+        later = tuple(e for e in self.entries if e.start > start)
+        before = self.entries[: len(self.entries) - len(later)]
+        return Epochs((*(EpochStart(e.epoch, start) for e in before[-1:]), *later)) if before else self
+
     def latest(self) -> LeaderEpoch:
         """The last epoch noted, whether or not it has records; NO_EPOCH if none."""
         return self.entries[-1].epoch if self.entries else NO_EPOCH

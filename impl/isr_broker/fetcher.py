@@ -64,7 +64,7 @@ class Fetcher:
 
     - `wanted`: what cores here ask that leader; `asked`: what the session has; `changed`: where these may differ.
     - `ends`: questions where an epoch ends, which go first (OffsetForLeaderEpoch); `asking` those in flight.
-    - `told`: the watermark that each partition's core was told last.
+    - `told`: the watermark and log start that each partition's core was told last.
     """
 
     me: BrokerId
@@ -76,7 +76,9 @@ class Fetcher:
     changed: dict[TopicPartition, None] = attrs.field(factory=dict[TopicPartition, None])
     ends: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
     asking: dict[TopicPartition, Message | Stamped] | None = None
-    told: dict[TopicPartition, int] = attrs.field(factory=dict[TopicPartition, int])
+    told: dict[TopicPartition, tuple[int, int] | None] = attrs.field(
+        factory=dict[TopicPartition, tuple[int, int] | None]
+    )
     session_id: int = NO_SESSION
     epoch: int = INITIAL_EPOCH
     correlation: int = 0
@@ -93,7 +95,7 @@ class Fetcher:
             case FetchRequest():
                 self.wanted[message.partition] = with_stamp(message, stamp_of(sent))
                 self.changed[message.partition] = None
-                self.told.setdefault(message.partition, -1)
+                self.told.setdefault(message.partition, None)
             case _:
                 raise AssertionError(f"no question to a leader: {message}")
 
@@ -203,16 +205,17 @@ class Fetcher:
         stamp = stamps.get((tp.topic, tp.partition))
         error, ends = error_of(said.number("error_code", 0)), said.part("diverging_epoch")
         records, watermark = said.data("records") or b"", max(said.number("high_watermark"), 0)
+        news = (watermark, max(said.number("log_start_offset"), 0))
         diverging = (
             EpochEnd(ends.number("epoch"), ends.number("end_offset")) if ends.number("end_offset") >= 0 else None
         )
         nothing = error is Error.NONE and diverging is None and not records
-        if nothing and stamp is None and (stamp_of(asked.sent) is not None or self.told.get(tp) == watermark):
+        if nothing and stamp is None and (stamp_of(asked.sent) is not None or self.told.get(tp) == news):
             return
         if self.wanted.get(tp) == asked.sent:
             del self.wanted[tp]
             self.changed[tp] = None
-            self.told[tp] = watermark if error is Error.NONE and diverging is None else -1
+            self.told[tp] = news if error is Error.NONE and diverging is None else None
         answer = FetchResponse(
             partition=tp,
             leader=self.leader,
@@ -223,6 +226,7 @@ class Fetcher:
             diverging=diverging,
             records=records,
             high_watermark=watermark,
+            log_start=news[1],
         )
         found.append((self.leader, self.me, with_stamp(answer, stamp)))
 

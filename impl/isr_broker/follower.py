@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from isr_broker.designs import Truncation
-from isr_broker.effects import AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.effects import AdvanceLogStart, AppendLog, ReplicaEffect, Send, TruncateLog
 from isr_broker.inputs import Appended, LearnMetadata, Truncated
 from isr_broker.messages import (
     UNDEFINED,
@@ -93,6 +93,9 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
     """An answer arrives: what it brings is sent to the disk first, unless it brings nothing."""
     if not waits(replica, answer):
         return Step(replica)
+    if isinstance(answer, FetchResponse) and _has_nothing_of(answer, replica):
+        cut = TruncateLog(partition=replica.partition, offset=answer.log_start, anew=True)
+        return Step(attrs.evolve(replica, awaited=FollowerTruncation(answer.log_start, anew=True)), (cut,))
     if answer.error is not Error.NONE:
         return _tries_later(replica, now)
     if isinstance(answer, OffsetForLeaderEpochResponse):
@@ -118,6 +121,11 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
     return Step(attrs.evolve(replica, awaited=FollowerAppend(answer)), (write,))
 
 
+def _has_nothing_of(answer: FetchResponse, replica: Replica) -> bool:
+    """The leader's log starts past the end of this one (AbstractFetcherThread.fetchOffsetAndTruncate)."""
+    return answer.error is Error.OFFSET_OUT_OF_RANGE and answer.log_start > replica.log.end
+
+
 def _tries_later(replica: Replica, now: Millis) -> Step:
     """Nothing was learned; ask again after replica.fetch.backoff.ms."""
     again = Following(
@@ -139,24 +147,29 @@ def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> St
     """
     assert isinstance(replica.awaited, FollowerAppend)
     log = replica.log if done is None else done.log
-    watermark = min(replica.awaited.response.high_watermark, log.end)
+    response = replica.awaited.response
+    watermark = max(log.start, min(response.high_watermark, log.end))
+    start = min(response.log_start, watermark)
+    advance = (AdvanceLogStart(partition=replica.partition, offset=start),) if start > log.start else ()
     replica, read = moves(attrs.evolve(replica, log=log, awaited=None), watermark)
     replica, effects = _sends(replica, now)
-    return Step(replica, (*read, *effects), "follower_appends")
+    return Step(replica, (*read, *advance, *effects), "follower_appends")
 
 
 def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
     """The follower has cut its log where it parts from the leader's, and asks again.
 
     AbstractFetcherThread.truncateOnFetchResponse, truncateToEpochEndOffsets. Model: follower_truncates_to_watermark
-    where the leader did not know the epoch.
+    where the leader did not know the epoch; none where the log begins anew, for the model's have no start.
     """
     assert isinstance(replica.awaited, FollowerTruncation)
-    again, to_watermark = replica.awaited.again, replica.awaited.to_watermark
-    watermark = min(replica.high_watermark, done.log.end)
+    awaited = replica.awaited
+    watermark = max(done.log.start, min(replica.high_watermark, done.log.end))
     cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
-    replica, effects = _sends(cut, now, truncating=again)
-    return Step(replica, effects, "follower_truncates_to_watermark" if to_watermark else "follower_truncates")
+    replica, effects = _sends(cut, now, truncating=awaited.again)
+    if awaited.anew:
+        return Step(replica, effects)
+    return Step(replica, effects, "follower_truncates_to_watermark" if awaited.to_watermark else "follower_truncates")
 
 
 def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) -> Step:

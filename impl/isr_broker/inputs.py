@@ -15,6 +15,7 @@ cannot use any more (an answer to a request that it gave up) changes nothing.
 | `AlterPartitionResponse` | leader_adopts_isr, leader_rolls_back |
 | `Tick` of a replica | leader_proposes_shrink, leader_proposes_expansion, follower_sends_fetch |
 | `Consume` | consumer_reads |
+| `Retained` | none: the model's logs have no start |
 | `AlterPartitionRequest` | controller_accepts_ / controller_refuses_ / controller_rejects_stale_alter_partition |
 | `Heartbeat` | controller_unfences, controller_elects_returned, ..., broker_asks_to_shut_down |
 | `RegisterBroker` | broker_restarts |
@@ -113,6 +114,17 @@ class EpochAssigned:
 
 
 @attrs.frozen(kw_only=True)
+class Retained:
+    """Old segments are gone, or idle producers forgotten; of its own accord, or as an `AdvanceLogStart` asked.
+
+    No action of the model, whose logs have no start. It never waits its turn: the log is so already.
+    """
+
+    partition: TopicPartition
+    log: LogView
+
+
+@attrs.frozen(kw_only=True)
 class DiskFailed:
     """A disk operation failed: the log of the partition cannot be trusted any more, and its replica goes offline.
 
@@ -177,7 +189,7 @@ class Received:
     message: Message
 
 
-DiskDone: TypeAlias = Appended | Truncated | EpochAssigned | DiskFailed
+DiskDone: TypeAlias = Appended | Truncated | EpochAssigned | Retained | DiskFailed
 ReplicaInput: TypeAlias = (
     Produce
     | Consume

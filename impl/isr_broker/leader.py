@@ -141,6 +141,9 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
         if replica.settings.insync_design.refused_fetch_counts and fetch.replica in leading(replica).followers:
             replica, effects = _acknowledges(replica, fetch, now)
         return Step(replica, (*effects, refuses_fetch(replica, fetch, error)))
+    if fetch.offset < replica.log.start:
+        # Nothing to send, whether or not they part: the follower begins anew where this log does.
+        return Step(replica, (refuses_fetch(replica, fetch, Error.OFFSET_OUT_OF_RANGE),))
     parts = parting(replica, fetch)
     if parts is not None:
         return leader_answers_diverging(replica, fetch, parts)

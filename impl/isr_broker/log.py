@@ -4,12 +4,15 @@ Every operation gives back what a core needs to know (`LogView`). What makes a c
 
 - the start of an epoch is durable before the first batch of that epoch is written, so the file is never behind the log;
 - a segment is flushed before the next one begins, so only the last one can lack what was not flushed;
+- old segments are removed from the front, each of them for good before the next, so what is left has no gap;
 - truncation goes from the end to the front and is flushed, so what was cut does not come back (Kafka leaves this to
   the operating system; a replica could then return with records that it had already replaced);
 - opening stops at the first batch that is not whole, and removes everything after it.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import attrs
 
@@ -18,7 +21,7 @@ from isr_broker.disk import ROOT, Disk
 from isr_broker.effects import Slice
 from isr_broker.epochs import Epochs
 from isr_broker.log_view import LogView, Producers, with_batch
-from isr_broker.messages import LeaderEpoch, Offset
+from isr_broker.messages import LeaderEpoch, Millis, Offset
 from isr_broker.record_batch import batches
 from isr_broker.segment import SUFFIX, Segment, file_name
 from isr_broker.settings import Settings
@@ -84,6 +87,7 @@ class Log:
                 segment.file.close()
                 log._drop(segment.base_offset)
             log.segments, log.view = [], LogView(start=start, end=start)
+        log.view = log.view.started(start)
         if not log.segments:
             log._roll()
         log.flush()
@@ -161,6 +165,43 @@ class Log:
         self.view = self.view.truncated(offset, self._producers())
         self._keep_epochs(self.view.epochs)
         return self.view
+
+    def begin_anew(self, offset: Offset) -> LogView:
+        """Forget everything, and start at an offset past the log end (UnifiedLog.truncateFullyAndStartAt)."""
+        for segment in reversed(self.segments):
+            segment.file.close()
+            self._drop(segment.base_offset)
+        self.segments, self.view = [], LogView(start=offset, end=offset)
+        self._roll()
+        self._keep_epochs(self.view.epochs)
+        return self.view
+
+    def advance_start(self, start: Offset) -> LogView:
+        """The log starts at an offset from now on; segments below are removed, but never the last.
+
+        UnifiedLog.maybeIncrementLogStartOffset, deleteLogStartOffsetBreachedSegments.
+        """
+        self.view = self.view.started(start)
+        while len(self.segments) > 1 and self.segments[1].base_offset <= self.view.start:
+            segment = self.segments.pop(0)
+            segment.file.close()
+            self._drop(segment.base_offset)
+        self._keep_epochs(self.view.epochs)
+        return self.view
+
+    def retained(self, since: Millis, most_bytes: int, committed: Offset) -> Offset:
+        """Where the log is to start: without the oldest segments that have nothing newer, or are too many bytes.
+
+        -1 for any number of bytes. What is not committed stays, and the last segment does, which Kafka would roll
+        first (UnifiedLog.deleteOldSegments).
+        """
+        size = sum(segment.size for segment in self.segments)
+        for segment, following in pairwise(self.segments):
+            size -= segment.size
+            too_old, too_many = 0 <= segment.newest < since, 0 <= most_bytes <= size
+            if following.base_offset > committed or not (too_old or too_many):
+                return max(segment.base_offset, self.view.start)
+        return max(self.segments[-1].base_offset, self.view.start)
 
     def _producers(self) -> Producers:
         """The producers' last batches as the records have them (ProducerStateManager.truncateAndReload)."""

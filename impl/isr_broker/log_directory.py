@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -24,10 +24,19 @@ from isr_broker.checkpoints import (
     write_offsets,
 )
 from isr_broker.disk import ROOT, Disk
-from isr_broker.effects import AppendLog, AssignEpoch, CheckpointWatermarks, DiskOperation, Slice, TruncateLog
-from isr_broker.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Truncated
+from isr_broker.effects import (
+    AdvanceLogStart,
+    AppendLog,
+    AssignEpoch,
+    CheckpointWatermarks,
+    DiskOperation,
+    Slice,
+    TruncateLog,
+)
+from isr_broker.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Retained, Truncated
 from isr_broker.log import Log
-from isr_broker.messages import Offset, TopicPartition
+from isr_broker.messages import Millis, Offset, TopicPartition
+from isr_broker.offsets_topic import TOPIC
 from isr_broker.record_batch import leader_epoch_of
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -91,15 +100,17 @@ class LogDirectory:
             with contextlib.suppress(OSError):
                 log.remove()
 
-    def perform(self, operation: DiskOperation) -> DiskDone:
+    def perform(self, operation: DiskOperation | AdvanceLogStart) -> DiskDone:
         """Do what a replica asked of the disk, and say that it is done, or that it failed."""
         tp, log = operation.partition, self.logs[operation.partition]
         try:
             match operation:
                 case AppendLog(records=records, flush=flush):
                     return Appended(partition=tp, log=log.append(records, flush))
-                case TruncateLog(offset=offset):
-                    done = Truncated(partition=tp, log=log.truncate(offset))
+                case AdvanceLogStart(offset=offset):
+                    return Retained(partition=tp, log=log.advance_start(offset))
+                case TruncateLog(offset=offset, anew=anew):
+                    done = Truncated(partition=tp, log=log.begin_anew(offset) if anew else log.truncate(offset))
                     self._lower_points()
                     return done
                 case AssignEpoch(epoch=epoch, start=start):
@@ -114,6 +125,30 @@ class LogDirectory:
     def perform_all(self, operations: Sequence[DiskOperation]) -> list[DiskDone]:
         """Operations on several logs, as they come when a broker fails that led them all."""
         return self.disk.together([partial(self.perform, operation) for operation in operations])
+
+    def retain(self, wall: Millis, watermarks: Mapping[TopicPartition, Offset]) -> Iterator[Retained | DiskFailed]:
+        """Old segments go, and producers that have been idle for long are forgotten (LogManager.cleanupLogs).
+
+        `wall` is the time that producers write into batches. Not of the committed offsets of groups, which Kafka
+        compacts.
+        """
+        settings = self.settings
+        since = wall - settings.log_retention_ms if settings.log_retention_ms >= 0 else -1
+        for tp, watermark in watermarks.items():
+            log = self.logs.get(tp)
+            if log is None or tp.topic == TOPIC:
+                continue
+            before = log.view
+            try:
+                start = log.retained(since, settings.log_retention_bytes, watermark)
+                if start > before.start:
+                    log.advance_start(start)
+            except OSError as error:
+                yield DiskFailed(partition=tp, why=str(error))
+                continue
+            log.view = log.view.without_idle(wall - settings.producer_id_expiration_ms)
+            if log.view is not before:
+                yield Retained(partition=tp, log=log.view)
 
     def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
         """The batches of a slice."""

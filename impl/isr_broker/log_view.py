@@ -11,7 +11,7 @@ import attrs
 from immutables import Map
 
 from isr_broker.epochs import Epochs
-from isr_broker.messages import LeaderEpoch, Offset
+from isr_broker.messages import LeaderEpoch, Millis, Offset
 from isr_broker.record_batch import Batch
 
 REMEMBERED = 5
@@ -29,10 +29,11 @@ class Sent:
 
 @attrs.frozen
 class Producer:
-    """A producer with an identity (KIP-98): its epoch and its last batches, the newest last."""
+    """A producer with an identity (KIP-98): its epoch, its last batches, the newest last, and the time of that."""
 
     epoch: int
     sent: tuple[Sent, ...]
+    newest: Millis = -1
 
     @property
     def next_sequence(self) -> int:
@@ -50,7 +51,7 @@ def with_batch(producers: Producers, batch: Batch) -> Producers:
     known = producers.get(batch.producer_id)
     earlier = known.sent if known is not None and known.epoch == batch.producer_epoch else ()
     sent = (*earlier, Sent(batch.base_sequence, batch.last_sequence, batch.base_offset))[-REMEMBERED:]
-    return producers.set(batch.producer_id, Producer(batch.producer_epoch, sent))
+    return producers.set(batch.producer_id, Producer(batch.producer_epoch, sent, batch.max_timestamp))
 
 
 @attrs.frozen(kw_only=True)
@@ -98,3 +99,18 @@ class LogView:
             epochs=self.epochs.cut(end),
             producers=producers,
         )
+
+    def started(self, start: Offset) -> LogView:
+        """After everything before an offset was forgotten (UnifiedLog.maybeIncrementLogStartOffset)."""
+        start = min(max(start, self.start), self.end)
+        return attrs.evolve(self, start=start, epochs=self.epochs.from_start(start))
+
+    def without_idle(self, since: Millis) -> LogView:
+        """After producers were forgotten of which nothing is newer (ProducerStateManager.removeExpiredProducers).
+
+        Of a producer that says no time nothing is known.
+        """
+        idle = [number for number, producer in self.producers.items() if 0 <= producer.newest < since]
+        if not idle:
+            return self
+        return attrs.evolve(self, producers=Producers({n: p for n, p in self.producers.items() if n not in idle}))

@@ -120,7 +120,7 @@ class FetchResponse:
 
     `leader`, `leader_epoch`, `offset` and `last_epoch` repeat the request: without the last, a late divergence from
     before a truncation would pass for the answer to the fetch after it. Model: the answers of leader_answers_fetch
-    and leader_answers_diverging.
+    and leader_answers_diverging; `log_start`, the first offset that the leader still has, is outside of it.
     """
 
     partition: TopicPartition
@@ -132,6 +132,7 @@ class FetchResponse:
     diverging: EpochEnd | None = None
     records: bytes = b""
     high_watermark: Offset = 0
+    log_start: Offset = 0
 
 
 @attrs.frozen(kw_only=True, cache_hash=True)

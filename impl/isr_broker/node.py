@@ -38,6 +38,7 @@ from isr_broker.inputs import (
     Produce,
     Received,
     ReplicaInput,
+    Retained,
     ShutDown,
     Start,
     Tick,
@@ -81,7 +82,7 @@ def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
             return _calls(node, now)
         case LogOpened():
             return _opened(node, told, now)
-        case Appended() | Truncated() | EpochAssigned():
+        case Appended() | Truncated() | EpochAssigned() | Retained():
             return _told(node, told.partition, told, now)
         case DiskFailed():
             step = _told(node, told.partition, told, now)

@@ -20,6 +20,7 @@ from isr_broker.inputs import (
     LearnMetadata,
     Produce,
     ReplicaInput,
+    Retained,
     Tick,
     Truncated,
 )
@@ -46,7 +47,7 @@ from isr_broker.truncation import refuses_to_say
 from isr_broker.watermark import refuses_fetch
 
 Question: TypeAlias = Produce | Consume | FetchRequest | OffsetForLeaderEpochRequest
-DISK_DONE: Final = (Appended, Truncated, EpochAssigned, DiskFailed)
+DISK_DONE: Final = (Appended, Truncated, EpochAssigned, Retained, DiskFailed)
 
 
 def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
@@ -159,6 +160,8 @@ def _leaving(before: Replica, step: Step) -> Step:
 def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
     """A disk operation is reported: now the action that asked for it is taken."""
     match done, replica.awaited:
+        case Retained(log=log), _:
+            return Step(attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start)))
         case Appended(), ProducerAppend():
             return leader.leader_appends(replica, done, now)
         case Appended(), FollowerAppend():

@@ -20,6 +20,7 @@ from isr_broker.controller_state import Controller, recovered
 from isr_broker.disk import Disk
 from isr_broker.effects import (
     CONTROLLER,
+    AdvanceLogStart,
     AnswerConsume,
     AnswerFetch,
     AnswerProduce,
@@ -81,6 +82,9 @@ _AT_ONCE: Final = 64
 
 _ROUNDS: Final = 1_000
 
+_FIRST_RETENTION_MS: Final[Millis] = 30_000
+"""Logs are looked at for what is too old so long after the start (log.initial.task.delay.ms)."""
+
 _TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "controller_elects", "controller_moves")
 """Actions of which people are told, by how they begin."""
 
@@ -126,10 +130,14 @@ class Runtime:
     _busy: bool = False
     after_turn: Callable[[Millis], None] = _nothing
     """What is to be done once the broker has taken what it was handed."""
+    wall: Callable[[], Millis] | None = None
+    """The time that producers write into batches; without it nothing gets too old."""
+    _next_retention: Millis = 0
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
         """Recover the logs, and register; `incarnation` is unique to this process."""
         self.running = True
+        self._next_retention = now + min(self.settings.log_retention_check_interval_ms, _FIRST_RETENTION_MS)
         if with_controller:
             self.metadata_log, records = MetadataLog.open(self.disk)
             self.controller = recovered(self.settings, records, now)
@@ -189,6 +197,10 @@ class Runtime:
                 break
             for tick in due:
                 self._step(tick, now)
+        if self.wall is not None and self._next_retention <= now:
+            self._next_retention = now + self.settings.log_retention_check_interval_ms
+            for kept in self.logs.retain(self.wall(), dict(nodes.watermarks(self.node.held.values()))):
+                self._step(kept, now)
         self._drain(now)
         self.after_turn(now)
 
@@ -250,7 +262,7 @@ class Runtime:
                     self.outside.leaves(effect.partition)
             case AppendLog() if self.logs.begins_epoch(effect):
                 self._later.append(effect)
-            case AppendLog() | TruncateLog():
+            case AppendLog() | TruncateLog() | AdvanceLogStart():
                 return self.logs.perform(effect)
             case Send(to, message):
                 self._send(to, self.me, message)

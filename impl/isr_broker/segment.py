@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from isr_broker.disk import Disk, File
-from isr_broker.messages import Offset
+from isr_broker.messages import Millis, Offset
 from isr_broker.record_batch import HEADER_BYTES, BadBatch, Batch, batches, crc_of, header
 
 SUFFIX: Final = ".log"
@@ -27,7 +27,7 @@ def file_name(base_offset: Offset) -> str:
 
 @attrs.define
 class Segment:
-    """A segment: `base_offset` names it, `size` is where the next batch goes.
+    """A segment: `base_offset` names it, `size` is where the next batch goes, `newest` the largest timestamp so far.
 
     `index` has the base offset and position of a batch about every `interval` bytes.
     """
@@ -36,6 +36,7 @@ class Segment:
     file: File
     interval: int
     size: int = 0
+    newest: Millis = -1
     index: list[tuple[Offset, int]] = attrs.field(factory=list[tuple[Offset, int]])
 
     @classmethod
@@ -47,12 +48,13 @@ class Segment:
         """Write batches at the end."""
         self.file.append(records)
         for batch in batches(records):
-            self._note(batch.base_offset, self.size + batch.position)
+            self._note(batch, self.size + batch.position)
         self.size += len(records)
 
-    def _note(self, offset: Offset, position: int) -> None:
+    def _note(self, batch: Batch, position: int) -> None:
+        self.newest = max(self.newest, batch.max_timestamp)
         if not self.index or position - self.index[-1][1] >= self.interval:
-            self.index.append((offset, position))
+            self.index.append((batch.base_offset, position))
 
     def scan(self, expected: Offset, check_from: Offset) -> Iterator[Batch]:
         """The batches from the beginning, each of which continues the one before; stops at the first that does not.
@@ -60,7 +62,7 @@ class Segment:
         Batches that reach past `check_from` have their CRC checked; a flipped bit in an offset, which no CRC covers,
         shows in the sequence. `size` is then the length of what is good.
         """
-        self.size, self.index, end = 0, [], self.file.size()
+        self.size, self.newest, self.index, end = 0, -1, [], self.file.size()
         while self.size + HEADER_BYTES <= end:
             try:
                 batch = attrs.evolve(header(self.file.read(self.size, HEADER_BYTES), 0), position=self.size)
@@ -71,7 +73,7 @@ class Segment:
             if batch.next_offset > check_from and self._crc(batch) != batch.crc:
                 return
             yield batch
-            self._note(batch.base_offset, self.size)
+            self._note(batch, self.size)
             self.size += batch.size
             expected = batch.next_offset
 

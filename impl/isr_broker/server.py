@@ -136,6 +136,7 @@ class Server:
             self.me, self.settings, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
         )
         self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
+        self.runtime.wall = lambda: time.time_ns() // 1_000_000
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)

@@ -70,6 +70,10 @@ class Settings:
     log_index_interval_bytes: int = 4_096
     log_flush_interval_messages: int = MAX_LONG
     log_flush_offset_checkpoint_interval_ms: int = 60_000
+    log_retention_ms: int = 604_800_000
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
 
     # Consumer groups
@@ -142,6 +146,10 @@ _LOWEST: Final = {
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
+    "log_retention_ms": -1,
+    "log_retention_bytes": -1,
+    "log_retention_check_interval_ms": 1,
+    "producer_id_expiration_ms": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
 }

@@ -157,12 +157,14 @@ class FollowerAppend:
 class FollowerTruncation:
     """The log is being cut where it parts from the leader's; `again`: that is not yet where they agree.
 
-    `to_watermark`: it is cut at the replica's own watermark, for the leader does not know its epoch.
+    `to_watermark`: it is cut at the replica's own watermark, for the leader does not know its epoch. `anew`: it begins
+    there, where the leader's log does.
     """
 
     point: Offset
     again: bool = False
     to_watermark: bool = False
+    anew: bool = False
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from __future__ import annotations
 from isr_broker.designs import Truncation
 from isr_broker.effects import Send
 from isr_broker.messages import (
+    NO_EPOCH,
     UNDEFINED,
     BrokerId,
     EpochEnd,
@@ -45,7 +46,7 @@ def parting(replica: Replica, fetch: FetchRequest) -> EpochEnd | None:
     """
     if replica.settings.insync_design.truncation is not Truncation.ON_FETCH:
         return EpochEnd(fetch.last_epoch, replica.log.end) if fetch.offset > replica.log.end else None
-    if fetch.offset == 0:
+    if fetch.offset == 0 or fetch.last_epoch == NO_EPOCH:
         return None
     ours = epoch_end(replica, fetch.last_epoch)
     return ours if ours.epoch != fetch.last_epoch or ours.end < fetch.offset else None

@@ -113,6 +113,7 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
         last_epoch=fetch.last_epoch,
         diverging=diverging,
         high_watermark=replica.high_watermark if diverging is None or tells else 0,
+        log_start=replica.log.start,
     )
     news = diverging is None and fetch.offset < replica.log.end
     records = Slice(offset=fetch.offset, up_to=replica.log.end, max_bytes=fetch.max_bytes) if news else None
@@ -121,7 +122,8 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
 
 def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
     """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
-    return AnswerFetch(to=fetch.replica, response=refused(replica.me, fetch, error))
+    response = attrs.evolve(refused(replica.me, fetch, error), log_start=replica.log.start)
+    return AnswerFetch(to=fetch.replica, response=response)
 
 
 def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:

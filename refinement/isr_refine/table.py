@@ -72,6 +72,7 @@ STUTTERS: Final[Mapping[str, str]] = {
     "`RegisterBroker` while the controller still has the session": "refused; checked for every dead broker",
     "`Tick` of the controller with nothing due": "checked",
     "`Heartbeat` of a broker that must wait to shut down": "checked",
+    "`Retained`: segments deleted for their age, producers forgotten": "not given: the model's logs have no start",
     "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the step is taken at once, see below",
 }
 """Inputs that are no action, in which the abstraction must not change."""
