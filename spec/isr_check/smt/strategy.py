@@ -27,6 +27,8 @@ from isr_lang.promises import ANY_NUMBER
 from isr_lang.types import SortType
 
 Setting = dict[str, object]
+Label = tuple[int, int]
+"""Which attempt: its number, and which witness."""
 
 # Two ways of the solver, both by instantiation at the terms that occur; neither is better everywhere.
 WAYS: tuple[Setting, ...] = (
@@ -58,8 +60,8 @@ class _Selection:
     somebody: bool = False
 
 
-GIVEN_NUMBER = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
-ANY_NUMBER = (
+SELECTIONS = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
+SELECTIONS_OF_MANY = (
     _Selection(True, NONE, False, True, somebody=True),
     _Selection(False, NONE, False, True, somebody=True),
     _Selection(False, SMALL, False, True),
@@ -95,6 +97,7 @@ class Strategy:
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
         self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
         self._after: dict[tuple[str, int], list[Term]] = {}
+        self._worked: dict[tuple[str, str | None], dict[Label, None]] = {}
         self.order = [c.name for c in induction.conjuncts]
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
@@ -125,23 +128,32 @@ class Strategy:
         return Sameness(others, translation.axioms) if self.exchange and len(others) > 1 else None
 
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
-        hopeless: set[int] = set()
+        """What proved another part of the obligation is tried first, and the next witness to that."""
+        hopeless: set[Label] = set()
         answer = Answer("unknown", 0.0, reason="no attempt")
-        for rung in (*(r for r in (FIRST, SECOND) if r < seconds), seconds):
-            for number, (narrow, assertions) in enumerate(self._attempts(obligation, query)):
-                if number in hopeless or (rung == FIRST and not narrow):
+        worked = self._worked.setdefault((obligation.conjunct, obligation.action), {})
+        near = [(number, k + more) for number, k in reversed(worked) for more in (0, 1)]
+        again = [(SECOND, near)] if worked and self.many else []
+        rungs: list[tuple[float, Sequence[Label] | None]] = [(r, None) for r in (FIRST, SECOND) if r < seconds]
+        for rung, only in (*again, *rungs, (seconds, None)):
+            for label, narrow, assertions in self._attempts(obligation, query, only):
+                if label in hopeless or (rung == FIRST and not narrow):
                     continue
                 for way in WAYS[:1] if rung == FIRST else WAYS:
                     answer = _ask(assertions, rung, way)
                     if answer.status == "unsat":
+                        worked.pop(label, None)
+                        worked[label] = None
                         proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds)
                         needed = _ask(assertions, 10 * seconds, way, core=True).core if core else ()
                         return attrs.evolve(answer, core=needed, proofs=(proof,))
                 if "quantifiers" in answer.reason:
-                    hopeless.add(number)  # it has seen all instances that there are, and more time makes no more
+                    hopeless.add(label)  # it has seen all instances that there are, and more time makes no more
         return answer
 
-    def _attempts(self, obligation: Obligation, query: Query) -> Iterator[tuple[bool, list[Named]]]:
+    def _attempts(
+        self, obligation: Obligation, query: Query, only: Sequence[Label] | None = None
+    ) -> Iterator[tuple[Label, bool, list[Named]]]:
         """The hypotheses to try, with the negated goal, and whether they are few; none of them twice.
 
         First what the conjunct names, then that with somebody whom it tells of, then more than it names.
@@ -149,20 +161,23 @@ class Strategy:
         tried: set[tuple[frozenset[int], bool, bool]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
         own, hinted = self._hinted(obligation)
-        for sets, somebody in ((own, False), (own or [hinted], True), ([hinted, every], False)):
-            for names, way in product(sets, ANY_NUMBER if self.many else GIVEN_NUMBER):
-                if somebody and not way.somebody:
-                    continue
-                hypotheses = self._selected(obligation, query, names, way)
-                key = frozenset(identity(x) for _, x in hypotheses), way.compared, somebody
-                if key in tried:
-                    continue
-                tried.add(key)
-                if not somebody:
-                    yield way.first and names is not every, self._asked(query, hypotheses, way.compared)
-                    continue
-                for x in self._witnesses(obligation, query, names):
-                    yield True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
+        passes = ((own, False), (own or [hinted], True), ([hinted, every], False))
+        ways = SELECTIONS_OF_MANY if self.many else SELECTIONS
+        plan = [(names, way, somebody) for sets, somebody in passes for names, way in product(sets, ways)]
+        for number, (names, way, somebody) in enumerate(plan):
+            if (somebody and not way.somebody) or (only is not None and all(number != n for n, _ in only)):
+                continue
+            hypotheses = self._selected(obligation, query, names, way)
+            key = frozenset(identity(x) for _, x in hypotheses), way.compared, somebody
+            if key in tried:
+                continue
+            tried.add(key)
+            if not somebody:
+                yield (number, 0), way.first and names is not every, self._asked(query, hypotheses, way.compared)
+                continue
+            for k, x in enumerate(self._witnesses(obligation, query, names)):
+                if only is None or (number, k) in only:
+                    yield (number, k), True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
 
     def _selected(
         self, obligation: Obligation, query: Query, names: Sequence[str], way: _Selection
