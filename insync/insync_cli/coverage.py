@@ -24,7 +24,8 @@ insync coverage --write docs/conformance.md"""
 def parser(argv: Sequence[str]) -> Namespace:
     p = options.Parser(
         "coverage",
-        "States, edges, actions, pairs, guards, error codes and branches that the replay has seen, each as x of y.",
+        "States, edges, actions, pairs and guards that the replay has seen; error codes and branches of the cores, "
+        "and unless bounds are given those of simulated runs and of questions on sockets, too. Each as x of y.",
         EXAMPLE,
     )
     p.add_argument("design", metavar="DESIGN", nargs="?", default="kip-966", help="default kip-966")
@@ -38,6 +39,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 def run(given: Namespace) -> int:
     from isr_refine import NoSuchCores
     from isr_refine.covered import BOUNDS, NoCounter, coverage_of, written_into
+    from isr_refine.runs import SOURCES
 
     design, constants = options.design_given(given), options.constants_given(given)
     registry.instance_of(design, constants)
@@ -50,6 +52,7 @@ def run(given: Namespace) -> int:
             design,
             [constants] if constants else BOUNDS,
             lambda explored, known: ticker.count(explored, known, "states of the cores"),
+            {} if constants else SOURCES,
         )
     except NoCounter as problem:
         raise UsageError(str(problem)) from None
@@ -101,5 +104,5 @@ def result_line(done: Covered) -> str:
     edges, of = sum(r.replayed for r in done.replays), sum(r.edges for r in done.replays)
     explained = sum(sum(r.explained.values()) for r in done.replays)
     parts = [f"{edges:,} of {of:,} edges" + (f" ({explained:,} explained)" if explained else "")]
-    parts += [f"{p.seen:,} of {p.of:,} {p.what}" for p in done.parts]
+    parts += [f"{p.seen:,} of {p.of:,} {p.what}" for p in done.parts if not p.passing]
     return f"insync coverage {done.design}: {', '.join(parts)}"

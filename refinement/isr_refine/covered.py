@@ -1,4 +1,6 @@
-"""How much a replay has seen, each as x of y: of the model, of what the cores can answer, of the cores' own branches.
+"""How much was seen, each as x of y: of the model, of what the cores can answer, of the cores' own branches.
+
+Of the model by the replay; of the cores by the replay, and by what runs them beyond it (`runs`).
 
 A guard counts as seen true where it let a step through to the next guard, and false where it was the first that said
 no. Errors that the cores may answer are those that their sources name outside of comparisons. Branches are counted by
@@ -27,6 +29,7 @@ from isr_check.native import explore
 from isr_lang import Design, Instance, text, walk
 from isr_lang.declare import Value
 from isr_refine.replay import Replayed, replay
+from isr_refine.runs import SOURCES, Runs
 
 CORES: Final = (
     *("leader", "leader_time", "follower", "watermark", "replica", "node", "state"),
@@ -38,6 +41,7 @@ BOUNDS: Final[tuple[Mapping[str, Value], ...]] = (
     {"replicas": 2, "crashes": 1},
     {"replicas": 2, "crashes": 1, "shutdowns": 1},
     {"replicas": 2, "min_insync": 1, "epochs": 2, "isr_changes": 4, "crashes": 1, "sessions_lost": 1},
+    {"replicas": 2, "crashes": 1, "lossy_crashes": 1},
     {"replicas": 2, "log": 2, "records": 2, "consumers": 1, "follower_reads": True},
     {"replicas": 2, "min_insync": 1, "epochs": 2, "isr_changes": 3, "unclean": True, "crashes": 0, "lossy_crashes": 1},
     {"replicas": 3, "isr_changes": 1},
@@ -60,11 +64,13 @@ class Part:
     seen: int
     of: int
     missing: tuple[str, ...] = ()
+    passing: bool = False
+    """Another part has more sources; what is missing is told there."""
 
 
 @attrs.frozen(kw_only=True)
 class Covered:
-    """What several replays of a design have seen together."""
+    """What several replays of a design, and whatever else ran its cores, have seen together."""
 
     design: str
     replays: tuple[Replayed, ...]
@@ -75,14 +81,31 @@ def coverage_of(
     design: Design,
     bounds: Sequence[Mapping[str, Value]] = BOUNDS,
     progress: Callable[[int, int], None] = lambda explored, known: None,
+    more: Mapping[str, Runs] = SOURCES,
 ) -> Covered:
-    """Replay a design within each of these bounds and count; NoCounter without coverage.py."""
+    """Replay a design within each of these bounds, then run `more`, and count; NoCounter without coverage.py."""
     replays: list[Replayed] = []
+    errors: list[Part] = []
+    branches: list[Part] = []
     with branches_counted() as counted, answers_watched() as answered:
         for constants in bounds:
             replays.append(replay(constants, design=design, progress=progress))
-    parts = [_actions(design, replays), *_guards(design, bounds), _errors(answered), counted()]
+        errors.append(_errors(answered))
+        branches.append(counted())
+        for runs in more.values():
+            runs(design.name)
+            errors.append(_errors(answered))
+            branches.append(counted())
+    cores = [_by_and_by(errors, ("replay", *more)), _by_and_by(branches, ("replay", *more))]
+    parts = [_actions(design, replays), *_guards(design, bounds), *cores[0], *cores[1]]
     return Covered(design=design.name, replays=tuple(replays), parts=tuple(parts))
+
+
+def _by_and_by(parts: Sequence[Part], sources: Sequence[str]) -> list[Part]:
+    """The sum, and before it what was seen when each source had ended; only the sum tells what is missing."""
+    *before, last = parts
+    ends = [f"{part.what}: {', '.join(sources[: n + 1])}" for n, part in enumerate(before)]
+    return [*(attrs.evolve(p, what=end, missing=(), passing=True) for p, end in zip(before, ends, strict=True)), last]
 
 
 # The model
@@ -191,25 +214,33 @@ def branches_counted() -> Generator[Callable[[], Part]]:
             report = Path(folder) / "coverage.json"
             with _quiet():
                 counter.json_report(morfs=files, outfile=str(report))
-            told = cast("dict[str, dict[str, dict[str, dict[str, int]]]]", json.loads(report.read_text()))
-        sums = {Path(name).stem: entry["summary"] for name, entry in told["files"].items()}
-        missing = tuple(
-            f"{name}: {s['num_branches'] - s['covered_branches']} of {s['num_branches']}"
-            for name, s in sorted(sums.items())
-            if s["covered_branches"] < s["num_branches"]
-        )
-        of = sum(s["num_branches"] for s in sums.values())
+            told = cast("dict[str, dict[str, dict[str, dict[str, dict[str, int]]]]]", json.loads(report.read_text()))
+        found = {
+            (Path(name).stem, function): (summary["num_branches"], summary["covered_branches"])
+            for name, entry in told["files"].items()
+            for function, summary in _functions(entry)
+        }
         return Part(
             what="branches of the cores",
-            seen=sum(s["covered_branches"] for s in sums.values()),
-            of=of,
-            missing=missing,
+            seen=sum(seen for _, seen in found.values()),
+            of=sum(of for of, _ in found.values()),
+            missing=tuple(
+                f"{module}.{function}: {of - seen}"
+                for (module, function), (of, seen) in sorted(found.items())
+                if seen < of
+            ),
         )
 
     try:
         yield counted
     finally:
         counter.stop()
+
+
+def _functions(entry: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """The functions of a file, each with its sums; what is outside of all of them has no name."""
+    for function, told in entry["functions"].items():
+        yield function or "module", cast("Mapping[str, Mapping[str, int]]", told)["summary"]
 
 
 @contextmanager
@@ -234,7 +265,7 @@ def tables(covered: Covered) -> str:
         )
     rows += ["", "| over all of these | seen | of | not seen |", "|---|---|---|---|"]
     for part in covered.parts:
-        missing = "; ".join(f"`{m}`" for m in part.missing) if part.missing else "-"
+        missing = "" if part.passing else "; ".join(f"`{m}`" for m in part.missing) or "-"
         rows.append(f"| {part.what} | {part.seen:,} | {part.of:,} | {missing.replace('|', '&#124;')} |")
     return "\n".join(rows)
 
