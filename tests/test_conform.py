@@ -98,6 +98,37 @@ def test_walks_are_the_same_for_a_seed_and_others_for_another() -> None:
     assert len(done.actions) >= 10
 
 
+def test_edges_of_each_action_are_drawn_and_driven() -> None:
+    def asked(seed: int) -> tuple[list[Object], Conformed]:
+        steps: list[Object] = []
+
+        def noting(do: str, request: Object, answer: Object) -> Object:
+            if do == "step":
+                steps.append(request)
+            return answer
+
+        return steps, driven(Inside(noting), Limits(each=4, seed=seed), crashes=1)
+
+    (first, done), (again, _), (other, _) = asked(1), asked(1), asked(2)
+    assert first == again != other
+    assert done.alike
+    assert done.complete
+    assert done.drawn == done.of_drawn
+    assert done.of_actions is not None
+    assert done.of_drawn == sum(min(4, n) for n in done.of_actions.values())
+    assert all(done.actions[name] >= min(4, n) for name, n in done.of_actions.items())
+    assert done.drawn < done.edges < done.of_actions.total()
+
+
+def test_a_refusal_on_an_edge_that_is_drawn_is_missing() -> None:
+    def lie(do: str, request: Object, answer: Object) -> Object:
+        return {"done": False, "why": "no time"} if request.get("action") == "leader_adopts_isr" else answer
+
+    done = driven(Inside(lie), Limits(each=2))
+    assert {(u.kind, u.action) for u in done.unlike} == {(Kind.MISSING, "leader_adopts_isr")}
+    assert 0 < done.drawn < done.of_drawn
+
+
 def test_a_budget_ends_it_and_says_so() -> None:
     done = driven(Inside(), Limits(max_steps=10))
     assert not done.complete
@@ -200,13 +231,17 @@ class Soldered(Inside):
         return super().ask(do, **more)
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(paths=True), Limits(walks=20)], ids=["saved", "paths", "walks"])
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(), Limits(paths=True), Limits(walks=20), Limits(each=10)],
+    ids=["saved", "paths", "walks", "drawn"],
+)
 def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Limits) -> None:
     done = driven(Soldered(), limits)
     assert done.alike
     assert done.complete
     assert done.cannot["no producer"] > 0
-    assert done.edges > 50
+    assert done.edges > 20
     assert "leader_appends" not in done.actions
 
 

@@ -30,11 +30,14 @@ def parser(argv: Sequence[str]) -> Namespace:
     p.add_argument("--sut", metavar="COMMAND", required=True, help="starts the system under test; it speaks JSON lines")
     p.add_argument("--patience", type=options.seconds, default=30.0, metavar="S", help="for each answer; default 30")
     p.add_argument("--sample", type=options.positive, metavar="N", help="N walks by chance, in place of every edge")
+    p.add_argument(
+        "--edges", type=options.positive, metavar="N", help="N edges of each action by chance, in place of every edge"
+    )
     p.add_argument("--longest", type=options.positive, default=40, metavar="N", help="steps of a walk; default 40")
     p.add_argument(
         "--trace", metavar="FILE", help="the story of a trace, as far as the design allows it, at its bounds"
     )
-    p.add_argument("--seed", type=options.natural, default=0, metavar="N", help="of the walks; default 0")
+    p.add_argument("--seed", type=options.natural, default=0, metavar="N", help="of walks and edges; default 0")
     p.add_argument("--paths", action="store_true", help="from resets only, also if the system can save its state")
     p.add_argument("--first", action="store_true", help="stop at the first difference")
     p.add_argument("--max-steps", type=options.positive, metavar="N", help="stop after N steps")
@@ -57,6 +60,7 @@ def run(given: Namespace) -> int:
     limits = Limits(
         schedule=schedule,
         walks=cast("int | None", given.sample),
+        each=cast("int | None", given.edges),
         paths=cast("bool", given.paths),
         longest=cast("int", given.longest),
         seed=cast("int", given.seed),
@@ -119,7 +123,8 @@ def report(done: Conformed, constants: Mapping[str, object]) -> dict[str, object
         "design": done.design,
         "bounds": dict(constants),
         "walks": done.walks,
-        "seed": done.seed if done.walks is not None else None,
+        "drawn": None if done.each is None else {"each": done.each, "driven": done.drawn, "of": done.of_drawn},
+        "seed": done.seed if done.walks is not None or done.each is not None else None,
         "complete": done.complete,
         "states": {"driven": done.states, "of": done.of_states},
         "edges": {"driven": done.edges, "of": done.of_edges},
@@ -202,13 +207,16 @@ def result_line(done: Conformed) -> str:
     def of(n: int, total: int | None) -> str:
         return f"{n:,} of {total:,}" if total is not None else f"{n:,}"
 
-    parts = [f"{of(done.edges, done.of_edges)} edges", f"{of(done.states, done.of_states)} states"]
+    parts = [f"{done.drawn:,} of {done.of_drawn:,} drawn edges"] if done.each is not None else []
+    parts += [f"{of(done.edges, done.of_edges)} edges", f"{of(done.states, done.of_states)} states"]
     parts += [f"{of(done.pairs, done.of_pairs)} action pairs", f"{done.steps:,} steps after {done.resets:,} resets"]
     parts += [f"{done.cannot.total():,} not driven"] if done.cannot else []
     parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n]
     word = "VIOLATED" if not done.alike else "BUDGETED" if not done.complete else "EXHAUSTED"
     if word == "EXHAUSTED" and done.walks is not None:
         word = f"SAMPLED({done.walks}, seed {done.seed})"
+    if word == "EXHAUSTED" and done.each is not None:
+        word = f"SAMPLED({done.each} edges of each action, seed {done.seed})"
     if word == "EXHAUSTED" and done.story:
         word = "SAMPLED(1)"
     if word == "EXHAUSTED" and done.edges == 0:

@@ -18,7 +18,7 @@ from isr_broker.snapshot import Json
 from isr_check.reference import Evaluator
 from isr_lang import Instance
 from isr_refine.conformed import Conformed, Limits, Schedule, Unlike
-from isr_refine.cover import Edge, Graph, Reached, Remaining, Wanderer
+from isr_refine.cover import Edge, Graph, Reached, Remaining, Wanderer, drawn
 from isr_refine.packing import Packing
 from isr_refine.replay import Kind
 from isr_refine.rules import Rules, shown
@@ -73,6 +73,7 @@ class Conformance:
             design=instance.design.name,
             constants=instance.constants,
             walks=limits.walks,
+            each=limits.each,
             seed=limits.seed,
             story=limits.schedule is not None,
             saves=self.hello.saves,
@@ -87,7 +88,7 @@ class Conformance:
                 self._follow(self.limits.schedule)
             elif self.limits.walks is not None:
                 self._wander(self.limits.walks)
-            elif self.hello.saves and not self.limits.paths:
+            elif self.hello.saves and not self.limits.paths and self.limits.each is None:
                 self._everywhere()
             else:
                 self._along_paths()
@@ -224,16 +225,21 @@ class Conformance:
         return answer["token"]
 
     def _along_paths(self) -> None:
-        """Every edge, by paths from resets that are as long as may be."""
+        """Every edge, or those that are drawn, by paths from resets that are as long as may be."""
         reached = self.graph.explore(None)
         self.way = reached.way
-        remaining = Remaining(self.graph, reached)
-        while (nearest := remaining.route(*self.graph.initial)) is not None:
+        wanted = None
+        if self.limits.each is not None:
+            wanted = drawn(self.graph, reached, self.limits.each, self.limits.seed)
+        remaining = Remaining(self.graph, reached, wanted)
+        while (nearest := remaining.begin()) is not None:
             initial, route = nearest
             self.reset(initial)
             state: int | None = initial
             while state is not None and (label := self._next(remaining, state, route)) is not None:
                 state = self._driven(remaining, state, label)
+        if wanted is not None:
+            self.done.drawn, self.done.of_drawn = len((wanted & self.tried) - self.closed), len(wanted)
 
     def _next(self, remaining: Remaining, state: int, route: list[int]) -> int | None:
         """The next step of the route to an edge that is left, and after that such an edge."""
@@ -243,7 +249,7 @@ class Conformance:
             return label
         if (more := remaining.route(state)) is None:
             return None
-        route += more[1]
+        route += more
         return route.pop(0)
 
     def _driven(self, remaining: Remaining, state: int, label: int) -> int | None:

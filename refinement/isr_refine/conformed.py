@@ -23,11 +23,13 @@ class Schedule:
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """How much is driven: every edge, so many walks, or one story; and when to stop in any case."""
+    """How much is driven: every edge, so many of `each` action, walks, or one story; and when to stop in any case."""
 
     schedule: Schedule | None = None
 
     walks: int | None = None
+    each: int | None = None
+    """So many edges of each action, drawn by chance, and what lies on the ways to them."""
     paths: bool = False
     """Along paths from resets, also where the system can save its state."""
     longest: int = 40
@@ -39,7 +41,7 @@ class Limits:
 
     @property
     def partial(self) -> bool:
-        """Not everything is to be driven."""
+        """Not all of the graph need be known."""
         return self.walks is not None or self.schedule is not None
 
 
@@ -70,6 +72,10 @@ class Conformed:
     saves: bool
     variables: tuple[str, ...]
     story: bool = False
+    each: int | None = None
+    drawn: int = 0
+    of_drawn: int = 0
+    """Of the edges that were drawn by chance, so many of each action."""
     left_out: tuple[str, ...] = ()
     """Actions that the system does not claim to have."""
     complete: bool = False

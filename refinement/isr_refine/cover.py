@@ -22,6 +22,8 @@ from isr_refine.system import Labels
 AT_ONCE: Final = 4096
 NEAR: Final = 3000
 """States, each with the action that led there, among which a walk looks for something new."""
+FAR: Final = 20_000
+"""States among which the next edge of a sample is looked for, before all begins anew."""
 RESTS: Final = 8
 """Steps by chance before it looks again."""
 
@@ -110,12 +112,35 @@ class Reached:
         return state, labels[::-1]
 
 
-class Remaining:
-    """Which edges are yet to be driven, and the nearest of them; what is `closed` cannot be passed."""
+def drawn(graph: Graph, reached: Reached, each: int, seed: int) -> set[Edge]:
+    """So many edges of each action by chance, each as likely as any other of that action; all where there are fewer."""
+    chance, seen, kept = Random(seed), Counter[str](), dict[str, list[Edge]]()
+    for state in reached.way:
+        for label in graph.steps(state):
+            name = graph.labels.name(label)[0]
+            seen[name] += 1
+            some = kept.setdefault(name, [])
+            if len(some) < each:
+                some.append((state, label))
+            elif (place := chance.randrange(seen[name])) < each:
+                some[place] = (state, label)
+    return {edge for some in kept.values() for edge in some}
 
-    def __init__(self, graph: Graph, reached: Reached) -> None:
-        self.graph = graph
+
+class Remaining:
+    """Which edges are yet to be driven, and the nearest of them; what is `closed` cannot be passed.
+
+    All that were reached, or only those that are `wanted`.
+    """
+
+    def __init__(self, graph: Graph, reached: Reached, wanted: set[Edge] | None = None) -> None:
+        self.graph, self.reached = graph, reached
         self.left = {state: set(steps) for state in reached.way if (steps := graph.steps(state))}
+        self.most = None if wanted is None else FAR
+        if wanted is not None:
+            self.left = {}
+            for state, label in sorted(wanted):
+                self.left.setdefault(state, set()).add(label)
         self.closed: set[Edge] = set()
 
     def done(self, edge: Edge, passable: bool) -> None:
@@ -137,11 +162,34 @@ class Remaining:
         steps = self.graph.steps(state)
         return min(labels, key=lambda label: (steps[label] == state or steps[label] not in self.left, label))
 
-    def route(self, *starts: int) -> tuple[int, list[int]] | None:
-        """The shortest way from one of the states to one with an edge that is left; None if there is none."""
+    def begin(self) -> tuple[int, list[int]] | None:
+        """An initial state, and a way from it to a state with an edge that is left; None if there is none."""
+        if self.most is not None:
+            for state in self.left:
+                initial, labels = self.reached.path(state)
+                if (way := self._open(initial, labels)) is not None:
+                    return initial, way
+        return self._nearest(self.graph.initial, None)
+
+    def _open(self, state: int, labels: list[int]) -> list[int] | None:
+        """The way as far as the first state with an edge that is left; None where it cannot be passed."""
+        for n, label in enumerate(labels):
+            if state in self.left:
+                return labels[:n]
+            if (state, label) in self.closed:
+                return None
+            state = self.graph.steps(state)[label]
+        return labels
+
+    def route(self, state: int) -> list[int] | None:
+        """The shortest way to a state with an edge that is left; None if there is none, or none near in a sample."""
+        found = self._nearest([state], self.most)
+        return None if found is None else found[1]
+
+    def _nearest(self, starts: Iterable[int], most: int | None) -> tuple[int, list[int]] | None:
         way: dict[int, Edge | None] = dict.fromkeys(starts)
-        queue = deque(starts)
-        while queue:
+        queue = deque(way)
+        while queue and (most is None or len(way) < most):
             state = queue.popleft()
             if state in self.left:
                 return Reached(way).path(state)
