@@ -1,5 +1,6 @@
 """Parts of the report: what is traced to what, what changed since, and reports of other verbs as tables."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -7,6 +8,7 @@ from typing import cast
 import pytest
 
 from insync_cli import registry
+from insync_cli.main import main
 from isr_model import KIP_966
 from isr_report import conformance, experiments
 from isr_report.distance import distance
@@ -93,8 +95,7 @@ def given(**report: object) -> Included:
 
 def test_reports_of_conformance_are_tables_and_what_is_not_given_is_said() -> None:
     nothing = conformance.section([])
-    assert nothing.count("Nothing was given to this report") == 3
-    assert "No kill matrix was given" in nothing
+    assert nothing.count("Nothing was given to this report") == 4
     replay = given(
         schema="insync/replay/1", design="kip-966", bounds={"replicas": 3, "crashes": 0}, complete=True, states=1000,
         edges=5000, replayed=4990, pairs={"replayed": 7, "of": 8}, explained={"why": 10},
@@ -114,14 +115,31 @@ def test_reports_of_conformance_are_tables_and_what_is_not_given_is_said() -> No
     )
 
 
-def test_a_rejected_trace_and_a_fault_that_nothing_notices_stand_out() -> None:
+def test_a_rejected_trace_stands_out() -> None:
     no = {"life": "2.1", "line": 9, "action": "a", "why": "b", "guards": ["g < h"]}
     shown = conformance.section([given(schema="insync/validate/1", lives=3, events=40, rejected=no)])
     assert "2.1.jsonl:9" in shown
     assert "<code>g &lt; h</code>" in shown
-    kills: list[dict[str, object]] = [{"name": "no fsync", "by": ["validate"]}, {"name": "stale epoch", "by": []}]
-    shown = conformance.section([given(schema="insync/any/1", kills=kills)])
+
+
+def test_what_insync_kills_writes_is_the_kill_table_and_a_bug_that_nobody_finds_stands_out(tmp_path: Path) -> None:
+    written = tmp_path / "kills.json"
+    asked = ["kills", "join-at-watermark", "keep-elr", "--layer", "model", "--quiet", "--json", str(written)]
+    assert main(asked) == 0
+    report = cast("dict[str, object]", json.loads(written.read_text(encoding="utf-8")))
+    bugs = cast("dict[str, dict[str, dict[str, str] | None]]", report["bugs"])
+    assert conformance.is_conformance(report)
+    shown = conformance.section([given(**report)])
+    found = bugs["join-at-watermark"]["model"]
+    assert found is not None
+    assert f"<code>join-at-watermark</code></td><td><code>{found['what']}</code>" in shown
+    assert found["where"] in shown
+    assert "nothing notices" not in shown
+    assert "2 of 2 planted bugs are found" in shown
+    bugs["keep-elr"]["model"] = None
+    shown = conformance.section([given(**report)])
     assert shown.count("nothing notices") == 1
+    assert "1 of 2 planted bugs are found" in shown
 
 
 def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:

@@ -14,7 +14,7 @@ from isr_report.material import Included
 
 Json = Mapping[str, object]
 
-REPLAY, CONFORM, VALIDATE = "insync/replay/1", "insync/conform/1", "insync/validate/1"
+REPLAY, CONFORM, VALIDATE, KILLS = "insync/replay/1", "insync/conform/1", "insync/validate/1", "insync/kills/1"
 KNOWN = {
     REPLAY: (
         "The cores of the broker against the model",
@@ -31,12 +31,17 @@ KNOWN = {
         "Every line that running brokers wrote was looked for as a step of the model.",
         ("insync validate DIR --json validate.json", "insync report --include validate.json"),
     ),
+    KILLS: (
+        "Planted bugs: which check notices",
+        "Each bug was planted in the model and in the broker, wherever it has a place; an empty square found nothing.",
+        ("insync kills --json kills.json", "insync report --include kills.json"),
+    ),
 }
 UNSAID = '<span class="quiet">not said</span>'
 
 
 def is_conformance(report: Json) -> bool:
-    return str(report.get("schema", "")) in KNOWN or _kills(report) is not None
+    return str(report.get("schema", "")) in KNOWN
 
 
 def section(included: Sequence[Included]) -> str:
@@ -51,12 +56,8 @@ def section(included: Sequence[Included]) -> str:
                 f'{head}<p class="quiet">Nothing was given to this report. It is made, and added, by</p>{commands}'
             )
             continue
-        shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations}[schema](found)
+        shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations, KILLS: _kill_tables}[schema](found)
         parts.append(f'{head}<p class="quiet">{says}</p>{shown}')
-    kills = [i for i in included if _kills(i["report"]) is not None]
-    head = "<h3>Planted faults: which check notices</h3>"
-    none = '<p class="quiet">No kill matrix was given to this report.</p>'
-    parts.append(head + ("".join(_kill_table(i) for i in kills) if kills else none))
     return "".join(parts)
 
 
@@ -210,23 +211,30 @@ def _rejection(report: Json) -> str:
     return f"<p><b>Rejected</b> at {about}</p><ul>{guards}</ul>"
 
 
-def _kills(report: Json) -> Sequence[Json] | None:
-    """The rows of a kill matrix, in whichever report has one: `kills`, each with a name and what noticed it."""
-    rows = report.get("kills")
-    return cast("Sequence[Json]", rows) if isinstance(rows, list) else None
+def _kill_tables(found: Sequence[Included]) -> str:
+    return "".join(_kill_table(i) for i in found)
 
 
 def _kill_table(i: Included) -> str:
-    """A row for each planted fault, a column for each check; whatever has survived is flagged."""
-    listed = _kills(i["report"]) or []
-    by = {id(row): [str(k) for k in cast("list[object]", row.get("by") or [])] for row in listed}
-    checks = list(dict.fromkeys(k for names in by.values() for k in names))
+    """A row for each planted bug, a column for each layer: what said so, and where; what nobody finds is flagged."""
+    bugs = cast("Mapping[str, Mapping[str, Mapping[str, str] | None]]", i["report"].get("bugs") or {})
+    layers = list(dict.fromkeys(layer for found in bugs.values() for layer in found))
     rows = [
         (
-            escape(str(row.get("name", ""))),
-            *('<i class="hot">✓</i>' if check in by[id(row)] else "" for check in checks),
-            "" if by[id(row)] else '<b class="flagged">nothing notices</b>',
+            code(bug),
+            *(_kill(found.get(layer)) for layer in layers),
+            f"{sum(f is not None for f in found.values())} of {len(found)}"
+            if any(found.values())
+            else '<b class="flagged">nothing notices</b>',
         )
-        for row in listed
+        for bug, found in bugs.items()
     ]
-    return table(("planted fault", *(escape(c) for c in checks), ""), rows)
+    caught = sum(any(found.values()) for found in bugs.values())
+    said = f"<p>{caught} of {len(bugs)} planted bugs are found; {link(i['file'], 'the report')}.</p>"
+    return said + table(("planted bug", *(escape(layer) for layer in layers), "found by"), rows)
+
+
+def _kill(found: Mapping[str, str] | None) -> str:
+    if found is None:
+        return ""
+    return f'{code(str(found.get("what", "")))}<br><span class="quiet">{escape(str(found.get("where", "")))}</span>'

@@ -49,7 +49,8 @@ def parser(argv: Sequence[str]) -> Namespace:
         action="append",
         default=[],
         metavar="FILE",
-        help="JSON of insync prove, mutate, replay, conform or validate, or the SVG of prove --graph; repeatable",
+        help="JSON of prove, mutate, replay, conform, validate, kills or experiment, or the SVG of prove --graph; "
+        "repeatable",
     )
     p.add_argument("--since", metavar="DIR", help="an earlier report: what has changed since")
     p.add_argument("--quiet", action="store_true", help="only the result line")
