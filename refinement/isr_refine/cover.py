@@ -135,12 +135,12 @@ class Remaining:
 
     def __init__(self, graph: Graph, reached: Reached, wanted: set[Edge] | None = None) -> None:
         self.graph, self.reached = graph, reached
-        self.left = {state: set(steps) for state in reached.way if (steps := graph.steps(state))}
+        self.left: dict[int, set[int]] = {}
         self.most = None if wanted is None else FAR
-        if wanted is not None:
-            self.left = {}
-            for state, label in sorted(wanted):
-                self.left.setdefault(state, set()).add(label)
+        if wanted is None:
+            self.left = {state: set(steps) for state in reached.way if (steps := graph.steps(state))}
+        for state, label in sorted(wanted or ()):
+            self.left.setdefault(state, set()).add(label)
         self.closed: set[Edge] = set()
 
     def done(self, edge: Edge, passable: bool) -> None:
