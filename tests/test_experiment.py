@@ -57,9 +57,13 @@ def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s
     assert new["lost"] == 0
     (run,) = (r for r in new["runs"] if r["valid"])
     assert run["fates"][0]["acknowledged"] > 1_000
-    assert run["traces"]["accepted"], run["traces"]
-    assert run["traces"]["steps"] > 1_000
-    assert "no-progress" in run["checks"]["HOLDS"], "or clients did not go on after the healing"
+    for cell in (old, new):
+        (traces,) = (r["traces"] for r in cell["runs"] if r["valid"])
+        assert traces["accepted"], traces
+        assert traces["steps"] > 100, "how many, too, depends on how fast this machine is"
+    assert {"no-progress", "acks-contract"} <= set(run["checks"]["HOLDS"]), (
+        "clients went on, and brokers told their part"
+    )
     assert "% of them" in (tmp_path / "experiment.html").read_text() or document["totals"]["bound"] is not None
     for picture in tmp_path.glob("*/timeline.svg"):
         assert ET.parse(picture).getroot().tag.endswith("svg")
@@ -83,7 +87,7 @@ def test_a_fault_that_did_not_bite_and_a_run_that_was_stopped_are_invalid_and_le
     assert any("stopped before its schedule ended" in why for why in result.invalid)
     assert result.whole.acknowledged > 0, "it ends with what it has"
     assert result.whole.lost == 0
-    assert _concluded(cell, result).verdict is Verdict.INVALID
+    assert concluded(cell, result).verdict is Verdict.INVALID
     assert not _brokers_of(tmp_path)
 
 
@@ -103,7 +107,7 @@ def _brokers_of(root: Path) -> list[str]:
 # What cells conclude
 
 
-def _result(lost: int = 0, invalid: tuple[str, ...] = (), violated: tuple[str, ...] = ()) -> Result:
+def result(lost: int = 0, invalid: tuple[str, ...] = (), violated: tuple[str, ...] = ()) -> Result:
     fate = Fate(phase="all", began=0, attempted=12, acknowledged=10, survived=10 - lost, lost=lost, recovered=1)
     return Result(
         cell="c",
@@ -135,7 +139,7 @@ def _nothing(stage: Stage) -> None:
 CELL = Cell(name="c", schedule=_nothing)
 
 
-def _concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
+def concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
     foreseen = None if model is None else Predicted(model, ())
     return Concluded(cell=cell, results=results, predicted=foreseen, wanted=wanted)
 
@@ -143,44 +147,44 @@ def _concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: 
 @pytest.mark.parametrize(
     ("expected", "results", "model", "verdict"),
     [
-        (Expected.NOTHING, [_result()], None, Verdict.AS_EXPECTED),
-        (Expected.NOTHING, [_result()], False, Verdict.AS_EXPECTED),
-        (Expected.NOTHING, [_result(lost=1)], None, Verdict.LOST),
-        (Expected.NOTHING, [_result(violated=("duplicate",))], None, Verdict.LOST),
-        (Expected.NOTHING, [_result(lost=1, invalid=("no fault struck",))], None, Verdict.LOST),
-        (Expected.NOTHING, [_result(invalid=("no fault struck",))], None, Verdict.INVALID),
-        (Expected.NOTHING, [_result(invalid=("no fault struck",)), _result()], None, Verdict.AS_EXPECTED),
-        (Expected.NOTHING, [_result()], True, Verdict.DISAGREES),
+        (Expected.NOTHING, [result()], None, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result()], False, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result(lost=1)], None, Verdict.LOST),
+        (Expected.NOTHING, [result(violated=("duplicate",))], None, Verdict.LOST),
+        (Expected.NOTHING, [result(lost=1, invalid=("no fault struck",))], None, Verdict.LOST),
+        (Expected.NOTHING, [result(invalid=("no fault struck",))], None, Verdict.INVALID),
+        (Expected.NOTHING, [result(invalid=("no fault struck",)), result()], None, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result()], True, Verdict.DISAGREES),
         (Expected.NOTHING, [], None, Verdict.INVALID),
-        (Expected.LOSS, [_result(lost=2)], True, Verdict.AS_EXPECTED),
-        (Expected.LOSS, [_result(lost=2)], False, Verdict.DISAGREES),
-        (Expected.LOSS, [_result(lost=2), _result()], True, Verdict.NO_LOSS),
-        (Expected.LOSS, [_result(lost=2, invalid=("x",))], True, Verdict.INVALID),
-        (Expected.CAUGHT, [_result(violated=("read-then-lost",))], None, Verdict.AS_EXPECTED),
-        (Expected.CAUGHT, [_result()], None, Verdict.NOT_CAUGHT),
+        (Expected.LOSS, [result(lost=2)], True, Verdict.AS_EXPECTED),
+        (Expected.LOSS, [result(lost=2)], False, Verdict.DISAGREES),
+        (Expected.LOSS, [result(lost=2), result()], True, Verdict.NO_LOSS),
+        (Expected.LOSS, [result(lost=2, invalid=("x",))], True, Verdict.INVALID),
+        (Expected.CAUGHT, [result(violated=("read-then-lost",))], None, Verdict.AS_EXPECTED),
+        (Expected.CAUGHT, [result()], None, Verdict.NOT_CAUGHT),
     ],
 )
 def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
     expected: Expected, results: list[Result], model: bool | None, verdict: Verdict
 ) -> None:
-    assert _concluded(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
+    assert concluded(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
 
 
 def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
-    undecided = Concluded(cell=CELL, results=(_result(),), predicted=Predicted(None, ()), wanted=1)
+    undecided = Concluded(cell=CELL, results=(result(),), predicted=Predicted(None, ()), wanted=1)
     assert undecided.verdict is Verdict.INVALID
 
 
 def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
-    bad = attrs.evolve(_result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
-    assert _concluded(CELL, bad).verdict is Verdict.REJECTED
+    bad = attrs.evolve(result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
+    assert concluded(CELL, bad).verdict is Verdict.REJECTED
 
 
 def test_the_bound_counts_only_valid_runs_of_cells_that_are_to_lose_nothing() -> None:
-    loses = _concluded(attrs.evolve(CELL, expected=Expected.LOSS), _result(lost=5))
-    safe = _concluded(CELL, _result(), _result(invalid=("x",)), _result())
+    loses = concluded(attrs.evolve(CELL, expected=Expected.LOSS), result(lost=5))
+    safe = concluded(CELL, result(), result(invalid=("x",)), result())
     assert totals([loses, safe]).bound == 3 / 20
-    assert totals([_concluded(CELL, _result(lost=1))]).bound is None
+    assert totals([concluded(CELL, result(lost=1))]).bound is None
 
 
 def test_time_without_a_leader_is_what_the_controller_says() -> None:

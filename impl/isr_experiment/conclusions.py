@@ -36,6 +36,11 @@ class Verdict(StrEnum):
     """A loss, or an anomaly that the claims exclude, where none was expected."""
 
 
+def rejected(result: Result) -> bool:
+    """The model does not allow what the brokers of this run wrote."""
+    return result.traced is not None and not result.traced.accepted
+
+
 @attrs.frozen(kw_only=True)
 class Concluded:
     """A cell with its runs."""
@@ -58,8 +63,8 @@ class Concluded:
     @property
     def verdict(self) -> Verdict:
         """The worst that can be said. A loss counts in a run that is not valid, too."""
-        measured = self.lost > 0
-        if any(r.traced is not None and not r.traced.accepted for r in self.results):
+        measured, bug = self.lost > 0, self.cell.expected is Expected.CAUGHT
+        if not bug and any(map(rejected, self.results)):
             return Verdict.REJECTED
         if self.cell.expected is Expected.NOTHING and (measured or any(r.violated for r in self.results)):
             return Verdict.LOST
@@ -67,7 +72,7 @@ class Concluded:
             return Verdict.INVALID
         if self.cell.expected is Expected.LOSS and not all(r.whole.lost for r in self.valid):
             return Verdict.NO_LOSS
-        if self.cell.expected is Expected.CAUGHT and not any(r.whole.lost or r.violated for r in self.valid):
+        if bug and not any(r.whole.lost or r.violated or rejected(r) for r in self.valid):
             return Verdict.NOT_CAUGHT
         if self.predicted is not None and self.predicted.loses is None:
             return Verdict.INVALID
@@ -78,7 +83,7 @@ class Concluded:
 
 @attrs.frozen(kw_only=True)
 class Totals:
-    """All runs together; of the cells that are to lose nothing, how sure that is."""
+    """All runs together; of the cells that are to lose nothing, how sure that is; of traces those without a bug."""
 
     runs: int
     valid: int
@@ -106,7 +111,8 @@ def totals(cells: Sequence[Concluded]) -> Totals:
     """Sums over all runs; only valid ones count for the bound."""
     every = [r for c in cells for r in c.results]
     safe = [r for c in cells if c.cell.expected is Expected.NOTHING for r in c.results]
-    traced = [r.traced for r in every if r.traced is not None]
+    honest = [r for c in cells if c.cell.expected is not Expected.CAUGHT for r in c.results]
+    traced = [r.traced for r in honest if r.traced is not None]
     return Totals(
         runs=len(every),
         valid=sum(not r.invalid for r in every),

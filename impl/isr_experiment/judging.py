@@ -17,6 +17,7 @@ from isr_broker.record_batch import batches
 from isr_broker.settings import Settings
 from isr_broker.trace_reading import BadTrace, read
 from isr_experiment.clients import records_of
+from isr_experiment.holding import note_holders
 from isr_experiment.recording import PARTITION, Recorder
 from isr_experiment.watching import Seen
 from isr_refine import validate
@@ -119,8 +120,14 @@ def silence_after(recorder: Recorder, began: int, ended: int) -> int:
     return max((two - one for one, two in pairwise(marks) if two > began and one < ended), default=0)
 
 
-def note_replicas(root: Path, recorder: Recorder, last: Seen | None, brokers: Iterable[int], watermark: int) -> None:
-    """The logs of brokers that do not run, as lines of the history; the watermark is that of the final read."""
+def note_replicas(
+    root: Path, recorder: Recorder, last: Seen | None, brokers: Iterable[int], watermark: int
+) -> dict[tuple[int, int], int]:
+    """The logs of brokers that do not run, as lines of the history; the watermark is that of the final read.
+
+    Gives each value by offset and leader epoch.
+    """
+    found: dict[tuple[int, int], int] = {}
     tp = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")[2]))
     for broker in brokers:
         disk = RealDisk(root / str(broker))
@@ -132,6 +139,7 @@ def note_replicas(root: Path, recorder: Recorder, last: Seen | None, brokers: It
         for batch in batches(data):
             one = data[batch.position : batch.position + batch.size]
             records += [[offset, value, batch.leader_epoch] for offset, value in records_of(one)]
+        found |= {(o, e): v for o, v, e in records if o is not None and v is not None and e is not None}
         recorder.says(
             "replica",
             node=f"broker {broker}",
@@ -143,6 +151,7 @@ def note_replicas(root: Path, recorder: Recorder, last: Seen | None, brokers: It
             epochs=[[e.epoch, e.start] for e in log.view.epochs.entries],
         )
         log.close()
+    return found
 
 
 def judged(history: Path) -> Answer:
@@ -175,10 +184,12 @@ class Traced:
     why: str = ""
 
 
-def validated(folder: Path) -> Traced:
-    """The traces in a folder, line by line against the model."""
+def compared(folder: Path, recorder: Recorder, found: Mapping[tuple[int, int], int]) -> Traced:
+    """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
     try:
-        done = validate(read(RealDisk(folder)))
+        lives = read(RealDisk(folder))
+        note_holders(recorder, lives, found)
+        done = validate(lives)
     except BadTrace as problem:
         return Traced(accepted=False, events=0, steps=0, outside=0, why=str(problem))
     no = done.rejected

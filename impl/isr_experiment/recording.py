@@ -27,6 +27,8 @@ class Recorder:
     """When each value was acknowledged."""
     sent: dict[int, int] = attrs.field(factory=dict[int, int])
     """When each value was sent."""
+    offsets: dict[int, int] = attrs.field(factory=dict[int, int])
+    """At which offset it was acknowledged, where its producer was told."""
     marks: list[tuple[str, int]] = attrs.field(factory=list[tuple[str, int]])
     """Where each phase of the schedule begins."""
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
@@ -62,6 +64,8 @@ class Recorder:
         else:
             at = self.says("produce", "ok", process, id=value, offset=offset)
             self.acked[value] = at
+            if offset is not None:
+                self.offsets[value] = offset
 
     def phase(self, name: str) -> None:
         """The schedule goes on to something else."""

@@ -111,9 +111,9 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
-        judging.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
+        logs = judging.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
         recorder.close()
-        traced = judging.validated(folder / "trace") if cell.validates and options.traces else None
+        traced = judging.compared(folder / "trace", recorder, logs) if cell.traced and options.traces else None
         result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
     good = not result.invalid and (result.traced is None or result.traced.accepted) and not result.violated
     if not options.keep:
@@ -123,7 +123,7 @@ def conduct(
 
 def _processes(cell: Cell, folder: Path, options: Options, network: Network, tell: Callable[[str], None]) -> Processes:
     settings = cell.properties()
-    if cell.validates and options.traces:
+    if cell.traced and options.traces:
         settings["insync.trace.dir"] = str(folder / "trace")
     return Processes(
         folder,

@@ -8,7 +8,10 @@ from __future__ import annotations
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_experiment.network import CLIENTS
 from isr_experiment.power import Tail
-from isr_experiment.stage import Stage
+from isr_experiment.stage import Stage, Stuck
+
+_PATIENCE = 30.0
+"""Seconds for what clients should do in one."""
 
 
 def jepsen_2013(stage: Stage, seconds: float = 8.0) -> None:
@@ -28,6 +31,28 @@ def jepsen_2013(stage: Stage, seconds: float = 8.0) -> None:
     stage.phase("healed")
     stage.heals()
     stage.sleep(2)
+
+
+def jepsen_2013_by_steps(stage: Stage, alone: float, enough: int = 60) -> None:
+    """The same, each part until so many writes are acknowledged in it after what it is about has come: the ISR is L
+    alone, another leads. L has so many seconds alone, for where nothing is acknowledged then."""
+    stage.phase("healthy")
+    stage.acknowledges(enough, _PATIENCE)
+    leader = stage.leader
+    stage.phase("leader alone")
+    stage.begins("leader cut off from followers", "dropped", "isr changes")
+    stage.cuts([leader], stage.followers)
+    stage.waits(lambda: stage.isr() == {leader} or stage.leads() != leader, "the leader is alone in the ISR", 60)
+    if stage.leads() != leader:
+        raise Stuck("another leads before the leader was alone in the ISR")
+    stage.acknowledges(enough, alone)
+    stage.phase("leader gone")
+    stage.begins("leader cut off from everybody", "dropped")
+    stage.cuts([leader], [CONTROLLER_BROKER, CLIENTS])
+    stage.waits(lambda: stage.leads() not in (None, leader), "another leads", 60)
+    stage.acknowledges(enough, _PATIENCE)
+    stage.phase("healed")
+    stage.heals()
 
 
 def overtaken_failover(stage: Stage) -> None:

@@ -93,6 +93,12 @@ class Stage:
                 raise Stuck(f"not in {seconds:.0f} s: {what}")
             self.sleep(0.05)
 
+    def acknowledges(self, count: int, seconds: float) -> None:
+        """Until so many more writes are acknowledged, or so long."""
+        wanted, end = len(self.recorder.acked) + count, time.monotonic() + seconds
+        while len(self.recorder.acked) < wanted and time.monotonic() < end:
+            self.sleep(0.05)
+
     def phase(self, name: str) -> None:
         """From here on the schedule does something else."""
         self.recorder.phase(name)
