@@ -28,7 +28,7 @@ class BadFrame(ValueError):
 class Field:
     """A field of an entity: its primitive type, what it holds, whether many of it, whether it may be null or left out.
 
-    `tag` is its number if it is a tagged field, `optional` whether the schema has a default for it.
+    `tag` is its number if it is a tagged field; `default` the schema's, or else an empty value.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Field:
     holds: type[Entity] | None
     array: bool
     nullable: bool
-    optional: bool
     tag: int | None
+    default: object
 
 
 @cache
@@ -51,35 +51,48 @@ def shape(cls: Hashable) -> tuple[Field, ...]:
             continue
         options = [hints[name], *get_args(hints[name])]
         nested = [o for o in (*options, *(a for o in options for a in get_args(o))) if dataclasses.is_dataclass(o)]
+        array = any(getattr(o, "__origin__", None) is tuple for o in options)
         metadata = cast("Mapping[str, object]", field.metadata)
         found.append(
             Field(
                 name=name,
                 kind=cast("str | None", metadata.get("kafka_type")),
                 holds=cast("type[Entity]", nested[0]) if nested else None,
-                array=any(getattr(o, "__origin__", None) is tuple for o in options),
+                array=array,
                 nullable=NoneType in options,
-                optional=field.default is not dataclasses.MISSING,
                 tag=cast("int | None", metadata.get("tag")),
+                default=() if array and field.default is dataclasses.MISSING else _default(field, bool(nested)),
             )
         )
     return tuple(found)
 
 
-_FIXED: Final = {
-    "int8": struct.Struct(">b"),
-    "int16": struct.Struct(">h"),
-    "int32": struct.Struct(">i"),
-    "int64": struct.Struct(">q"),
-    "uint16": struct.Struct(">H"),
-    "uint32": struct.Struct(">I"),
-    "float64": struct.Struct(">d"),
-    "bool": struct.Struct(">?"),
-    "error_code": struct.Struct(">h"),
-    "timedelta_i32": struct.Struct(">i"),
-    "timedelta_i64": struct.Struct(">q"),
-    "datetime_i64": struct.Struct(">q"),
+def _default(field: dataclasses.Field[object], nested: bool) -> object:
+    """The default of the schema; else nothing, in the form in which it can be written."""
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return {} if nested else _NOTHING.get(cast("str", field.metadata.get("kafka_type")), 0)
+
+
+_NOTHING: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "uuid": None, "datetime_i64": None}
+
+
+FIXED: Final = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint16": "H",
+    "uint32": "I",
+    "float64": "d",
+    "bool": "?",
+    "error_code": "h",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
 }
+"""Types of fixed size, with their letters in `struct`."""
+_FIXED: Final = {kind: struct.Struct(f">{letter}") for kind, letter in FIXED.items()}
 _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
 
@@ -104,6 +117,9 @@ class Cursor:
 
     def varint(self) -> int:
         """The next unsigned number of variable size."""
+        if self.at < len(self.data) and (byte := self.data[self.at]) < 0x80:
+            self.at += 1
+            return byte
         value = 0
         for place in range(_LONGEST_VARINT):
             byte = self.take(1)[0]
@@ -122,15 +138,40 @@ class Cursor:
 
 def entity(cursor: Cursor, cls: type[Entity]) -> dict[str, Plain]:
     """An entity as a mapping: numbers (times in milliseconds), strings, bytes, lists and mappings."""
-    flexible, found = cls.__flexible__, dict[str, Plain]()
-    fields = shape(cls)
-    for field in fields:
-        if field.tag is None:
-            found[field.name] = _field(cursor, field, flexible)
-    if flexible:
-        tagged = {field.tag: field for field in fields if field.tag is not None}
-        tagged_fields(cursor, lambda tag, inner: _tagged(found, tagged.get(tag), inner))
-    return found
+    return _reader(cls)(cursor)
+
+
+Read: TypeAlias = Callable[[Cursor], Plain]
+"""Reads a value."""
+Step: TypeAlias = Callable[[Cursor, dict[str, Plain]], None]
+"""Reads one field, or several, into a mapping."""
+
+
+@cache
+def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
+    """What reads an entity; made once, for most of a request is the same every time."""
+    flexible, steps, numbers = cls.__flexible__, list[Step](), list[Field]()
+    tagged: dict[int, tuple[str, Read]] = {}
+    for field in shape(cls):
+        if field.tag is not None:
+            tagged[field.tag] = field.name, _field(field, flexible)
+        elif field.kind in FIXED and not field.array:
+            numbers.append(field)
+        else:
+            steps += [_numbers(numbers)] if numbers else []
+            numbers = []
+            steps.append(_named(field.name, _field(field, flexible)))
+    steps += [_numbers(numbers)] if numbers else []
+
+    def read(cursor: Cursor) -> dict[str, Plain]:
+        found: dict[str, Plain] = {}
+        for step in steps:
+            step(cursor, found)
+        if flexible:
+            tagged_fields(cursor, lambda tag, inner: _tagged(found, tagged.get(tag), inner))
+        return found
+
+    return read
 
 
 def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = None) -> None:
@@ -142,36 +183,69 @@ def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = N
             tell(tag, inner)
 
 
-def _tagged(found: dict[str, Plain], field: Field | None, cursor: Cursor) -> None:
+def _tagged(found: dict[str, Plain], field: tuple[str, Read] | None, cursor: Cursor) -> None:
     if field is not None:
-        found[field.name] = _field(cursor, field, flexible=True)
+        found[field[0]] = field[1](cursor)
 
 
-def _field(cursor: Cursor, field: Field, flexible: bool) -> Plain:
-    if not field.array and field.holds is not None and field.nullable and cursor.number(_FIXED["int8"]) < 0:
-        return None
-    if not field.array:
-        return _one(cursor, field, flexible)
-    count = cursor.length(flexible, "int32")
-    if count < 0:
-        return _checked_null(cursor, field)
-    return [_one(cursor, field, flexible) for _ in range(count)]
+def _numbers(fields: list[Field]) -> Step:
+    """Fields of fixed size that follow each other."""
+    layout = struct.Struct(">" + "".join(FIXED[field.kind or ""] for field in fields))
+    names = [field.name for field in fields]
+
+    def step(cursor: Cursor, found: dict[str, Plain]) -> None:
+        found.update(zip(names, layout.unpack(cursor.take(layout.size)), strict=True))
+
+    return step
 
 
-def _one(cursor: Cursor, field: Field, flexible: bool) -> Plain:
-    if field.holds is not None:
-        return entity(cursor, field.holds)
+def _named(name: str, read: Read) -> Step:
+    def step(cursor: Cursor, found: dict[str, Plain]) -> None:
+        found[name] = read(cursor)
+
+    return step
+
+
+def _field(field: Field, flexible: bool) -> Read:
+    one = _one(field, flexible)
+    if field.array:
+        return _array(field, one, flexible)
+    if field.holds is None or not field.nullable:
+        return one
+    return lambda cursor: None if cursor.number(_FIXED["int8"]) < 0 else one(cursor)
+
+
+def _array(field: Field, one: Read, flexible: bool) -> Read:
+    def read(cursor: Cursor) -> Plain:
+        count = cursor.length(flexible, "int32")
+        if count < 0:
+            return _checked_null(cursor, field)
+        return [one(cursor) for _ in range(count)]
+
+    return read
+
+
+def _one(field: Field, flexible: bool) -> Read:
     kind = field.kind or ""
+    if field.holds is not None:
+        return _reader(field.holds)
     if kind in _FIXED:
-        return cursor.number(_FIXED[kind])
+        return lambda cursor: cursor.number(_FIXED[kind])
     if kind == "uuid":
-        return cursor.take(_UUID_BYTES)
-    length = cursor.length(flexible, "int16" if kind == "string" else "int32")
-    if length < 0:
-        return _checked_null(cursor, field)
-    data = cursor.take(length)
-    if kind != "string":
-        return data
+        return lambda cursor: cursor.take(_UUID_BYTES)
+    legacy = "int16" if kind == "string" else "int32"
+
+    def read(cursor: Cursor) -> Plain:
+        length = cursor.length(flexible, legacy)
+        if length < 0:
+            return _checked_null(cursor, field)
+        data = cursor.take(length)
+        return _text(cursor, data) if kind == "string" else data
+
+    return read
+
+
+def _text(cursor: Cursor, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -1,29 +1,25 @@
 """Kafka's wire protocol: frames to requests and answers to frames, for every version that is served.
 
-With `decoder` the one place that knows the codec (`kio`, generated from Kafka's own schemas). Inside the broker a
-request is read by field names (`Fields`) and an answer is a mapping of field names, so one handler serves all versions:
-what a version does not have is dropped, what it has and the handler did not say gets the schema's default or an empty
-value.
+With `decoder` and `encoder` the one place that knows the codec (`kio`, generated from Kafka's own schemas). Inside the
+broker a request is read by field names (`Fields`) and an answer is a mapping of field names, so one handler serves all
+versions: what a version does not have is dropped, what it has and the handler did not say gets the schema's default or
+an empty value.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping
 from functools import cache
-from io import BytesIO
 from typing import Final, TypeAlias, cast
 
 import attrs
 from kio.index import load_request_schema, load_response_schema
-from kio.schema.errors import ErrorCode
-from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from isr_broker.decoder import BadFrame, Cursor, Field, Plain, entity, shape, tagged_fields
-
-Answer: TypeAlias = Mapping[str, object]
+from isr_broker.decoder import BadFrame, Cursor, Plain, entity, tagged_fields
+from isr_broker.encoder import Answer as Answer
+from isr_broker.encoder import tags, writer
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -164,6 +160,7 @@ class Unsupported:
 
 
 _HEAD: Final = struct.Struct(">hhi")
+_LENGTH: Final = struct.Struct(">i")
 _request_schema = cache(load_request_schema)
 _response_schema = cache(load_response_schema)
 
@@ -203,45 +200,24 @@ def _tags(cursor: Cursor, header: type[Entity]) -> Tags:
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
     """The frame of an answer, with its length."""
     schema = _response_schema(key, version)
-    return _frame(schema.__header_schema__, {"correlation_id": correlation}, schema, fields)
+    return _frame(_LENGTH.pack(correlation), schema.__header_schema__, schema, fields)
 
 
 def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -> bytes:
     """The frame of a request, with its length."""
     schema = _request_schema(key, version)
-    head = {
-        "request_api_key": key,
-        "request_api_version": version,
-        "correlation_id": correlation,
-        "client_id": client,
-    }
-    return _frame(schema.__header_schema__, head, schema, fields)
+    name = client.encode()
+    head = _HEAD.pack(key, version, correlation) + len(name).to_bytes(2, "big") + name
+    return _frame(head, schema.__header_schema__, schema, fields)
 
 
-def _frame(header: type[Entity], head: Answer, schema: type[Entity], fields: Answer) -> bytes:
-    out, tags = BytesIO(), cast("Tags", fields.get(HEADER_TAGS, {}))
-    out.write(bytes(4))
-    _write(out, _built(header, head))
-    if tags and header.__flexible__:
-        # The codec knows no tagged field of a header: the header ends with the number of them, which is zero.
-        out.seek(-1, 1)
-        out.write(_varint(len(tags)))
-        for tag, value in sorted(tags.items()):
-            out.write(_varint(tag) + _varint(len(value)) + value)
-    _write(out, _built(schema, fields))
-    size = out.tell() - 4
-    out.seek(0)
-    out.write(struct.pack(">i", size))
-    return out.getvalue()
-
-
-def _varint(value: int) -> bytes:
-    """An unsigned number of variable size."""
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*found, value))
+def _frame(head: bytes, header: type[Entity], schema: type[Entity], fields: Answer) -> bytes:
+    out = bytearray(4) + head
+    if header.__flexible__:
+        tags(out, sorted(cast("Tags", fields.get(HEADER_TAGS, {})).items()))
+    writer(schema)(out, fields)
+    _LENGTH.pack_into(out, 0, len(out) - _LENGTH.size)
+    return bytes(out)
 
 
 def unsupported(request: Unsupported) -> bytes | None:
@@ -256,67 +232,3 @@ def api_keys() -> list[Answer]:
     return [
         {"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in sorted(ADVERTISED.items())
     ]
-
-
-# Building entities
-
-
-def _write(out: BytesIO, entity: Entity) -> None:
-    writer = cast("Callable[[BytesIO, Entity], None]", entity_writer(type(entity)))
-    writer(out, entity)
-
-
-def _built(cls: type[Entity], values: Answer) -> Entity:
-    arguments: dict[str, object] = {}
-    for field in shape(cls):
-        if field.name in values:
-            arguments[field.name] = _filled(field, values[field.name])
-        elif not field.optional:
-            arguments[field.name] = _empty(field)
-    return cast("Callable[..., Entity]", cls)(**arguments)
-
-
-def _empty(field: Field) -> object:
-    if field.array:
-        return ()
-    return _built(field.holds, {}) if field.holds else _EMPTY.get(field.kind or "")
-
-
-def _filled(field: Field, value: object) -> object:
-    holds = field.holds
-    if value is None:
-        return None
-    if field.array:
-        items = cast("Sequence[object]", value)
-        return tuple(items) if holds is None else tuple(_built(holds, cast("Answer", item)) for item in items)
-    return _converted(field.kind, value) if holds is None else _built(holds, cast("Answer", value))
-
-
-@attrs.frozen
-class _Uuid:
-    """What the codec needs of a UUID."""
-
-    bytes: bytes
-
-
-def _converted(kind: str | None, value: object) -> object:
-    match kind:
-        case "error_code":
-            return ErrorCode(cast("int", value))
-        case "timedelta_i32" | "timedelta_i64":
-            return timedelta(milliseconds=cast("int", value))
-        case "uuid":
-            return _Uuid(cast("bytes", value))
-        case _:
-            return value
-
-
-_EMPTY: Final[dict[str, object]] = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "uint32", "float64"), 0),
-    "string": "",
-    "bytes": b"",
-    "bool": False,
-    "error_code": ErrorCode.none,
-    "timedelta_i32": timedelta(0),
-    "timedelta_i64": timedelta(0),
-}
