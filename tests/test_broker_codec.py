@@ -80,7 +80,7 @@ def converted(field: Field, given: object) -> object:
     if field.array:
         items = cast("Sequence[object]", given)
         return tuple(one(field, item) for item in items)
-    return one(field, given) if holds is None or isinstance(given, dict) else given
+    return given if isinstance(given, holds or ()) else one(field, given)
 
 
 def one(field: Field, given: object) -> object:
