@@ -46,7 +46,6 @@ def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s
     document = json.loads((tmp_path / "experiment.json").read_text())
     old, new = document["cells"]
     (run,) = (r for r in old["runs"] if r["valid"])
-    # Which share that is depends on how fast this machine is: who acknowledged what was lost does not.
     fates = {f["phase"]: f for f in run["fates"]}
     assert fates["leader alone"]["lost"] > 20, said
     assert fates["leader alone"]["lost"] >= 0.8 * fates["all"]["lost"], said
@@ -60,7 +59,7 @@ def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s
     for cell in (old, new):
         (traces,) = (r["traces"] for r in cell["runs"] if r["valid"])
         assert traces["accepted"], traces
-        assert traces["steps"] > 100, "how many, too, depends on how fast this machine is"
+        assert traces["steps"] > 100
     assert {"no-progress", "acks-contract"} <= set(run["checks"]["HOLDS"]), (
         "clients went on, and brokers told their part"
     )

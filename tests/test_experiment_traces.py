@@ -79,11 +79,13 @@ def test_a_broker_that_has_it_only_after_the_acknowledgement_did_not_hold_it(tmp
     assert "acks-contract" in told(tmp_path, *lives, found=BOTH, late_ms=60_000)["VIOLATED"]
 
 
-def test_a_value_that_is_gone_is_known_by_its_offset_if_one_batch_alone_can_be_meant() -> None:
+def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_then() -> None:
     lives = [life(2, wrote(0, 0, 1, 2), cut(1, 1), wrote(2, 1, 2))]
     lines = list(noted(lives, 0))
-    assert values_of(lines, {(0, 1): 7, (1, 2): 9}, {7: 0, 8: 1, 9: 1}) == {(0, 1): 7, (1, 1): 8, (1, 2): 9}
-    assert values_of(lines, {(0, 1): 7}, {7: 0, 8: 1, 9: 1}) == {(0, 1): 7}
+    everything = {(0, 1): 7, (1, 1): 8, (1, 2): 9}
+    assert values_of(lines, {(0, 1): 7, (1, 2): 9}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
+    assert values_of(lines, {(0, 1): 7}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
+    assert values_of(lines, {}, [(8, 1, -1)]) == {}
     assert [(one.at, one.end, one.appended) for one in lines] == [
         (0, None, ((0, 1), (1, 1))),
         (MS, 1, ()),

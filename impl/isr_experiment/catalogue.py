@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from isr_experiment import nemesis, schedules
-from isr_experiment.cells import Cell, Expected, question
+from isr_experiment.cells import Cell, Expected, Schedule, question
 from isr_experiment.nemesis import KINDS, UNTRACED
 
 LOSS, NOTHING = Expected.LOSS, Expected.NOTHING
@@ -239,44 +239,19 @@ def availability() -> tuple[Cell, ...]:
 
 def planted_bugs() -> tuple[Cell, ...]:
     """Today's design with a bug each, which `insync.design` takes; what is right with it is under the same schedule."""
-    caught = partial(Cell, expected=Expected.CAUGHT, leaders=0, isrs=0)
+
+    def caught(bug: str, schedule: Schedule, because: str, flush: str = "never") -> Cell:
+        cell = partial(Cell, name=bug, design=bug, expected=Expected.CAUGHT, leaders=0, isrs=0)
+        return cell(schedule=schedule, because=because, flush=flush)
+
+    first = schedules.last_member_first
     return (
-        caught(
-            name="elect-outside-isr",
-            design="elect-outside-isr",
-            schedule=schedules.last_member,
-            because="the replica that left first is elected",
-        ),
-        caught(
-            name="ungated-last-leader",
-            design="ungated-last-leader",
-            schedule=schedules.last_member_first,
-            because="who led last is elected without its tail, although the ELR has a member",
-        ),
-        caught(
-            name="keep-elr",
-            design="keep-elr",
-            schedule=schedules.last_member_first,
-            because="a replica without its tail is still in the ELR",
-        ),
-        caught(
-            name="ack-before-flush",
-            design="ack-before-flush",
-            flush="always",
-            schedule=schedules.power_of_all,
-            because="what was acknowledged is not on disk",
-        ),
-        caught(
-            name="read-above-watermark",
-            design="read-above-watermark",
-            schedule=schedules.jepsen_2013,
-            because="consumers see what the leader alone has",
-        ),
-        Cell(
-            name="kip-966, the last member first",
-            schedule=schedules.last_member_first,
-            because="it waits for the ELR",
-        ),
+        caught("elect-outside-isr", schedules.last_member, "the replica that left first is elected"),
+        caught("ungated-last-leader", first, "who led last is elected without its tail, although the ELR has a member"),
+        caught("keep-elr", first, "a replica without its tail is still in the ELR"),
+        caught("ack-before-flush", schedules.power_of_all, "what was acknowledged is not on disk", flush="always"),
+        caught("read-above-watermark", schedules.jepsen_2013, "consumers see what the leader alone has"),
+        Cell(name="kip-966, the last member first", schedule=first, because="it waits for the ELR"),
     )
 
 

@@ -1,8 +1,8 @@
 """What each broker held, and when, as lines of the history: was enough of them what was acknowledged on (check 27)?
 
 The brokers' own traces say it (docs/trace-format.md); their clock is that of the history. A trace names a batch by
-offset and leader epoch and not by its values: these are known from the logs at the end, and where a value is gone from
-them, from who was told its offset, if only one batch can be meant.
+offset and leader epoch and not by its values: these are known from the logs at the end. Of a value that is gone from
+them it was, most likely, the last batch that was appended at its offset before it was acknowledged.
 """
 
 from __future__ import annotations
@@ -68,26 +68,28 @@ def _end(event: Event, otherwise: int) -> int:
 
 
 def values_of(
-    wrote: Iterable[Noted], found: Mapping[tuple[int, int], int], told: Mapping[int, int]
+    wrote: Iterable[Noted], found: Mapping[tuple[int, int], int], told: Iterable[tuple[int, int, int]]
 ) -> dict[tuple[int, int], int]:
-    """The value of each record by offset and leader epoch, as far as it is known: `found` in the logs at the end, or
-    `told` by its offset, where one record alone can be it."""
-    epochs: dict[int, set[int]] = {}
+    """The value of each record by offset and leader epoch: as `found` in the logs at the end; else, of a value that was
+    acknowledged (`told`: value, offset, when), the last record that anybody had appended there by then."""
+    since: dict[int, dict[int, int]] = {}
     for one in wrote:
         for offset, epoch in one.appended:
-            epochs.setdefault(offset, set()).add(epoch)
+            epochs = since.setdefault(offset, {})
+            epochs[epoch] = min(one.at, epochs.get(epoch, one.at))
     known, there = dict(found), set(found.values())
-    for value, offset in told.items():
-        left = [epoch for epoch in epochs.get(offset, ()) if (offset, epoch) not in found]
-        if value not in there and len(left) == 1:
-            known[offset, left[0]] = value
+    for value, offset, at in told:
+        left = {e: began for e, began in since.get(offset, {}).items() if began <= at and (offset, e) not in found}
+        if left and value not in there:
+            known[offset, max(left, key=left.__getitem__)] = value
     return known
 
 
 def note_holders(recorder: Recorder, lives: Iterable[Life], found: Mapping[tuple[int, int], int]) -> None:
     """The history of a run that is over, with what its brokers held from when on."""
     told = list(noted(lives, recorder.began))
-    known = values_of(told, found, recorder.offsets)
+    acked = [(value, offset, recorder.acked[value]) for value, offset in recorder.offsets.items()]
+    known = values_of(told, found, acked)
     new = [(one.at, text) for one in told for text in _lines(one, known)]
     written = Path(recorder.path).read_text(encoding="utf-8").splitlines()
     old = [(cast("int", json.loads(line)["time"]), line) for line in written[1:]]

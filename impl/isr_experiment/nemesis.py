@@ -16,37 +16,33 @@ from isr_experiment.power import Tail
 from isr_experiment.stage import Stage
 
 Kind: TypeAlias = Callable[[Stage, Random], None]
+Harm: TypeAlias = Callable[[Stage, int], None]
+"""What is done to one broker."""
 
 HOLD = 4.0
 """Seconds that a fault lasts: longer than a session and than a follower may lag."""
 
 
-def pause_leader(stage: Stage, chance: Random) -> None:
-    """The leader stands still, and another leads."""
-    stage.begins("pause leader", "paused", "leader changes")
-    stage.pauses(stage.leader)
-    stage.sleep(HOLD)
+def to_leader(kind: str, harm: Harm, *evidence: str) -> Kind:
+    """Harm to the leader: another leads."""
+
+    def strikes(stage: Stage, chance: Random) -> None:
+        stage.begins(kind, *evidence, "leader changes")
+        harm(stage, stage.leader)
+        stage.sleep(HOLD)
+
+    return strikes
 
 
-def pause_follower(stage: Stage, chance: Random) -> None:
-    """A follower stands still, and leaves the ISR."""
-    stage.begins("pause follower", "paused", "isr changes", survivable=True)
-    stage.pauses(chance.choice(stage.followers))
-    stage.sleep(HOLD)
+def to_follower(kind: str, harm: Harm, *evidence: str) -> Kind:
+    """Harm to a follower: it leaves the ISR, and the others go on."""
 
+    def strikes(stage: Stage, chance: Random) -> None:
+        stage.begins(kind, *evidence, "isr changes", survivable=True)
+        harm(stage, chance.choice(stage.followers))
+        stage.sleep(HOLD)
 
-def kill_leader(stage: Stage, chance: Random) -> None:
-    """SIGKILL to the leader."""
-    stage.begins("kill leader", "killed", "leader changes")
-    stage.kills(stage.leader)
-    stage.sleep(HOLD)
-
-
-def kill_follower(stage: Stage, chance: Random) -> None:
-    """SIGKILL to a follower."""
-    stage.begins("kill follower", "killed", "isr changes", survivable=True)
-    stage.kills(chance.choice(stage.followers))
-    stage.sleep(HOLD)
+    return strikes
 
 
 def partition_one(stage: Stage, chance: Random) -> None:
@@ -114,18 +110,14 @@ def slow_link(stage: Stage, chance: Random) -> None:
     stage.sleep(HOLD)
 
 
-def lost_tail(stage: Stage, chance: Random) -> None:
-    """The power of the leader fails, and what it had not flushed is gone."""
-    stage.begins("power, lost tail", "killed", "bytes lost", "leader changes")
-    stage.cuts_power(stage.leader, Tail.LOST)
-    stage.sleep(HOLD)
+def lost_tail(stage: Stage, broker: int) -> None:
+    """The power fails, and what was not flushed is gone."""
+    stage.cuts_power(broker, Tail.LOST)
 
 
-def torn_tail(stage: Stage, chance: Random) -> None:
-    """The power of a follower fails in the middle of a write."""
-    stage.begins("power, torn tail", "killed", "bytes lost", "isr changes", survivable=True)
-    stage.cuts_power(chance.choice(stage.followers), Tail.TORN)
-    stage.sleep(HOLD)
+def torn_tail(stage: Stage, broker: int) -> None:
+    """The power fails in the middle of a write."""
+    stage.cuts_power(broker, Tail.TORN)
 
 
 def lose_controller(stage: Stage, chance: Random) -> None:
@@ -157,10 +149,10 @@ def full_disk(stage: Stage, chance: Random) -> None:
 
 
 KINDS: Mapping[str, Kind] = {
-    "pause-leader": pause_leader,
-    "pause-follower": pause_follower,
-    "kill-leader": kill_leader,
-    "kill-follower": kill_follower,
+    "pause-leader": to_leader("pause leader", Stage.pauses, "paused"),
+    "pause-follower": to_follower("pause follower", Stage.pauses, "paused"),
+    "kill-leader": to_leader("kill leader", Stage.kills, "killed"),
+    "kill-follower": to_follower("kill follower", Stage.kills, "killed"),
     "partition-one": partition_one,
     "partition-leader": partition_leader,
     "partition-follower": partition_follower,
@@ -169,8 +161,8 @@ KINDS: Mapping[str, Kind] = {
     "partition-one-way": partition_one_way,
     "partition-clients": partition_clients,
     "slow-link": slow_link,
-    "lost-tail": lost_tail,
-    "torn-tail": torn_tail,
+    "lost-tail": to_leader("power, lost tail", lost_tail, "killed", "bytes lost"),
+    "torn-tail": to_follower("power, torn tail", torn_tail, "killed", "bytes lost"),
     "controller-loss": lose_controller,
     "bounce-storm": bounce_storm,
     "full-disk": full_disk,
