@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.brokers import SETTINGS, TP, answer, fetch, follower_of, leader_of, log, metadata, produce, replica, tell
 
@@ -135,6 +135,7 @@ def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return draw(st.sampled_from(logs)), follows[: draw(st.integers(0, len(follows)))]
 
 
+@settings(deadline=None)
 @given(two_logs())
 def test_a_follower_ends_with_the_leaders_log_whatever_it_had(logs: tuple[list[int], list[int]]) -> None:
     leads, follows = logs
@@ -151,6 +152,7 @@ def test_a_follower_ends_with_the_leaders_log_whatever_it_had(logs: tuple[list[i
     assert follower.log.epochs == leader.log.epochs.cut(leader.log.end)
 
 
+@settings(deadline=None)
 @given(EPOCHS, st.integers(0, 7))
 def test_the_end_of_an_epoch_is_where_the_next_one_starts(epochs: list[int], asked_for: int) -> None:
     view = log(*epochs)

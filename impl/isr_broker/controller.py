@@ -37,7 +37,6 @@ from isr_broker.inputs import ControllerInput, Received, Tick, Written
 from isr_broker.messages import (
     AdminAnswer,
     AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerId,
     BrokerMetadata,
     BrokerRegistered,
@@ -104,16 +103,9 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
     old = controller.partitions.get(request.partition)
     refused = controller.refused.get(request.partition)
     error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
-    answer = AlterPartitionResponse(
-        partition=request.partition,
-        leader_epoch=request.leader_epoch,
-        partition_epoch=request.partition_epoch,
-        attempt=request.attempt,
-        error=error,
-    )
     if error is Error.INELIGIBLE_REPLICA:
         controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
-    return decides(controller, (), () if change is None else (change,), (Send(source, answer),))
+    return decides(controller, (), () if change is None else (change,), (Send(source, request.answer(error)),))
 
 
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:

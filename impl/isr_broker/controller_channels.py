@@ -17,7 +17,6 @@ from isr_broker.decoder import BadFrame
 from isr_broker.effects import CONTROLLER
 from isr_broker.messages import (
     AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerId,
     BrokerRegistered,
     Error,
@@ -110,15 +109,8 @@ class AlterPartitions:
             if key not in asked:
                 continue
             request = _alter(asked[key])
-            answer = AlterPartitionResponse(
-                partition=request.partition,
-                leader_epoch=request.leader_epoch,
-                partition_epoch=request.partition_epoch,
-                attempt=request.attempt,
-                error=error,
-            )
             stamp = stamps.get((request.partition.topic, request.partition.partition))
-            found.append((CONTROLLER, self.me, with_stamp(answer, stamp)))
+            found.append((CONTROLLER, self.me, with_stamp(request.answer(error), stamp)))
         return found
 
     def broken(self) -> list[Parcel]:

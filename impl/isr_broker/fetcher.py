@@ -21,10 +21,8 @@ from isr_broker.messages import (
     EpochEnd,
     Error,
     FetchRequest,
-    FetchResponse,
     Message,
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
     TopicPartition,
     error_of,
 )
@@ -216,12 +214,8 @@ class Fetcher:
             del self.wanted[tp]
             self.changed[tp] = None
             self.told[tp] = news if error is Error.NONE and diverging is None else None
-        answer = FetchResponse(
-            partition=tp,
-            leader=self.leader,
-            leader_epoch=fetch.leader_epoch,
-            offset=fetch.offset,
-            last_epoch=fetch.last_epoch,
+        answer = fetch.answer(
+            self.leader,
             error=error,
             diverging=diverging,
             records=records,
@@ -239,15 +233,8 @@ class Fetcher:
                 if not isinstance(asked, OffsetForLeaderEpochRequest):
                     continue
                 error = error_of(p.number("error_code", 0))
-                answer = OffsetForLeaderEpochResponse(
-                    partition=tp,
-                    leader=self.leader,
-                    leader_epoch=asked.leader_epoch,
-                    offset=asked.offset,
-                    last_epoch=asked.last_epoch,
-                    error=error,
-                    ends=EpochEnd(p.number("leader_epoch"), p.number("end_offset")) if error is Error.NONE else None,
-                )
+                ends = EpochEnd(p.number("leader_epoch"), p.number("end_offset")) if error is Error.NONE else None
+                answer = asked.answer(self.leader, ends, error)
                 found.append((self.leader, self.me, with_stamp(answer, stamps.get((tp.topic, tp.partition)))))
         return found
 

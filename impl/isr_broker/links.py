@@ -25,7 +25,24 @@ def _over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
 
 
 @attrs.define
-class Link:
+class _Task:
+    """A task that goes on when it is woken, and begins again when it has ended."""
+
+    wake: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
+    task: asyncio.Task[None] | None = attrs.field(init=False, default=None)
+
+    def wakes(self) -> None:
+        """There may be something to do."""
+        self.wake.set()
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        raise NotImplementedError
+
+
+@attrs.define
+class Link(_Task):
     """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
 
     `lost` is told of messages that cannot have arrived.
@@ -34,16 +51,12 @@ class Link:
     address: Address
     lost: Callable[[list[Parcel]], None]
     waiting: list[Parcel] = attrs.field(factory=list[Parcel])
-    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
 
     def put(self, parcel: Parcel) -> None:
         """Send a message soon, or lose it."""
         if len(self.waiting) < _WAITING:
             self.waiting.append(parcel)
-        self.wake.set()
-        if self.task is None or self.task.done():
-            self.task = asyncio.get_running_loop().create_task(self._run())
+        self.wakes()
 
     async def _run(self) -> None:
         while True:
@@ -79,7 +92,7 @@ class Link:
 
 
 @attrs.define
-class Channel:
+class Channel(_Task):
     """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
 
     Who does not answer in `patience` has lost the connection. `heard` takes what is answered, `lost` what never will.
@@ -91,14 +104,6 @@ class Channel:
     longest: int
     heard: Callable[[list[Parcel]], None]
     lost: Callable[[list[Parcel]], None]
-    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-    def wakes(self) -> None:
-        """There may be something to ask."""
-        self.wake.set()
-        if self.task is None or self.task.done():
-            self.task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         while True:

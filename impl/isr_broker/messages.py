@@ -6,10 +6,12 @@ longer waits for drops it. Offsets are those of Kafka: the position after the la
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Final, TypeAlias
 
 import attrs
+
+from isr_broker.errors import Error as Error
+from isr_broker.errors import error_of as error_of
 
 BrokerId: TypeAlias = int
 Offset: TypeAlias = int
@@ -18,57 +20,6 @@ Millis: TypeAlias = int
 
 NO_EPOCH: Final = -1
 """The leader epoch of nothing: of the last record of an empty log, of a replica that has not learned any."""
-
-
-class Error(Enum):
-    """Kafka's error codes, as far as they are answered here (org.apache.kafka.common.protocol.Errors)."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    OFFSET_OUT_OF_RANGE = 1
-    CORRUPT_MESSAGE = 2
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    MESSAGE_TOO_LARGE = 10
-    INVALID_TOPIC_EXCEPTION = 17
-    NOT_ENOUGH_REPLICAS = 19
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
-    INVALID_REQUIRED_ACKS = 21
-    TOPIC_ALREADY_EXISTS = 36
-    INVALID_PARTITIONS = 37
-    INVALID_REPLICATION_FACTOR = 38
-    INVALID_REPLICA_ASSIGNMENT = 39
-    NOT_CONTROLLER = 41
-    INVALID_REQUEST = 42
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    INVALID_PRODUCER_EPOCH = 47
-    KAFKA_STORAGE_ERROR = 56
-    FETCH_SESSION_ID_NOT_FOUND = 70
-    INVALID_FETCH_SESSION_EPOCH = 71
-    FENCED_LEADER_EPOCH = 74
-    UNKNOWN_LEADER_EPOCH = 75
-    STALE_BROKER_EPOCH = 77
-    OFFSET_NOT_AVAILABLE = 78
-    PREFERRED_LEADER_NOT_AVAILABLE = 80
-    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
-    ELECTION_NOT_NEEDED = 84
-    INVALID_UPDATE_VERSION = 95
-    INVALID_RECORD = 87
-    UNKNOWN_TOPIC_ID = 100
-    BROKER_ID_NOT_REGISTERED = 102
-    DUPLICATE_BROKER_REGISTRATION = 101
-    FETCH_SESSION_TOPIC_ID_ERROR = 106
-    INELIGIBLE_REPLICA = 107
-    NEW_LEADER_ELECTED = 108
-
-
-def error_of(code: int) -> Error:
-    """The error with a code that somebody sent; UNKNOWN_SERVER_ERROR for one that is not answered here."""
-    return _ERRORS.get(code, Error.UNKNOWN_SERVER_ERROR)
-
-
-_ERRORS: Final = {error.value: error for error in Error}
 
 
 @attrs.frozen(order=True, cache_hash=True)
@@ -113,15 +64,34 @@ class FetchRequest:
     max_wait_ms: Millis = 0
     max_bytes: int = 1_048_576
 
+    def answer(
+        self,
+        leader: BrokerId,
+        *,
+        error: Error = Error.NONE,
+        diverging: EpochEnd | None = None,
+        records: bytes = b"",
+        high_watermark: Offset = 0,
+        log_start: Offset = 0,
+    ) -> FetchResponse:
+        """The answer of a leader to this."""
+        return FetchResponse(
+            partition=self.partition,
+            leader=leader,
+            leader_epoch=self.leader_epoch,
+            offset=self.offset,
+            last_epoch=self.last_epoch,
+            error=error,
+            diverging=diverging,
+            records=records,
+            high_watermark=high_watermark,
+            log_start=log_start,
+        )
+
 
 @attrs.frozen(kw_only=True)
-class FetchResponse:
-    """A leader's answer: batches from the offset asked for and its watermark, or where the logs part, or an error.
-
-    `leader`, `leader_epoch`, `offset` and `last_epoch` repeat the request: without the last, a late divergence from
-    before a truncation would pass for the answer to the fetch after it. Model: the answers of leader_answers_fetch
-    and leader_answers_diverging; `log_start`, the first offset that the leader still has, is outside of it.
-    """
+class _LeaderAnswer:
+    """What a leader's answers repeat of the question, and whether it was taken."""
 
     partition: TopicPartition
     leader: BrokerId
@@ -129,6 +99,17 @@ class FetchResponse:
     offset: Offset
     last_epoch: LeaderEpoch
     error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class FetchResponse(_LeaderAnswer):
+    """A leader's answer: batches from the offset asked for and its watermark, or where the logs part, or an error.
+
+    `leader`, `leader_epoch`, `offset` and `last_epoch` repeat the request: without the last, a late divergence from
+    before a truncation would pass for the answer to the fetch after it. Model: the answers of leader_answers_fetch
+    and leader_answers_diverging; `log_start`, the first offset that the leader still has, is outside of it.
+    """
+
     diverging: EpochEnd | None = None
     records: bytes = b""
     high_watermark: Offset = 0
@@ -149,17 +130,25 @@ class OffsetForLeaderEpochRequest:
     offset: Offset
     last_epoch: LeaderEpoch
 
+    def answer(
+        self, leader: BrokerId, ends: EpochEnd | None, error: Error = Error.NONE
+    ) -> OffsetForLeaderEpochResponse:
+        """The answer of a leader to this."""
+        return OffsetForLeaderEpochResponse(
+            partition=self.partition,
+            leader=leader,
+            leader_epoch=self.leader_epoch,
+            offset=self.offset,
+            last_epoch=self.last_epoch,
+            error=error,
+            ends=ends,
+        )
+
 
 @attrs.frozen(kw_only=True)
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(_LeaderAnswer):
     """Where the epoch ends, or `UNDEFINED`; what was asked is repeated. Model: leader_answers_epoch_end."""
 
-    partition: TopicPartition
-    leader: BrokerId
-    leader_epoch: LeaderEpoch
-    offset: Offset
-    last_epoch: LeaderEpoch
-    error: Error = Error.NONE
     ends: EpochEnd | None = None
 
 
@@ -187,6 +176,16 @@ class AlterPartitionRequest:
     def members(self) -> frozenset[BrokerId]:
         """The proposed ISR."""
         return frozenset(member for member, _ in self.isr)
+
+    def answer(self, error: Error) -> AlterPartitionResponse:
+        """The controller's answer to this."""
+        return AlterPartitionResponse(
+            partition=self.partition,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            attempt=self.attempt,
+            error=error,
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,6 @@ from isr_broker.messages import (
     LeaderEpoch,
     Offset,
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
 )
 from isr_broker.state import Replica
 
@@ -56,16 +55,7 @@ def says_epoch_end(
     me: BrokerId, asked: OffsetForLeaderEpochRequest, ends: EpochEnd | None, error: Error = Error.NONE
 ) -> Send:
     """The answer to who asks where an epoch ends."""
-    answer = OffsetForLeaderEpochResponse(
-        partition=asked.partition,
-        leader=me,
-        leader_epoch=asked.leader_epoch,
-        offset=asked.offset,
-        last_epoch=asked.last_epoch,
-        error=error,
-        ends=ends,
-    )
-    return Send(asked.replica, answer)
+    return Send(asked.replica, asked.answer(me, ends, error))
 
 
 def refuses_to_say(me: BrokerId, asked: OffsetForLeaderEpochRequest, error: Error) -> Send:

@@ -105,12 +105,8 @@ def records_for(replica: Replica, consume: Consume) -> AnswerConsume:
 
 def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None = None) -> AnswerFetch:
     tells = replica.settings.insync_design.watermark_of_diverging
-    response = FetchResponse(
-        partition=replica.partition,
-        leader=replica.me,
-        leader_epoch=fetch.leader_epoch,
-        offset=fetch.offset,
-        last_epoch=fetch.last_epoch,
+    response = fetch.answer(
+        replica.me,
         diverging=diverging,
         high_watermark=replica.high_watermark if diverging is None or tells else 0,
         log_start=replica.log.start,
@@ -122,17 +118,9 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
 
 def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
     """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
-    response = attrs.evolve(refused(replica.me, fetch, error), log_start=replica.log.start)
-    return AnswerFetch(to=fetch.replica, response=response)
+    return AnswerFetch(to=fetch.replica, response=fetch.answer(replica.me, error=error, log_start=replica.log.start))
 
 
 def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
     """The answer to a fetch that was not taken, or did not even arrive."""
-    return FetchResponse(
-        partition=fetch.partition,
-        leader=by,
-        leader_epoch=fetch.leader_epoch,
-        offset=fetch.offset,
-        last_epoch=fetch.last_epoch,
-        error=error,
-    )
+    return fetch.answer(by, error=error)
