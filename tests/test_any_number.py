@@ -298,7 +298,6 @@ def test_a_conjunct_that_is_missing_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--proof", "p.zip"], "--proof stores a proof for a number that is given, not for --replicas any"),
         (["--acks", "any"], "--acks"),
     ],
 )

@@ -87,6 +87,30 @@ def test_both_solvers_agree_on_two_phase_commit(proof: Path, capsys: pytest.Capt
     assert re.search(r"cvc5 \S+: agreed; agreed on (\d+) of \1, unknown 0", said)
 
 
+def test_both_solvers_agree_on_any_number_of_managers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = proof_of(Induction(tpc.DESIGN, {"rms": None}, CONJUNCTS), tmp_path)
+    assert certified(stored, "--solver", "both") == 0
+    said = capsys.readouterr().out
+    assert "for every value of: rms" in said
+    assert len(re.findall(r"agreed; agreed on (\d+) of \1, unknown 0", said)) == 2
+
+
+def test_a_naming_is_only_for_any_number(proof: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def names(manifest: Json, files: dict[str, str]) -> None:
+        part = next(p for p in parts(manifest) if "guard" in str(p["assertions"]))
+        said = cast("list[str]", part["assertions"])
+        said[next(k for k, a in enumerate(said) if a.startswith("guard"))] = "naming"
+
+    assert certified(changed(proof, tmp_path, names), "--solver", "z3") == 65
+    assert "it gives somebody a name, but all have one" in capsys.readouterr().out
+
+    def counts(manifest: Json, files: dict[str, str]) -> None:
+        names(manifest, files)
+        manifest["any_number"] = ["RM"]
+
+    assert read(changed(proof, tmp_path, counts)).namings == 1
+
+
 def test_the_report_as_json(proof: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert certified(proof, "--solver", "z3", "--json", "-") == 0
     report = cast("dict[str, object]", json.loads(capsys.readouterr().out))

@@ -64,6 +64,7 @@ def run(given: Namespace) -> int:
         "free": stored.manifest["free"],
         "queries": len(stored.queries),
         "definitions": stored.definitions,
+        "namings": stored.namings,
         "goals_that_hold_in_every_state": stored.alone,
     }
     problems = list(stored.problems)
@@ -106,7 +107,10 @@ def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
             out.print(f"  and {len(problems) - SHOWN} more", soft_wrap=True)
         return
     terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
-    taken = f"{terminal.count(stored.definitions, 'definition')}, and that queries say what the model says"
+    taken = terminal.count(stored.definitions, "definition")
+    if stored.namings:
+        taken += f", {terminal.count(stored.namings, 'naming')}, how conjuncts are worded after a step"
+    taken += ", and that queries say what the model says"
     terminal.print_wrapped(out, f"taken as given: {taken}", 2)
     if stored.alone:
         terminal.print_wrapped(out, f"goals that hold whatever the state: {stored.alone}", 2)

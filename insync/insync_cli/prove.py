@@ -80,8 +80,6 @@ def run(given: Namespace) -> int:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if given.proof and asked.partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
-    if given.proof and asked.open_sorts:
-        raise UsageError(f"--proof stores a proof for a number that is given, not for {asked.open_sorts[0]} any")
     if given.suggest or given.graph:
         return strengthened(given, asked)
     target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1

@@ -13,6 +13,9 @@ they prove together. Checked here, from the file alone:
 What cannot be seen from here is that a conjunct, a guard or a goal says in SMT-LIB what the model says, that what
 the manifest calls unchanged or impossible is so, and that the definitions are of symbols that something can be.
 Nor is it proved that any state satisfies the conjuncts, only that z3 does not refute all that is taken as given.
+Of a sort of any number of elements it is taken as given, too, that somebody of whom something is known may be called by
+the next free name (a naming), and that a conjunct after the step is worded like what is proved of it: goals are about
+the elements with a name and one more, conjuncts about all.
 """
 
 from __future__ import annotations
@@ -73,6 +76,7 @@ class Stored:
     """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it.
 
     `together` is all that the queries take as given before a step. Were it refuted, they would prove anything.
+    `namings`: so many times somebody of whom something is known is called by the next free name.
     `alone` are the queries whose goal is said to hold whatever the state: few, or somebody replaced goals.
     """
 
@@ -80,6 +84,7 @@ class Stored:
     queries: tuple[Query, ...]
     together: Query
     definitions: int
+    namings: int
     alone: int
     problems: tuple[str, ...]
 
@@ -120,7 +125,8 @@ class _Reading:
         self.known = frozenset[str]().union(*self.holds.values())
         self.steps = _read_steps(manifest)
         self.parts: dict[tuple[Key, str], list[Part]] = {}
-        self.definitions = set[str]()
+        self.definitions, self.namings = set[str](), set[str]()
+        self.many = bool(_texts(manifest, "any_number"))
         self.queries: list[Query] = []
         self.sorts: dict[str, str] = {}
 
@@ -139,7 +145,7 @@ class _Reading:
                 for reason in self._wrong(key, choice, part):
                     self.problems.append(f"{part.file}: {reason}")
         alone = sum(len(p.assertions) == 1 for parts in self.parts.values() for p in parts)
-        counts = len(self.definitions), alone
+        counts = len(self.definitions), len(self.namings), alone
         return Stored(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
 
     def _together(self) -> Query:
@@ -260,6 +266,9 @@ class _Reading:
             case "definition":
                 self.definitions.add(text)
                 return None
+            case "naming":
+                self.namings.add(text)
+                return None if self.many else "it gives somebody a name, but all have one"
             case "mark":
                 fine = text.startswith(f"({VIEW} ") and text.count(VIEW) == 1
                 return None if fine else "what is put in view is more than a term"
@@ -281,6 +290,8 @@ class _Reading:
             return f"it uses {name} after a step, but there is no step or no such conjunct"
         if key[0] == KEPT and self.order.index(name) >= self.order.index(key[1]):
             return f"it uses {name} after the step, which does not come earlier: the argument would be circular"
+        if self.many:
+            return None
         proved = self.parts.get(((KEPT, name, key[2]), choice), [])
         goals = {f"(not {text})" for text in self.known} | {
             body for p in proved for kind, _, body in p.assertions if kind == "goal"

@@ -24,7 +24,7 @@ from isr_check.smt.induction import GOAL, Induction, Named, Obligation, Query
 from isr_check.smt.logic import Term, Truth, all_of, conjuncts, identity, term
 from isr_check.smt.proving import Attempt, Decided, Proved
 from isr_check.smt.solving import Answer, Proof, ask
-from isr_check.smt.strategy import MARK
+from isr_check.smt.strategy import MARK, SOME
 from isr_check.smt.terms import Choice
 from isr_check.smt.written import formula, query_text, smaller
 from isr_lang import Property
@@ -40,7 +40,7 @@ UNCHANGED = {
 }
 """Why an obligation holds without a query."""
 
-KINDS = {"bounds": "bound", "defined": "definition", MARK: "mark"}
+KINDS = {"bounds": "bound", "defined": "definition", MARK: "mark", SOME: "naming"}
 """What an assertion is whose name says it."""
 
 Json = dict[str, object]
@@ -190,6 +190,7 @@ def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
         "model_hash": design.model_hash(),
         "constants": {k: v for k, v in t.given.items() if v is not None},
         "free": sorted(k for k, v in t.given.items() if v is None),
+        "any_number": [str(s) for s in induction.goals.sorts],
         "solvers": {"z3": metadata.version("z3-solver")},
         "conjuncts": [{"name": TYPE_OK, "text": "every variable has a value of its type"}]
         + [{"name": c.name, "text": c.doc} for c in induction.conjuncts],
