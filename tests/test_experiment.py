@@ -23,7 +23,7 @@ from isr_cluster.processes import HOST
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
-from isr_experiment.judging import Fate, Traced, leaderless
+from isr_experiment.judging import Fate, leaderless
 from isr_experiment.model import Predicted, predicted
 from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
@@ -172,11 +172,6 @@ def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
 def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
     undecided = Concluded(cell=CELL, results=(result(),), predicted=Predicted(None, ()), wanted=1)
     assert undecided.verdict is Verdict.INVALID
-
-
-def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
-    bad = attrs.evolve(result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
-    assert concluded(CELL, bad).verdict is Verdict.REJECTED
 
 
 def test_the_bound_counts_only_valid_runs_of_cells_that_are_to_lose_nothing() -> None:

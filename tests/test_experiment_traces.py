@@ -93,6 +93,11 @@ def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_th
     ]
 
 
+def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
+    bad = attrs.evolve(result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
+    assert concluded(CELL, bad).verdict is Verdict.REJECTED
+
+
 def test_a_planted_bug_may_be_caught_by_its_traces_alone() -> None:
     bad = attrs.evolve(result(), traced=Traced(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2"))
     bug = attrs.evolve(CELL, expected=Expected.CAUGHT)
