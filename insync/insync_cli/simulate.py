@@ -142,7 +142,7 @@ def _outcomes(seeds: range, scenario: Scenario | None, config: Config | None, wo
         try:
             yield from pool.map(one, seeds, chunksize=4)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 def _one(scenario: Scenario | None, config: Config | None, seed: int) -> Outcome:
