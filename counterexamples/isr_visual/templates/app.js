@@ -34,7 +34,7 @@ class App {
 
   openGallery() {
     this.trace = null;
-    this.root.replaceChildren(gallery(this.traces, (n) => { this.open(n); scrollTo(0, 0); }));
+    this.root.replaceChildren(gallery(this.traces, (n, at) => { this.open(n, at); scrollTo(0, 0); }));
   }
 
   go(step) {
