@@ -86,6 +86,8 @@ def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_th
     assert values_of(lines, {(0, 1): 7, (1, 2): 9}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
     assert values_of(lines, {(0, 1): 7}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
     assert values_of(lines, {}, [(8, 1, -1)]) == {}
+    late = [(8, 1, 4 * MS), (9, 1, 3 * MS)]
+    assert values_of(lines, {}, late) == {(1, 1): 8, (1, 2): 9}, "each has one, also if its acknowledgement was slow"
     assert [(one.at, one.end, one.appended) for one in lines] == [
         (0, None, ((0, 1), (1, 1))),
         (MS, 1, ()),

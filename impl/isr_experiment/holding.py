@@ -71,15 +71,16 @@ def values_of(
     wrote: Iterable[Noted], found: Mapping[tuple[int, int], int], told: Iterable[tuple[int, int, int]]
 ) -> dict[tuple[int, int], int]:
     """The value of each record by offset and leader epoch: as `found` in the logs at the end; else, of a value that was
-    acknowledged (`told`: value, offset, when), the last record that anybody had appended there by then."""
+    acknowledged (`told`: value, offset, when), the last record that anybody had appended there by then, and that is no
+    value's that was acknowledged before. No two are the same record, so each value gets one."""
     since: dict[int, dict[int, int]] = {}
     for one in wrote:
         for offset, epoch in one.appended:
             epochs = since.setdefault(offset, {})
             epochs[epoch] = min(one.at, epochs.get(epoch, one.at))
     known, there = dict(found), set(found.values())
-    for value, offset, at in told:
-        left = {e: began for e, began in since.get(offset, {}).items() if began <= at and (offset, e) not in found}
+    for value, offset, at in sorted(told, key=lambda one: one[2]):
+        left = {e: began for e, began in since.get(offset, {}).items() if began <= at and (offset, e) not in known}
         if left and value not in there:
             known[offset, max(left, key=left.__getitem__)] = value
     return known
