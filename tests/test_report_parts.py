@@ -166,9 +166,10 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
 
 def test_the_fewest_faults_are_those_of_the_calmest_run_that_shows_it() -> None:
     calm, crash, two = (matrix(), matrix(verdict="VIOLATED"), matrix(verdict="VIOLATED"))
-    for n, one in enumerate((calm, crash, two)):
-        one["cells"][0]["constants"] = {"crashes": n, "replicas": 2, "unclean": True}
     whole = matrix()
+    for n, (name, one) in enumerate({"none": calm, "crash": crash, "twice": two}.items()):
+        one["cells"][0]["fault"] = name
+        whole["faults"].append({"name": name, "says": "", "count": n})
     whole["cells"] = [*calm["cells"], *crash["cells"], *two["cells"]]
     found = distance(whole, "d", {}, "p")
     assert found is not None

@@ -1,7 +1,7 @@
 """How few faults it takes, exactly, from the explorations: to lose what was acknowledged, and to refuse a write.
 
-Faults are counted against the run of the same design and settings under which the fewest happen. In the model any
-follower may lag at any time, which is no fault; so a minimum of in-sync replicas may refuse writes without one.
+How many faults a cell has, its plan says. In the model any follower may lag at any time, which is no fault; so a
+minimum of in-sync replicas may refuse writes without one.
 """
 
 from __future__ import annotations
@@ -26,21 +26,11 @@ class Distance:
     cell: CellEntry | None
 
 
-def faults_of(cell: CellEntry, matrix: Matrix) -> int:
-    """How many faults a cell allows more than its calmest neighbour."""
-
-    def numbers(c: CellEntry) -> dict[str, int]:
-        return {n: v for n, v in c["constants"].items() if isinstance(v, int) and not isinstance(v, bool)}
-
-    near = [numbers(c) for c in matrix["cells"] if (c["design"], c["settings"]) == (cell["design"], cell["settings"])]
-    here = numbers(cell)
-    return max((v - min(c.get(n, v) for c in near) for n, v in here.items()), default=0)
-
-
 def distance(matrix: Matrix, design: str, settings: dict[str, str], promise: str) -> Distance | None:
     """None where nothing of the kind was asked."""
     own = [c for c in matrix["cells"] if c["design"] == design and c["settings"] == settings]
-    asked = [(faults_of(c, matrix), c, said) for c in own if (said := verdict_of(c, promise)) is not None]
+    faults = {f["name"]: f["count"] for f in matrix["faults"]}
+    asked = [(faults[c["fault"]], c, said) for c in own if (said := verdict_of(c, promise)) is not None]
     if not asked:
         return None
     happens = [(n, c) for n, c, p in asked if (p["verdict"] in HOLDS if is_probe(p) else p["verdict"] == "VIOLATED")]
@@ -68,7 +58,9 @@ def distances(m: Material) -> str:
         "faults that lose an acknowledged record",
         "faults that make a leader refuse writes",
     )
+    many = "; ".join(escape(f["says"]) for f in m.matrix["faults"] if f["count"] > 1)
     about = "The fewest faults in the explorations of this page. A follower may lag without any fault."
+    about += f" More than one fault, that is: {many}." if many else ""
     return f'<h3>Seen by exploration</h3><p class="quiet">{about}</p>{table(header, rows)}<h3>As probabilities</h3>'
 
 

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from isr_lang import Value
 from isr_trace.trace import TraceError
 
-SCHEMA = "insync/matrix/2"
+SCHEMA = "insync/matrix/3"
 VIOLATED = "VIOLATED"
 
 
@@ -49,8 +49,11 @@ class DesignEntry(TypedDict):
 
 
 class FaultEntry(TypedDict):
+    """`count`: how many faults it is."""
+
     name: str
     says: str
+    count: int
 
 
 class Matrix(TypedDict):

@@ -8,7 +8,7 @@ from isr_report.coverage import probes
 from isr_report.grid import is_probe, verdict_of
 from isr_report.html import HOLDS
 from isr_report.material import Material, Story, claims, questions, target
-from isr_report.overview import summed, usual_cells
+from isr_report.overview import usual_cells, word_of
 from isr_trace.diagrams import mermaid
 from isr_trace.scene import scene
 
@@ -55,7 +55,7 @@ def _answers(m: Material) -> Iterator[str]:
 
 def _overview(m: Material) -> Iterator[str]:
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    yield f"At {usual}; the weakest verdict under any fault, with the faults that break the promise."
+    yield f"At {usual}; the weakest verdict under one fault, or under two where one tests nothing, and what breaks it."
     designs = [d["name"] for d in m.matrix["designs"]]
     yield rows(
         ("promise", *designs),
@@ -64,16 +64,17 @@ def _overview(m: Material) -> Iterator[str]:
 
 
 def _summary(m: Material, promise: str, design: str) -> str:
-    here = [(f, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
-    weakest = summed([said for _, said in here if said is not None])
-    if weakest is None:
+    asked = [(f, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
+    here = [(f, said) for f, said in asked if said is not None]
+    word = word_of(here)
+    if word is None:
         return "not promised"
     broken = [
         f"[{f['name']} in {said['depth']}]({target(m, said['trace'])})"
         for f, said in here
-        if said is not None and said["trace"] and said["verdict"] == "VIOLATED"
+        if said["trace"] and said["verdict"] == "VIOLATED"
     ]
-    return f"{weakest['verdict']} {', '.join(broken)}".strip()
+    return f"{word['verdict']} {', '.join(broken)}".strip()
 
 
 def _broken(m: Material) -> Iterator[str]:

@@ -31,11 +31,14 @@ def overview(m: Material) -> str:
 
 def _key(m: Material) -> str:
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    faults = "; ".join(f"{escape(f['says'])}" for f in m.matrix["faults"])
+    faults, more = (
+        "; ".join(escape(f["says"]) for f in m.matrix["faults"] if (f["count"] > 1) is many) for many in (False, True)
+    )
+    twice = f" Below them is what was asked of two faults, which are: {more}." if more else ""
     return _room(m) + (
-        f'<p class="key-line quiet">At {escape(usual)}. The word is the weakest of all faults; the marks are, from '
-        f"left to right: {faults}. An empty set: nothing comes to where the promise would be tested; a dot: the design "
-        f"has no such fault, or promises nothing there.</p>"
+        f'<p class="key-line quiet">At {escape(usual)}. The word is the weakest of single faults, or of two where one '
+        f"never puts the promise to the test; the marks are, from left to right: {faults}.{twice} An empty set: "
+        f"nothing comes to where the promise would be tested; a dot: no such fault, or no such promise.</p>"
     )
 
 
@@ -56,6 +59,16 @@ def _room(m: Material) -> str:
         if any(most[n] != v for n, v in bounds.items())
     ]
     more = f"; {'; '.join(apart)}, and so can show more" if apart else ""
+    twice = {f["name"] for f in m.matrix["faults"] if f["count"] > 1}
+    roomier = {
+        (n, v)
+        for c in m.matrix["cells"]
+        if c["fault"] in twice
+        for n, v in c["constants"].items()
+        if isinstance(v, int) and n in most and v > of[c["design"]].get(n, v)
+    }
+    said = ", ".join(f"{n.replace('_', ' ')} {v}" for n, v in sorted(roomier))
+    more += f"; two faults have {said}" if said else ""
     return f'<p class="key-line quiet">Bounds: {escape(shared)}{more}. Beyond them nothing is said.</p>'
 
 
@@ -81,13 +94,21 @@ def summed(found: list[PromiseEntry]) -> PromiseEntry | None:
     return min(found, key=lambda p: (order.index(kind_of(p)), p["depth"] or 0), default=None)
 
 
+def word_of(found: list[tuple[FaultEntry, PromiseEntry]]) -> PromiseEntry | None:
+    """What is said of a promise in one word: the weakest of single faults, or of all where those test nothing."""
+    one = summed([said for f, said in found if f["count"] <= 1])
+    return one if one is None or kind_of(one) != "vacuous" else summed([said for _, said in found])
+
+
 def _square(m: Material, promise: str, design: str) -> str:
     here = [(f, c, verdict_of(c, promise) if c is not None else None) for f, c in usual_cells(m, design)]
-    weakest = summed([said for _, _, said in here if said is not None])
-    if weakest is None:
+    word = word_of([(f, said) for f, _, said in here if said is not None])
+    if word is None:
         return '<span class="quiet">not promised</span>'
-    marks = "".join(_mark(m, f, c, said) for f, c, said in here)
-    return f'{verdict(weakest["verdict"])}<span class="marks">{marks}</span>'
+    one = "".join(_mark(m, f, c, said) for f, c, said in here if f["count"] <= 1)
+    two = "".join(_mark(m, f, c, said) for f, c, said in here if f["count"] > 1 and said is not None)
+    more = f'<span class="marks more">{two}</span>' if two else ""
+    return f'{verdict(word["verdict"])}<span class="marks">{one}</span>{more}'
 
 
 def _mark(m: Material, fault: FaultEntry, cell: CellEntry | None, said: PromiseEntry | None) -> str:

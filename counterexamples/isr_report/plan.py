@@ -22,12 +22,17 @@ STANDARD = Path(__file__).parent / "matrix.toml"
 @attrs.frozen
 class Fault:
     """How often the environment may do its worst; what is not named does not happen. Designs without the actions
-    that it `needs` have no such fault."""
+    that it `needs` have no such fault. `only` says at which settings it is tried, `asks` what alone is asked then, and
+    `bounds` what more room it gets."""
 
     name: str
     says: str
     budget: Mapping[str, Value]
     needs: tuple[str, ...] = ()
+    only: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    asks: tuple[str, ...] = ()
+    bounds: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    count: int = 1
 
 
 @attrs.frozen
@@ -79,7 +84,19 @@ def load_plan(path: Path = STANDARD) -> Plan:
             dict(top["bounds"]),
             {d: dict(own) for d, own in top.get("own_bounds", {}).items()},
             {name: tuple(values) for name, values in top["settings"].items()},
-            tuple(Fault(f["name"], f["says"], dict(f["budget"]), tuple(f.get("needs", ()))) for f in top["fault"]),
+            tuple(
+                Fault(
+                    name=f["name"],
+                    says=f["says"],
+                    budget=dict(f["budget"]),
+                    needs=tuple(f.get("needs", ())),
+                    only=dict(f.get("only", {})),
+                    asks=tuple(f.get("asks", ())),
+                    bounds=dict(f.get("bounds", {})),
+                    count=int(f.get("count", 1)),
+                )
+                for f in top["fault"]
+            ),
             dict(top.get("usual", {})),
             dict(top.get("client", {})),
         )
@@ -105,13 +122,16 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             continue
         for chosen in itertools.product(*columns.values()):
             settings = dict(zip(columns, chosen, strict=True))
-            given = {**world, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
+            if any(settings.get(name, value) != value for name, value in fault.only.items()):
+                continue
+            given = {**world, **fault.bounds, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
             try:
                 instance = Instance(design, {n: v for n, v in given.items() if n in constants})
             except SettingError:
                 continue  # such as more in-sync replicas required than there are
             promised = {p.name for p in instance.properties}
-            wanted = tuple(n for n in (*plan.promises, *plan.probes) if n in promised)
+            asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
+            wanted = tuple(n for n in asked if n in promised)
             typed = {n: v for n, v in instance.constants.items() if n in given}
             yield Cell(design.name, settings, fault.name, typed, wanted), instance
 

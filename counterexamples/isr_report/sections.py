@@ -77,8 +77,8 @@ def columns(matrix: Matrix) -> list[dict[str, str]]:
 
 
 def _panel(m: Material, fault: str, says: str, promise: str) -> str:
-    wanted = columns(m.matrix)
     here = [(i, c) for i, c in enumerate(m.matrix["cells"]) if c["fault"] == fault]
+    wanted = [column for column in columns(m.matrix) if any(c["settings"].items() <= column.items() for _, c in here)]
     rows: list[str] = []
     for design in m.matrix["designs"]:
         own = [(i, c) for i, c in here if c["design"] == design["name"]]

@@ -110,7 +110,7 @@ def made(plan: Plan, given: Namespace, folder: Path) -> Matrix:
         designs=[DesignEntry(name=d.name, summary=d.summary) for d in designs],
         promises={name: promised.get(name, "") for name in (*plan.promises, *plan.probes)},
         settings={name: list(values) for name, values in plan.settings.items()},
-        faults=[FaultEntry(name=f.name, says=f.says) for f in plan.faults],
+        faults=[FaultEntry(name=f.name, says=f.says, count=f.count) for f in plan.faults],
         usual=dict(plan.usual),
         client=dict(plan.client),
         cells=done,
