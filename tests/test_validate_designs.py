@@ -8,6 +8,7 @@ import pytest
 from isr_broker import leader as leaders
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.messages import Offset
+from isr_broker.snapshot import Json
 from isr_broker.state import Replica
 from isr_broker.trace_reading import BadTrace, Life, read
 from isr_refine import Level, validate
@@ -109,6 +110,6 @@ def test_a_planted_bug_is_compared_with_todays_model() -> None:
 
 def test_a_design_that_the_model_does_not_have_is_no_trace() -> None:
     life = a_run("kip-966", "kip-966", 0, FAIR)[0]
-    header = {**life.header, "settings": {"insync.design": "some-other"}}
+    header: dict[str, Json] = {**life.header, "settings": {"insync.design": "some-other"}}
     with pytest.raises(BadTrace, match="some-other"):
         validate([attrs.evolve(life, header=header)])
