@@ -129,6 +129,12 @@ def test_a_refusal_on_an_edge_that_is_drawn_is_missing() -> None:
     assert 0 < done.drawn < done.of_drawn
 
 
+def test_of_the_edges_that_are_drawn_a_spent_budget_leaves_some() -> None:
+    done = driven(Inside(), Limits(each=4, max_steps=20))
+    assert not done.complete
+    assert 0 < done.drawn < 20 < done.of_drawn
+
+
 def test_a_budget_ends_it_and_says_so() -> None:
     done = driven(Inside(), Limits(max_steps=10))
     assert not done.complete

@@ -67,6 +67,7 @@ class Conformance:
         self.asking: int | None = None
         self._excuse = ""
         self.way: dict[int, Edge | None] = {}
+        self.drawn: set[Edge] = set()
         off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
         self.done = Conformed(
             name=self.hello.name,
@@ -228,18 +229,15 @@ class Conformance:
         """Every edge, or those that are drawn, by paths from resets that are as long as may be."""
         reached = self.graph.explore(None)
         self.way = reached.way
-        wanted = None
         if self.limits.each is not None:
-            wanted = drawn(self.graph, reached, self.limits.each, self.limits.seed)
-        remaining = Remaining(self.graph, reached, wanted)
+            self.drawn = drawn(self.graph, reached, self.limits.each, self.limits.seed)
+        remaining = Remaining(self.graph, reached, None if self.limits.each is None else self.drawn)
         while (nearest := remaining.begin()) is not None:
             initial, route = nearest
             self.reset(initial)
             state: int | None = initial
             while state is not None and (label := self._next(remaining, state, route)) is not None:
                 state = self._driven(remaining, state, label)
-        if wanted is not None:
-            self.done.drawn, self.done.of_drawn = len((wanted & self.tried) - self.closed), len(wanted)
 
     def _next(self, remaining: Remaining, state: int, route: list[int]) -> int | None:
         """The next step of the route to an edge that is left, and after that such an edge."""
@@ -366,6 +364,7 @@ class Conformance:
         """What there is in the model, of which so much was driven."""
         done = self.done
         done.states, done.pairs = len(self.reached), len(self.pairs)
+        done.drawn, done.of_drawn = len((self.drawn & self.tried) - self.closed), len(self.drawn)
         done.asked, done.seconds = self.talk.asked, time.monotonic() - self.began
         graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not done.complete else None)
         self.way = graph.way if graph.complete else self.way
