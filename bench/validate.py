@@ -52,6 +52,7 @@ NOT_TOLD = {
     "sent.AlterPartitionRequest": "the epochs of members that do not join",
     "sent.FetchResponse.records": "how many bytes were sent; which batches, the follower tells",
     "sent.FetchResponse.offset": "of an answer with an error, which nobody reads further",
+    "sent.FetchResponse.log_start": "the model's logs have no start",
     "sent.FetchResponse.diverging": "of an answer with an error, which nobody reads further",
     "sent.FetchResponse.error": "an error other than another one",
     "sent.FetchResponse.high_watermark": "of an answer with an error, which nobody reads further",

@@ -71,7 +71,8 @@ def started(closing: ExitStack, folder: Path, name: str, *arguments: str) -> Pat
     jars = str(SPARK / "jars" / "*")
     log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
     main = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
-    command = [session.java(), *QUICKLY.split(), "-Xmx256m", "-cp", jars, main, *arguments, "--webui-port", "0"]
+    own = ["-Dspark.master.rest.enabled=false", "-Xmx256m"]  # its port would be 6066, whoever else has it
+    command = [session.java(), *QUICKLY.split(), *own, "-cp", jars, main, *arguments, "--webui-port", "0"]
     with log.open("wb") as said:
         process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=said, stderr=said)
     closing.callback(process.wait)

@@ -37,7 +37,7 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_history": {"isr_model", "isr_zookeeper", "isr_quorum"},
     "isr_bugs": {"isr_history"},
     "isr_designs": {"isr_bugs"},
-    "isr_planted_actions": {"isr_model", "isr_zookeeper"},
+    "isr_planted_actions": {"isr_bugs", "isr_model", "isr_zookeeper"},
     "isr_planted": {"isr_bugs", "isr_planted_actions"},
     "isr_check": {"isr_lang"},
     "isr_pipeline": {"isr_check", "isr_trace", "isr_refine", "isr_anomalies"},

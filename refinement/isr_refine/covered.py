@@ -32,7 +32,7 @@ from isr_refine.replay import Replayed, replay
 from isr_refine.runs import SOURCES, Runs
 
 CORES: Final = (
-    *("leader", "leader_time", "follower", "watermark", "replica", "node", "state"),
+    *("leader", "leader_time", "consumers", "follower", "watermark", "replica", "node", "state"),
     *("controller", "controller_state", "elections", "producers", "epochs", "log_view"),
 )
 """The modules of the cores: what decides, without sockets, files and the shapes of messages."""
