@@ -21,6 +21,7 @@ from isr_broker.disk import Disk
 from isr_broker.disk_memory import Everything, Survival
 from isr_broker.effects import (
     CONTROLLER,
+    AdvanceLogStart,
     AnswerConsume,
     AnswerFetch,
     AnswerProduce,
@@ -279,6 +280,8 @@ class World:
             case Halt(why):
                 self.note(f"{host.broker} halts: {why}")
                 self.stop(host.broker, Everything())
+            case AdvanceLogStart():
+                raise AssertionError("no log here is old enough to lose its beginning")
             case AppendMetadata():
                 raise AssertionError("a broker writes no metadata")
 
