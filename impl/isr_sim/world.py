@@ -280,10 +280,8 @@ class World:
             case Halt(why):
                 self.note(f"{host.broker} halts: {why}")
                 self.stop(host.broker, Everything())
-            case AdvanceLogStart():
-                raise AssertionError("no log here is old enough to lose its beginning")
-            case AppendMetadata():
-                raise AssertionError("a broker writes no metadata")
+            case AdvanceLogStart() | AppendMetadata():
+                raise AssertionError("no log here is old enough to lose its beginning; a broker writes no metadata")
 
     def _write(self, host: Host, operation: DiskOperation) -> None:
         """Done at once and told later, or done when it is told: a crash may come before, between or after."""

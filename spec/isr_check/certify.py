@@ -126,7 +126,7 @@ class _Reading:
         self.steps = _read_steps(manifest)
         self.parts: dict[tuple[Key, str], list[Part]] = {}
         self.definitions, self.namings = set[str](), set[str]()
-        self.many = bool(_texts(manifest, "any_number"))
+        self.many = bool(manifest.get("any_number"))
         self.queries: list[Query] = []
         self.sorts: dict[str, str] = {}
 
