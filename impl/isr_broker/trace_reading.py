@@ -10,7 +10,6 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import cast
 
 import attrs
@@ -89,9 +88,9 @@ def read(disk: Disk) -> list[Life]:
     return _by_node(lives)
 
 
-def read_files(files: Iterable[Path]) -> list[Life]:
-    """Every life in these files, NODE.LIFE.jsonl, of each node in order; they are not opened for writing."""
-    return _by_node(read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in files)
+def read_files(files: Iterable[tuple[str, bytes]]) -> list[Life]:
+    """Every life in these files, their names, NODE.LIFE.jsonl, and what is in them; of each node in order."""
+    return _by_node(read_life(name.removesuffix(".jsonl"), data) for name, data in files)
 
 
 def _by_node(lives: Iterable[Life]) -> list[Life]:

@@ -101,7 +101,7 @@ def lives_of(logs: list[str]) -> list[Life]:
     if not files:
         raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(logs)}")
     try:
-        return read_files(files)
+        return read_files((file.name, file.read_bytes()) for file in files)
     except (BadTrace, OSError) as problem:
         raise InputError(str(problem)) from None
     except ValueError:

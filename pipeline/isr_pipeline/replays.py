@@ -178,7 +178,7 @@ def validated(folder: str) -> Row:
 
     none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:
-        lives = read_files(sorted(Path(folder).glob("*.jsonl")))
+        lives = read_files((file.name, file.read_bytes()) for file in sorted(Path(folder).glob("*.jsonl")))
         done = validate(lives, budget=BUDGET)
     except (BadTrace, OSError) as problem:
         return {**none, "verdict": "bad", "why": str(problem)}
