@@ -24,6 +24,8 @@ from isr_broker.snapshot import Json
 from isr_broker.state import Replica
 from isr_broker.trace_reading import Life, read
 from isr_refine import Level, Validated, validate
+from isr_refine.held import Held
+from isr_refine.stepping import Ranks, stepper
 from isr_sim.simulate import QUICK, Config, Run, finished
 from isr_sim.tracing import TracedWorld
 from isr_sim.tracing import traced as sim_traced
@@ -261,3 +263,14 @@ def test_a_file_that_is_no_trace_is_bad_input(tmp_path: Path, capsys: pytest.Cap
 
 def test_nothing_is_rejected_in_an_empty_trace() -> None:
     assert validate([]) == Validated()
+
+
+@pytest.mark.parametrize("epochs", [10, 47, 48, 200])
+def test_a_log_of_many_leader_epochs_may_still_grow(epochs: int) -> None:
+    starts = tuple((epoch, 2 * epoch) for epoch in range(epochs))
+    end = 2 * epochs
+    held = Held(end, starts, end, 1, epochs - 1, (1, 2), follower_end=(None, end), follower_broker_epoch=(0, 0))
+    told = held.variables((1, 2), 1, Ranks.of([*held.offsets(), end + 1]))
+    steps = stepper("kip-966", 2, 1, unclean=False, follower_reads=False)
+    assert steps.steps("leader_appends", told)
+    assert steps.refusals("leader_appends", {**told, "alive": 0}, {"leader": 0})

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import attrs
 
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
-from isr_lang import FoldedAction, Instance, text
+from isr_lang import Design, FoldedAction, Instance, text
+from isr_lang.declare import Value
 from isr_refine.traced_designs import traced
 from isr_state import Alter, Fetch
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
 ALTER: Final = {name: i for i, name in enumerate(Alter.type.members)}
 
+ROOM: Final = 48
+"""Records of the model that a log has room for at first: what quantifies over records takes longer with more."""
+
 _WIDE: Final = {
-    "log": 48,
-    "records": 48,
     "epochs": 1 << 30,
     "isr_changes": 1 << 30,
     "crashes": 1 << 30,
@@ -38,8 +40,12 @@ _WIDE: Final = {
 class _Wide(Instance):
     """The model with bounds wider than those that it may be explored with."""
 
+    def __init__(self, design: Design, constants: Mapping[str, Value], room: int) -> None:
+        self._wide = {**_WIDE, "log": room, "records": room}
+        super().__init__(design, constants)
+
     def _check_assumptions(self) -> None:
-        self.constants.update({name: wide for name, wide in _WIDE.items() if name in self.constants})
+        self.constants.update({name: wide for name, wide in self._wide.items() if name in self.constants})
         super()._check_assumptions()
 
 
@@ -81,13 +87,16 @@ class Stepper:
         unclean: bool,
         follower_reads: bool,
         acks: Literal["0", "1", "all"] = "1",
+        room: int = ROOM,
     ) -> None:
+        self._settings, self._room = (design, replicas, minimum, unclean, follower_reads, acks), room
+        self._roomier: Stepper | None = None
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
         faults = {"crashes": 1, "shutdowns": 1, "sessions_lost": 1, "unnoticed": 1}
         model = traced(design)
         known = {constant.name for constant in model.constants()}
         happens = {name: count for name, count in faults.items() if name in known}
-        self.instance = _Wide(model, {"acks": acks, "consumers": 1, **happens, **given})
+        self.instance = _Wide(model, {"acks": acks, "consumers": 1, **happens, **given}, room)
         self.fences = not any(d.name == "takes_any_epoch" for d in model.definitions())
         """Fetches and their answers are for one leader epoch (KIP-320)."""
         self._evaluator = Evaluator(self.instance)
@@ -102,6 +111,8 @@ class Stepper:
         """Every way in which the action may be taken; none if the settings leave it out."""
         if action not in self._actions:
             return []
+        if (roomier := self._for(told)) is not self:
+            return roomier.steps(action, told)
         number = self._actions[action]
         parameters = [name for name, _ in self.instance.actions[number].parameters]
         state: State = tuple({**self._blank, **told}[name] for name in self._blank)
@@ -111,8 +122,19 @@ class Stepper:
             for given, after in found
         ]
 
+    def _for(self, told: Mapping[str, object]) -> Stepper:
+        """This one, or one with room for the logs and one record more: a long log has many leader epochs."""
+        logs = cast("tuple[tuple[int, ...], ...]", told.get("log", ()))
+        if max(map(len, logs), default=0) < self._room:
+            return self
+        if self._roomier is None:
+            self._roomier = Stepper(*self._settings, room=2 * self._room)
+        return self._roomier._for(told)
+
     def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, State, Evaluator]:
         """The action, the state that is told, and what evaluates an expression there."""
+        if (roomier := self._for(told)) is not self:
+            return roomier.at(action, told)
         state: State = tuple({**self._blank, **told}[name] for name in self._blank)
         return self.instance.actions[self._actions[action]], state, self._evaluator
 
@@ -124,6 +146,8 @@ class Stepper:
 
     def refusals(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
         """The first guard that is false, for each way in which these parameters leave the action to be taken."""
+        if (roomier := self._for(told)) is not self:
+            return roomier.refusals(action, told, fixed)
         folded = self.instance.actions[self._actions[action]]
         state: State = tuple({**self._blank, **told}[name] for name in self._blank)
         found: list[str] = []
