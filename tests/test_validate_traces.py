@@ -274,3 +274,13 @@ def test_a_log_of_many_leader_epochs_may_still_grow(epochs: int) -> None:
     steps = stepper("kip-966", 2, 1, unclean=False, follower_reads=False)
     assert steps.steps("leader_appends", told)
     assert steps.refusals("leader_appends", {**told, "alive": 0}, {"leader": 0})
+
+
+def test_what_a_leader_wrote_and_could_not_tell_is_known_once_it_is_found() -> None:
+    lives = read(simulated(978, Config(settings=AS_THE_MODEL, safety_ms=8_000)).notes)
+    wrote: dict[str, set[tuple[Json, ...]]] = {"leader_appends": set(), "follower_appends": set()}
+    for event in (e for life in lives for e in life.events if e.says.get("action") in wrote):
+        for row in cast("list[list[Json]]", event.says.get("wrote", [])):
+            wrote[str(event.says["action"])].add(tuple(row))
+    assert wrote["follower_appends"] - wrote["leader_appends"], "or else the seed shows nothing"
+    assert validate(lives).accepted

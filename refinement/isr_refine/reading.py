@@ -330,14 +330,17 @@ class Reading:
                 raise Refused(f"{list(row)} is no batch")
             key = (tp, row[0], row[1])
             if action == "leader_appends":
-                self.written[key] = row
-                self.produced.setdefault((tp, row[2], row[3], 0), set()).add(row[0])
+                self._is_written(tp, row)
             elif self.written.get(key) != row:
                 raise Refused(f"no leader has written the batch at {row[0]} of epoch {row[1]} that is appended")
 
+    def _is_written(self, tp: str, row: Row) -> None:
+        self.written[tp, row[0], row[1]] = row
+        self.produced.setdefault((tp, row[2], row[3], 0), set()).add(row[0])
+
     def _found(self, tp: str, log: list[Row], watermark: int) -> Held:
         """A log at a start: its batches follow each other, and are those that were written, but for what no line
-        tells, at the end: the process was killed before it could."""
+        tells, at the end: the process was killed before it could. From now on they are known as written."""
         end, unknown = 0, False
         for row in log:
             known = self.written.get((tp, row[0], row[1]))
@@ -346,6 +349,8 @@ class Reading:
             if unknown and known is not None:
                 raise Refused(f"the log that is found has at {row[0]} what was written, behind what nobody has written")
             unknown |= known is None and self.lines.level is not Level.CLIENT
+            if known is None:
+                self._is_written(tp, row)
             end = row[0] + row[2]
         if not 0 <= watermark <= end:
             raise Refused(f"the watermark that is found is {watermark}, the log ends at {end}")
