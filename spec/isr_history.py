@@ -139,19 +139,22 @@ KIP_497 = (
 
 # Before AlterPartition the leader writes the ISR itself.
 
-_LEADER_WRITES_ISR = KIP_497.replacing(
-    "leader-writes-isr",
-    "",
-    because="KIP-497 lets the controller decide on the ISR, with a maximal ISR while it does.",
-    leader_proposes_shrink=leader_shrinks_isr,
-    leader_proposes_expansion=leader_expands_isr,
-).without(
+ALTER_PARTITION = (
     "controller_accepts_alter_partition",
     "controller_refuses_alter_partition",
     "controller_rejects_stale_alter_partition",
     "leader_adopts_isr",
     "leader_rolls_back",
 )
+"""What becomes of a proposal since KIP-497."""
+
+_LEADER_WRITES_ISR = KIP_497.replacing(
+    "leader-writes-isr",
+    "",
+    because="KIP-497 lets the controller decide on the ISR, with a maximal ISR while it does.",
+    leader_proposes_shrink=leader_shrinks_isr,
+    leader_proposes_expansion=leader_expands_isr,
+).without(*ALTER_PARTITION)
 
 KIP_320_FIRST_TRY = (
     _LEADER_WRITES_ISR.replacing(
@@ -326,11 +329,7 @@ MAJORITY = attrs.evolve(
     .without(
         "leader_proposes_shrink",
         "leader_proposes_expansion",
-        "controller_accepts_alter_partition",
-        "controller_refuses_alter_partition",
-        "controller_rejects_stale_alter_partition",
-        "leader_adopts_isr",
-        "leader_rolls_back",
+        *ALTER_PARTITION,
         "becomes_leader",
         "leader_learns_isr",
         "controller_fences_outsider",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 import confluent_kafka
 import pytest
@@ -229,8 +231,11 @@ def test_a_cluster_forgets_and_a_follower_that_was_away_and_a_consumer_begin_whe
         def log_of(broker: int) -> LogView:
             return cluster.servers[broker].runtime.node.held[TP].log
 
+        def starts_later(broker: int) -> bool:
+            return log_of(broker).start > 200
+
         for broker in cluster.servers:
-            cluster.wait(lambda b=broker: log_of(b).start > 200, "old segments are gone")  # type: ignore[misc]
+            cluster.wait(partial(starts_later, broker), "old segments are gone")
         cluster.start(away)
         cluster.in_sync("t")
         leader = cluster.leader("t")

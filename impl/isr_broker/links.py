@@ -38,6 +38,7 @@ class _Task:
             self.task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
+        """What each kind of task does until there is nothing to do."""
         raise NotImplementedError
 
 

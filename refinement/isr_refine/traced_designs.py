@@ -13,19 +13,12 @@ from typing import Final
 import attrs
 
 from isr_designs import DESIGNS
+from isr_history import ALTER_PARTITION
 from isr_lang import Bool, Design, define
 from isr_model import KIP_966
 from isr_state import Replica, State
 
-_OF_ALTER_PARTITION: Final = (
-    "leader_proposes_shrink",
-    "leader_proposes_expansion",
-    "controller_accepts_alter_partition",
-    "controller_refuses_alter_partition",
-    "controller_rejects_stale_alter_partition",
-    "leader_adopts_isr",
-    "leader_rolls_back",
-)
+_CHANGES_ISR: Final = ("leader_proposes_shrink", "leader_proposes_expansion", *ALTER_PARTITION)
 """How the ISR changes since KIP-497."""
 
 TRACED: Final = tuple(DESIGNS)[: list(DESIGNS).index("kafka-0.8") + 1]
@@ -51,8 +44,8 @@ def asking_controller(design: Design) -> Design:
     """The design with an ISR that changes as in kip-497; who may join is by the design's own rules."""
     if any(action.name == "leader_adopts_isr" for action in design.actions):
         return design
-    actions = [action for action in design.actions if action.name not in _OF_ALTER_PARTITION]
-    actions += [KIP_966.action_named(name) for name in _OF_ALTER_PARTITION]
+    actions = [action for action in design.actions if action.name not in _CHANGES_ISR]
+    actions += [KIP_966.action_named(name) for name in _CHANGES_ISR]
     for override in design.overrides:
         actions = [override.action(action) for action in actions]
     return attrs.evolve(design, actions=tuple(actions))

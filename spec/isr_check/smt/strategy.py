@@ -156,7 +156,8 @@ class Strategy:
     ) -> Iterator[tuple[Label, bool, list[Named]]]:
         """The hypotheses to try, with the negated goal, and whether they are few; none of them twice.
 
-        First what the conjunct names, then that with somebody whom it tells of, then more than it names.
+        First what the conjunct names, then that with somebody whom it tells of, then more than it names; of all these
+        those with the labels in `only`, if given.
         """
         tried: set[tuple[frozenset[int], bool, bool]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
