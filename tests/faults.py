@@ -175,7 +175,7 @@ def log_end(processes: Processes) -> int:
     return said.all("topics")[0].all("partitions")[0].number("offset")
 
 
-def _ready(processes: Processes) -> None:
+def ready(processes: Processes) -> None:
     def made() -> bool:
         try:
             with Admin((HOST, processes.ports[1])) as admin:
@@ -195,7 +195,7 @@ def endure(root: Path, client: str, writes: int, per_second: float, kinds: tuple
         processes = three_processes(root, tell=lambda line: print(line, file=lines, flush=True))
         try:
             processes.start_all()
-            _ready(processes)
+            ready(processes)
             return _run(processes, root, client, writes, per_second, kinds)
         finally:
             processes.kill_all()

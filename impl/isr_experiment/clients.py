@@ -19,7 +19,10 @@ from isr_experiment.recording import PARTITION, Recorder
 
 TOPIC, NUMBER = "t", 0
 PATIENCE = 30
-"""Seconds after which a client gives a record up."""
+"""Seconds that a client waits for room, and at the end for the last answers."""
+GIVES_UP = 300
+"""Seconds after which a client gives a record up, longer than any run. An idempotent producer that does so goes on with
+a higher epoch, and what it then sends again no broker can know to be a second time (tests/test_client_gives_up.py)."""
 MOST_WAITING = 4_000
 SPACE = 10_000_000
 """Values of one producer lie below the next multiple of this."""
@@ -76,7 +79,7 @@ class Confluent:
             "acks": acks,
             "enable.idempotence": idempotent,
             "linger.ms": 5,
-            "message.timeout.ms": PATIENCE * 1000,
+            "message.timeout.ms": GIVES_UP * 1000,
             "request.timeout.ms": 2_000,
             "socket.timeout.ms": 3_000,
             "socket.connection.setup.timeout.ms": 2_000,
@@ -133,7 +136,7 @@ class KafkaPython:
             max_in_flight_requests_per_connection=5 if idempotent else 1,
             linger_ms=5 if batches else 0,
             batch_size=16_384 if batches else 0,
-            delivery_timeout_ms=PATIENCE * 1000,
+            delivery_timeout_ms=GIVES_UP * 1000,
             request_timeout_ms=3_000,
             reconnect_backoff_max_ms=200,
             metadata_max_age_ms=1_000,
