@@ -130,7 +130,7 @@ CLAIMS: list[Claim] = [
     ("power-loss-divergence", "zookeeper", "no-divergence", {"lossy_crashes": 1}, 12),
     ("power-loss-divergence", "kip-101", "no-divergence", {}, 14),
     ("fast-failover-divergence", "kip-101", "no-divergence", {"records": 2}, HOLDS),
-    ("fast-failover-divergence", "kip-101", "weak-isr", {"records": 2}, 12),
+    ("fast-failover-divergence", "kip-101", "weak-isr", {"records": 2}, 11),
     ("fast-failover-divergence", "kip-101", "no-divergence", {"epochs": 1}, HOLDS),
     ("unfenced-fetch", "kip-279", "strong-isr", {"epochs": 1}, HOLDS),
     ("kip-320-first-try", "kip-320-first-try", "strong-isr", {"replicas": 2}, HOLDS),

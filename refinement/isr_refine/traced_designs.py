@@ -44,8 +44,5 @@ def asking_controller(design: Design) -> Design:
     """The design with an ISR that changes as in kip-497; who may join is by the design's own rules."""
     if any(action.name == "leader_adopts_isr" for action in design.actions):
         return design
-    actions = [action for action in design.actions if action.name not in _CHANGES_ISR]
-    actions += [KIP_966.action_named(name) for name in _CHANGES_ISR]
-    for override in design.overrides:
-        actions = [override.action(action) for action in actions]
-    return attrs.evolve(design, actions=tuple(actions))
+    kept = tuple(action for action in design.actions if action.name not in _CHANGES_ISR)
+    return attrs.evolve(design, actions=kept).adding(*map(KIP_966.action_named, _CHANGES_ISR))

@@ -62,7 +62,8 @@ class Design:
     def replacing(self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction) -> Design:
         """The design with some actions or definitions replaced, by name, and the reason in one sentence.
 
-        A replaced action keeps its name. Whatever calls a replaced definition calls the new one.
+        A replaced action keeps its name. Whatever calls a replaced definition calls the new one: in what is brought
+        here and by later steps back, too.
         """
         actions = {slot: part for slot, part in parts.items() if isinstance(part, Action)}
         for slot in actions:
@@ -73,9 +74,10 @@ class Design:
             if not isinstance(part, Action):
                 if slot not in known:
                     raise ModelError(f"{self.name} has no definition '{slot}'{nearest(slot, list(known))}")
-                replaced[known[slot]] = definition_of(part)
+                replaced[known[slot]] = self._restated_definition(definition_of(part))
         override = Override(replaced)
-        changed = (attrs.evolve(actions[a.name], name=a.name) if a.name in actions else a for a in self.actions)
+        brought = {slot: attrs.evolve(self._restated_action(a), name=slot) for slot, a in actions.items()}
+        changed = (brought.get(a.name, a) for a in self.actions)
         return attrs.evolve(
             self,
             name=name,
@@ -94,6 +96,16 @@ class Design:
             p = override.property(p)
         return p
 
+    def _restated_action(self, action: Action) -> Action:
+        for override in self.overrides:
+            action = override.action(action)
+        return action
+
+    def _restated_definition(self, definition: Definition) -> Definition:
+        for override in self.overrides:
+            definition = override.within(definition)
+        return definition
+
     def without(self, *names: str) -> Design:
         """The design less some actions (a message that does not exist there)."""
         for name in names:
@@ -101,7 +113,8 @@ class Design:
         return attrs.evolve(self, actions=tuple(a for a in self.actions if a.name not in names))
 
     def adding(self, *actions: Action) -> Design:
-        return attrs.evolve(self, actions=(*self.actions, *actions))
+        """The design with more actions, which call what it has put in place of other definitions, too."""
+        return attrs.evolve(self, actions=(*self.actions, *map(self._restated_action, actions)))
 
     def with_defaults(self, **defaults: Value) -> Design:
         return attrs.evolve(self, defaults={**self.defaults, **defaults})

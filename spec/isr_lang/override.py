@@ -32,6 +32,7 @@ class Override:
                     f"{new.name} cannot stand for {old.name}: its parameters or its result differ", new.where
                 )
         self.replaced = replaced
+        self._stands_for = {new: old for old, new in replaced.items()}
         self._nodes: dict[Node, Node] = {}
         self._definitions: dict[Definition, Definition] = {}
 
@@ -44,14 +45,18 @@ class Override:
         return self._nodes[node]
 
     def definition(self, definition: Definition) -> Definition:
+        definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:
             new = self.replaced.get(definition)
             others = {o: n for o, n in self.replaced.items() if o is not definition}
-            rewrite = self.node if new is None else Override(others).node
-            source = definition if new is None else new
-            body = rewrite(source.body)
-            self._definitions[definition] = source if body is source.body else attrs.evolve(source, body=body)
+            rewrite = self if new is None else Override(others)
+            self._definitions[definition] = rewrite.within(definition if new is None else new)
         return self._definitions[definition]
+
+    def within(self, definition: Definition) -> Definition:
+        """The definition itself stays, whatever stands for it elsewhere; what it calls is replaced."""
+        body = self.node(definition.body)
+        return definition if body is definition.body else attrs.evolve(definition, body=body)
 
     def action(self, action: Action) -> Action:
         guards = tuple(Guard(self.node(g.condition), g.where) for g in action.guards)
