@@ -11,7 +11,7 @@ BIN    := .venv/bin
 STAMP  := .venv/installed-for
 ARGS   ?=
 
-.PHONY: help demo test check bench clean debian-packages
+.PHONY: help demo test slow check bench clean debian-packages
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -31,6 +31,9 @@ demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses a
 
 test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
+	@$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
 
 check: $(STAMP)  ## ruff, mypy and pyright, all of them even when one complains
 	@bad=0; \
