@@ -269,7 +269,7 @@ def _may_join(replica: Replica, broker: BrokerId) -> Replica:
     state = leading(replica)
     joins = broker not in state.isr and broker not in state.ineligible and is_in_sync(replica, broker)
     joining = state.joining | {broker} if joins else state.joining - {broker}
-    return attrs.evolve(replica, role=attrs.evolve(state, joining=joining))
+    return replica if joining == state.joining else attrs.evolve(replica, role=attrs.evolve(state, joining=joining))
 
 
 def is_in_sync(replica: Replica, broker: BrokerId) -> bool:

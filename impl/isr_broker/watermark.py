@@ -72,14 +72,17 @@ def commits(replica: Replica, members: frozenset[BrokerId], watermark: Offset) -
             effects.append(
                 AnswerProduce(request=waiting.request, partition=replica.partition, error=error, offset=offset)
             )
-    state = attrs.evolve(state, waiting=tuple(w for w in state.waiting if w.end > watermark))
-    replica, read = moves(attrs.evolve(replica, role=state), watermark)
+    if effects:
+        state = attrs.evolve(state, waiting=tuple(w for w in state.waiting if w.end > watermark))
+        replica = attrs.evolve(replica, role=state)
+    replica, read = moves(replica, watermark)
     return replica, effects + read
 
 
 def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEffect]]:
     """The watermark is at `watermark` now: consumers that waited for it are answered."""
-    replica = attrs.evolve(replica, high_watermark=watermark)
+    if watermark != replica.high_watermark:
+        replica = attrs.evolve(replica, high_watermark=watermark)
     if not replica.consumers:
         return replica, []
     ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.seen)]
