@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from isr_zookeeper import leader_answers_next_epoch_start
 
 from isr_designs import DESIGNS
 from isr_lang import Design
 from isr_lang.declare import Definition
 from isr_lang.nodes import Node, walk
+from isr_zookeeper import leader_answers_next_epoch_start
 
 
 def stale(design: Design) -> set[str]:
