@@ -15,7 +15,7 @@ from isr_trace.replay import Move, Replay, Values
 from isr_visual.states import expressions
 from isr_visual.strip import Strip
 
-STATES_AT_MOST, BYTES_AT_MOST = 600, 220_000
+STATES_AT_MOST, BYTES_AT_MOST = 600, 150_000
 """For one page; a gallery shares the bytes among its traces."""
 
 
