@@ -8,7 +8,7 @@ whatever the length of a log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, Literal, cast
 
 import attrs
@@ -89,8 +89,9 @@ class Stepper:
         acks: Literal["0", "1", "all"] = "1",
         room: int = ROOM,
     ) -> None:
-        self._settings, self._room = (design, replicas, minimum, unclean, follower_reads, acks), room
+        self._room = room
         self._roomier: Stepper | None = None
+        self._wider = partial(Stepper, design, replicas, minimum, unclean, follower_reads, acks, 2 * room)
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
         faults = {"crashes": 1, "shutdowns": 1, "sessions_lost": 1, "unnoticed": 1}
         model = traced(design)
@@ -128,7 +129,7 @@ class Stepper:
         if max(map(len, logs), default=0) < self._room:
             return self
         if self._roomier is None:
-            self._roomier = Stepper(*self._settings, room=2 * self._room)
+            self._roomier = self._wider()
         return self._roomier._for(told)
 
     def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, State, Evaluator]:
