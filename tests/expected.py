@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import attrs
+import pytest
 from tests.checkers import run_tlc
 
 from isr_check import native
@@ -183,3 +184,11 @@ def write(rows: list[tuple[Run, Outcome, TlcOutcome | None]]) -> None:
 
 def rewriting() -> bool:
     return os.environ.get("INSYNC_REWRITE", "") not in ("", "0")
+
+
+def thinned(rows: list[tuple[Run, Outcome]], step: int) -> list[object]:
+    """The rows as cases of a test: every so many of them always, the others only among the slow tests."""
+    return [
+        pytest.param(run, said, id=run.name, marks=pytest.mark.slow if n % step else ())
+        for n, (run, said) in enumerate(rows)
+    ]

@@ -48,6 +48,9 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
 PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"}
 """At the bounds at which the engines are compared; or else their agreement would be about nothing."""
 
+ALWAYS = {"kip-966", "kip-101", "kafka-0.8", "refusal-in-new-version"}
+"""The others take long, and are among the slow tests."""
+
 
 def ask(design: str, conjunct: str, action: str, bounds: str, folder: Path) -> int:
     words = f"--replicas 2 {bounds} --only {conjunct} --action {action} --look 0 --workers 1 --quiet --out {folder}"
@@ -76,7 +79,9 @@ def test_every_design_with_a_known_bug_has_its_row() -> None:
     assert broken == {design for design, *_ in FAILS_AT}
 
 
-@pytest.mark.parametrize("design", registry.designs())
+@pytest.mark.parametrize(
+    "design", [d if d in ALWAYS else pytest.param(d, marks=pytest.mark.slow) for d in registry.designs()]
+)
 def test_what_is_proved_is_exhausted_by_exploration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str
 ) -> None:
