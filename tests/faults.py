@@ -176,6 +176,8 @@ def log_end(processes: Processes) -> int:
 
 
 def ready(processes: Processes) -> None:
+    """The topic is made, and every replica of it in sync."""
+
     def made() -> bool:
         try:
             with Admin((HOST, processes.ports[1])) as admin:

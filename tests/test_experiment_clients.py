@@ -18,8 +18,10 @@ def test_the_final_read_ends_where_it_has_read_to(tmp_path: Path, monkeypatch: p
     """What the leader alone has acknowledged is committed after the reader asked where the partition ends."""
 
     class AskedEarly(confluent_kafka.Consumer):
-        def get_watermark_offsets(self, *about: object, **how: object) -> tuple[int, int]:
-            low, high = super().get_watermark_offsets(*about, **how)  # type: ignore[arg-type]
+        def get_watermark_offsets(
+            self, partition: confluent_kafka.TopicPartition, timeout: float = -1, cached: bool = False
+        ) -> tuple[int, int]:
+            low, high = super().get_watermark_offsets(partition, timeout=timeout, cached=cached)
             return low, high - 1
 
     monkeypatch.setattr(confluent_kafka, "Consumer", AskedEarly)

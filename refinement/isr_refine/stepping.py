@@ -91,7 +91,7 @@ class Stepper:
     ) -> None:
         self._room = room
         self._roomier: Stepper | None = None
-        self._wider = partial(Stepper, design, replicas, minimum, unclean, follower_reads, acks, 2 * room)
+        self._with_room = partial(Stepper, design, replicas, minimum, unclean, follower_reads, acks)
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
         faults = {"crashes": 1, "shutdowns": 1, "sessions_lost": 1, "unnoticed": 1}
         model = traced(design)
@@ -129,7 +129,7 @@ class Stepper:
         if max(map(len, logs), default=0) < self._room:
             return self
         if self._roomier is None:
-            self._roomier = self._wider()
+            self._roomier = self._with_room(2 * self._room)
         return self._roomier._for(told)
 
     def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, State, Evaluator]:

@@ -45,6 +45,7 @@ class Override:
         return self._nodes[node]
 
     def definition(self, definition: Definition) -> Definition:
+        """What is called in its place, and in what that calls; a replacement stands for itself."""
         definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:
             new = self.replaced.get(definition)
