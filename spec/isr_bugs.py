@@ -7,7 +7,9 @@ from isr_history import KIP_279, KIP_320, KIP_497, joins_at_watermark, may_alway
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
 from isr_lang.blank import blank
 from isr_membership import (
-    answer_lapses,
+    answers_who_waited,
+    away,
+    becomes_leader,
     behind,
     current,
     eligible,
@@ -15,10 +17,13 @@ from isr_membership import (
     hears,
     makes_follower,
     metadata_changes,
+    no_alter,
+    takes_over,
 )
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
+    acks_meet_minimum,
     committed_on_new_leader,
     fenced_out_of_isr,
     leaders_complete,
@@ -31,6 +36,7 @@ from isr_properties import (
 from isr_replication import advanced, answers_epoch_end, commits, continues, replicated, takes, waits
 from isr_state import (
     CONSUMERS,
+    EPOCHS,
     FOLLOWER_READS,
     Alter,
     Fetch,
@@ -209,29 +215,54 @@ KIP_392_NO_WAIT = (
 )
 
 
+def becomes_leader_with(old: State, new: State, r: Replica, keeps: Bool) -> Step:
+    """A replica learns that it leads in a new epoch, and keeps its followers' positions or forgets them."""
+    isr, ends, epochs = old.controller_isr, old.follower_end[r], old.follower_broker_epoch[r]
+    kept = when(keeps, ends, blank(ends))
+    up_to = replicated(old, r, log_end(old, r), kept, isr, away(old))
+    watermark = advanced(old, r, up_to, isr)
+    return (
+        behind(old, r),
+        old.controller_leader == r,
+        *takes_over(old, new, r),
+        new.follower_end[r] == kept,
+        new.follower_broker_epoch[r] == when(keeps, epochs, blank(epochs)),
+        new.isr[r] == isr,
+        new.partition_epoch[r] == old.controller_partition_epoch,
+        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
+        *commits(old, new, r, watermark),
+        *answers_who_waited(old, new, r, watermark, isr),
+    )
+
+
 @action
 def becomes_leader_keeping_positions(old: State, new: State, r: Replica) -> Step:
     """A replica learns that it leads in a new epoch; if it led before, it keeps its followers' positions.
 
-    Replica.resetReplicaState(isNewLeader = false), also when another led in between and this replica never knew.
+    Partition.makeLeader calls Replica.resetReplicaState with isNewLeader = !isLeader (4.3.1), so also when another led
+    in between and this replica never knew; it then moves the watermark, and DelayedProduce is answered.
     """
-    led, isr, ends = leads(old, r), old.controller_isr, old.follower_end[r]
-    kept = when(led, ends, blank(ends))
-    up_to = replicated(old, r, log_end(old, r), kept, isr)
-    epochs = old.follower_broker_epoch[r]
+    return becomes_leader_with(old, new, r, leads(old, r))
+
+
+@action
+def becomes_leader_keeping_positions_of_the_epoch_before(old: State, new: State, r: Replica) -> Step:
+    """A replica learns that it leads in a new epoch; it keeps positions if it led in the epoch right before."""
+    return becomes_leader_with(old, new, r, leads(old, r) & (old.leader_epoch[r] + 1 == old.controller_epoch))
+
+
+@action
+def controller_begins_new_epoch(old: State, new: State) -> Step:
+    """The controller begins a new leader epoch of the same leader.
+
+    At the end of a reassignment, and before metadata version 3.6 whenever the ISR shrank (KAFKA-15021).
+    PartitionChangeBuilder.triggerLeaderEpochBumpForReplicaReassignmentIfNeeded, ...ForIsrShrinkIfNeeded (4.3.1).
+    """
     return (
-        behind(old, r),
-        old.controller_leader == r,
-        new.leader[r] == old.controller_leader,
-        new.leader_epoch[r] == old.controller_epoch,
-        new.pending_isr[r] == blank(new.controller_isr),
-        new.follower_end[r] == kept,
-        new.follower_broker_epoch[r] == when(led, epochs, blank(epochs)),
-        *answer_lapses(old, new, r),
-        new.isr[r] == isr,
-        new.partition_epoch[r] == old.controller_partition_epoch,
-        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
-        *commits(old, new, r, advanced(old, r, up_to, isr)),
+        old.controller_leader != NONE,
+        old.controller_epoch < EPOCHS,
+        *metadata_changes(old, new, old.controller_isr, old.controller_elr),
+        new.controller_epoch == old.controller_epoch + 1,
     )
 
 
@@ -242,13 +273,31 @@ KAFKA_KEEPS_POSITIONS = (
         because="another may have led in between, and its followers have truncated, so positions must be forgotten.",
         becomes_leader=becomes_leader_keeping_positions,
     )
-    .with_defaults(crashes=0, sessions_lost=1, epochs=2, isr_changes=2)
+    .adding(controller_begins_new_epoch)
+    .with_defaults(crashes=0, sessions_lost=1, epochs=2, isr_changes=2, producers_wait=True)
     .failing(
         "a position from before another leader's epoch counts for the watermark",
+        acked_survives,
+        committed_on_new_leader,
         leaders_complete,
+        acks_meet_minimum,
         weak_isr,
         strong_isr,
     )
+)
+
+KAFKA_RESETS_POSITIONS = KAFKA_KEEPS_POSITIONS.replacing(
+    "kafka-resets-positions",
+    "kafka-keeps-positions where a leader forgets all positions in every new epoch: proposed here",
+    because="a position is an acknowledgement of the epoch in which it was sent, and of no other.",
+    becomes_leader=becomes_leader,
+)
+
+KAFKA_RESETS_SKIPPED = KAFKA_KEEPS_POSITIONS.replacing(
+    "kafka-resets-skipped",
+    "kafka-keeps-positions where a leader forgets positions if it skipped an epoch: the narrower way",
+    because="only in a skipped epoch can another have led; from one epoch of a leader to its next nobody truncates.",
+    becomes_leader=becomes_leader_keeping_positions_of_the_epoch_before,
 )
 
 
@@ -288,6 +337,12 @@ def controller_refuses_later_copy_in_new_version(old: State, new: State, leader:
     )
 
 
+@action
+def controller_refuses_later_copy_of_expired(old: State, new: State, leader: Replica) -> Step:
+    """The same, where the earlier copy has expired with the connection on which it was sent, and is dropped."""
+    return (*refuses_overtaken(old, new, leader), *no_alter(new, leader))
+
+
 KAFKA_OVERTAKEN_REQUEST = (
     KIP_966.replacing(
         "kafka-overtaken-request",
@@ -296,7 +351,9 @@ KAFKA_OVERTAKEN_REQUEST = (
         hears=hears_what_it_waits_for,
     )
     .adding(controller_refuses_later_copy)
-    .with_defaults(replicas=2, crashes=0, sessions_lost=1, epochs=1, isr_changes=3, min_insync=1)
+    .with_defaults(
+        replicas=2, crashes=0, sessions_lost=2, epochs=1, isr_changes=3, min_insync=1, own_view=True, producers_wait=True
+    )
     .failing(
         "the leader does not wait for a member that an overtaken copy of its request brought in",
         acked_survives,
@@ -314,6 +371,13 @@ REFUSAL_IN_NEW_VERSION = KAFKA_OVERTAKEN_REQUEST.replacing(
     because="then every earlier copy is stale.",
     controller_refuses_later_copy=controller_refuses_later_copy_in_new_version,
 ).with_defaults(epochs=2, isr_changes=4)
+
+REQUEST_EXPIRES = KAFKA_OVERTAKEN_REQUEST.replacing(
+    "request-expires",
+    "kafka-overtaken-request where a request expires before it is sent again: proposed here",
+    because="the controller drops what its sender has given up, so no copy is left that could overtake.",
+    controller_refuses_later_copy=controller_refuses_later_copy_of_expired,
+)
 
 KAFKA_13141 = (
     KIP_966.replacing(

@@ -52,6 +52,8 @@ def stops(old: State, new: State, r: Replica) -> Step:
         new.partition_epoch[r] == 0,
         new.follower_end[r] == blank(new.follower_end[r]),
         new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
+        new.leading_since[r] == 0,
+        new.known_away[r] == blank(new.fenced),
         new.fetch == left,
         new.fetch_to == kept(left, old.fetch_to),
         new.fetch_epoch == kept(left, old.fetch_epoch),

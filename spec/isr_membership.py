@@ -15,6 +15,8 @@ from isr_state import (
     EPOCHS,
     ISR_CHANGES,
     MIN_INSYNC,
+    OWN_VIEW,
+    PRODUCERS_WAIT,
     Alter,
     BrokerEpoch,
     Fetch,
@@ -97,17 +99,27 @@ def past_epoch_start(s: State, leader: Replica, f: Replica) -> Bool:
     return start_of_own_epoch(s, leader) <= s.follower_end[leader][f].or_else(0)
 
 
+@define
+def there(s: State, leader: Replica, f: Replica) -> Bool:
+    """The leader's own metadata says nothing against the follower (with OWN_VIEW; else it is not asked).
+
+    Partition.isReplicaIsrEligible (4.3.1), but for the broker epoch, at which the controller looks.
+    """
+    return ~s.known_away[leader].has(f)
+
+
 @action
 def leader_proposes_expansion(old: State, new: State, leader: Replica, f: Replica) -> Step:
     """A leader asks to add a follower that has caught up; from now on it counts for the watermark (1).
 
     Kafka asks only while it handles the follower's fetch, and looks at its own metadata first
-    (isReplicaIsrEligible); the controller looks again. Partition.maybeExpandIsr, isFollowerInSync.
+    (isReplicaIsrEligible, here with OWN_VIEW); the controller looks again. Partition.maybeExpandIsr, isFollowerInSync.
     """
     isr = old.isr[leader].including(f)
     return (
         free_to_ask(old, leader),
         ~old.isr[leader].has(f),
+        there(old, leader, f),
         caught_up(old, leader, f),
         past_epoch_start(old, leader, f),
         new.pending_isr[leader] == isr,
@@ -258,6 +270,11 @@ def leader_rolls_back(old: State, new: State, leader: Replica) -> Step:
 # Brokers learn the metadata, each at its own pace.
 
 
+def away(s: State) -> Set[Replica]:
+    """Brokers that the newest metadata calls fenced or shutting down."""
+    return s.fenced | s.shutting_down
+
+
 @define
 def behind(s: State, r: Replica) -> Bool:
     """A living replica does not know the elected leader and its epoch."""
@@ -296,6 +313,20 @@ def answer_lapses(old: State, new: State, r: Replica) -> Step:
     return (new.alter[r] == when(kept, old.alter[r], Alter.NONE),)
 
 
+def takes_over(old: State, new: State, r: Replica) -> Step:
+    """The replica takes over leader and leader epoch; if it leads, also who is away, and since when it leads."""
+    elected = old.controller_leader == r
+    since = when(leads(old, r), old.leading_since[r], old.controller_epoch)
+    return (
+        new.leader[r] == old.controller_leader,
+        new.leader_epoch[r] == old.controller_epoch,
+        new.pending_isr[r] == blank(new.controller_isr),
+        new.leading_since[r] == when(elected, since, 0),
+        new.known_away[r] == when(elected, away(old), blank(new.fenced)),
+        *answer_lapses(old, new, r),
+    )
+
+
 def enters_epoch(old: State, new: State, r: Replica) -> Step:
     """The replica takes over leader and leader epoch, and forgets what it knew as a leader.
 
@@ -303,13 +334,16 @@ def enters_epoch(old: State, new: State, r: Replica) -> Step:
     leader's epoch: see kafka-keeps-positions in isr_bugs.
     """
     return (
-        new.leader[r] == old.controller_leader,
-        new.leader_epoch[r] == old.controller_epoch,
-        new.pending_isr[r] == blank(new.controller_isr),
+        *takes_over(old, new, r),
         new.follower_end[r] == blank(new.follower_end[r]),
         new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
-        *answer_lapses(old, new, r),
     )
+
+
+def answers_who_waited(old: State, new: State, r: Replica, watermark: Offset, isr: Set[Replica]) -> Step:
+    """A leader that is elected again answers the producers that waited for it since an epoch before."""
+    answered = acknowledged(old, r, watermark, isr)
+    return (new.acked == when(PRODUCERS_WAIT, old.acked | answered, old.acked),)
 
 
 @action
@@ -320,6 +354,7 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
     """
     isr = old.controller_isr
     up_to = when(isr == Set.of(r), log_end(old, r), old.high_watermark[r])
+    watermark = advanced(old, r, up_to, isr)
     return (
         behind(old, r),
         old.controller_leader == r,
@@ -327,7 +362,8 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
         new.isr[r] == isr,
         new.partition_epoch[r] == old.controller_partition_epoch,
         *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
-        *commits(old, new, r, advanced(old, r, up_to, isr)),
+        *commits(old, new, r, watermark),
+        *answers_who_waited(old, new, r, watermark, isr),
     )
 
 
@@ -355,17 +391,34 @@ def becomes_follower(old: State, new: State, r: Replica) -> Step:
 @action
 def leader_learns_isr(old: State, new: State, leader: Replica) -> Step:
     """A leader learns newer metadata of its own epoch, which settles whatever it had asked."""
-    isr = old.controller_isr
-    up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
+    isr, end = old.controller_isr, log_end(old, leader)
+    up_to = replicated(old, leader, end, old.follower_end[leader], isr, away(old))
     watermark = advanced(old, leader, up_to, isr)
     return (
         leads(old, leader),
         old.leader_epoch[leader] == old.controller_epoch,
         old.partition_epoch[leader] < old.controller_partition_epoch,
+        new.known_away[leader] == away(old),
         new.isr[leader] == isr,
         new.pending_isr[leader] == blank(new.controller_isr),
         new.partition_epoch[leader] == old.controller_partition_epoch,
         *answer_lapses(old, new, leader),
         *commits(old, new, leader, watermark),
         new.acked == old.acked | acknowledged(old, leader, watermark, isr),
+    )
+
+
+@action
+def leader_learns_brokers(old: State, new: State, leader: Replica) -> Step:
+    """A leader learns who is fenced or shutting down, where that changed nothing for the partition (with OWN_VIEW).
+
+    MetadataCache.isBrokerFenced, isBrokerShuttingDown; the watermark moves with the next fetch or append.
+    """
+    return (
+        OWN_VIEW,
+        leads(old, leader),
+        old.leader_epoch[leader] == old.controller_epoch,
+        old.partition_epoch[leader] == old.controller_partition_epoch,
+        old.known_away[leader] != away(old),
+        new.known_away[leader] == away(old),
     )
