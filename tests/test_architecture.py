@@ -40,17 +40,20 @@ IMPORTS_DIRECTLY: dict[str, set[str]] = {
     "isr_planted_actions": {"isr_bugs", "isr_model", "isr_zookeeper"},
     "isr_planted": {"isr_bugs", "isr_planted_actions"},
     "isr_check": {"isr_lang"},
-    "isr_pipeline": {"isr_check", "isr_trace", "isr_refine", "isr_anomalies"},
+    "isr_pipeline": {"isr_check", "isr_trace", "isr_conform", "isr_anomalies"},
     "isr_trace": {"isr_lang"},
     "isr_visual": {"isr_trace"},
     "isr_report": {"isr_visual", "isr_check"},
     "isr_broker": set(),
     "isr_sim": {"isr_broker"},
     "isr_cluster": {"isr_broker"},
-    "isr_refine": {"isr_model", "isr_designs", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
+    "isr_replay": {"isr_designs", "isr_check", "isr_trace", "isr_broker", "isr_sim", "isr_cluster"},
+    "isr_validate": {"isr_designs", "isr_check", "isr_trace", "isr_broker", "isr_sim"},
+    "isr_conform": {"isr_replay"},
+    "isr_processes": {"isr_conform"},
     "isr_anomalies": set(),
-    "isr_kills": {"isr_refine", "isr_anomalies", "isr_planted", "isr_sim"},
-    "isr_experiment": {"isr_designs", "isr_check", "isr_broker", "isr_cluster", "isr_refine", "isr_anomalies"},
+    "isr_kills": {"isr_processes", "isr_validate", "isr_anomalies", "isr_planted"},
+    "isr_experiment": {"isr_designs", "isr_check", "isr_broker", "isr_cluster", "isr_validate", "isr_anomalies"},
     "insync_cli": {
         "isr_designs",
         "isr_proof",
@@ -96,7 +99,7 @@ RANDOM_ALLOWED = (
     "impl/isr_sim",
     "spec/isr_check/sample",
     "counterexamples/isr_report/simulated",
-    "refinement/isr_refine/cover",
+    "refinement/isr_conform/edge_cover",
     "impl/isr_experiment/nemesis",
 )
 """The simulator's scheduler, the explorer's sampler, the report's third way to a probability, and the walks of
@@ -106,10 +109,10 @@ ANY_ALLOWED = (
     "spec/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator
     "spec/isr_lang/state",  # var() has whatever type the annotation on its left says
     "spec/isr_check/reference",  # functions generated as text, and the values that they compute
-    "spec/isr_check/smt/incremental",  # z3 has no annotations
-    "spec/isr_check/smt/logic",  # z3 has no annotations
-    "spec/isr_check/smt/solving",  # z3 has no annotations
-    "spec/isr_check/smt/sameness",  # z3 has no annotations
+    "spec/isr_check/smt/step_solver",  # z3 has no annotations
+    "spec/isr_check/smt/terms/logic",  # z3 has no annotations
+    "spec/isr_check/smt/solver",  # z3 has no annotations
+    "spec/isr_check/smt/equal_goals",  # z3 has no annotations
     "spec/isr_check/smt/strategy",  # z3 has no annotations
 )
 """Where Python cannot type what is there, each place with its reason."""
@@ -337,7 +340,7 @@ def test_every_tool_is_told_the_same_source_roots() -> None:
         ("isr_model", "from isr_history import DESIGNS"),
         ("isr_trace", "import isr_check.explore as explore"),
         ("isr_broker", "import isr_lang"),
-        ("isr_refine", "from insync_cli.main import main"),
+        ("isr_validate", "from insync_cli.main import main"),
     ],
 )
 def test_a_planted_wrong_way_import_is_seen(package: str, planted: str) -> None:
