@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.test_architecture import below, findings, imported_modules, package_files, report
 
-FILES_OPENED_BY = ("impl/isr_broker/disk_files",)
+FILES_OPENED_BY = ("impl/isr_broker/storage/disk_files",)
 SOCKETS_OPENED_BY = ("impl/isr_broker/server", "impl/isr_broker/links")
 """For connections that come, and for those that go."""
 
