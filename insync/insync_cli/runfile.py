@@ -1,6 +1,6 @@
 """`run.json`: what one exploration found, schema first; the terminal text is rendered from it.
 
-The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/test_cli_run_file.py).
+The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/insync_cli/test_run_file.py).
 """
 
 from __future__ import annotations

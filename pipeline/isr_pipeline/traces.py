@@ -22,10 +22,10 @@ import pyarrow as pa
 from isr_check.engine import Path as Way
 from isr_check.reference import Evaluator
 from isr_check.sample import sample
+from isr_conform.edge_cover import Graph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
-from isr_refine.cover import Graph
-from isr_refine.packing import Packing
+from isr_replay.packed_states import Packing
 from isr_trace.itf import write_itf
 from isr_trace.replay import record
 from isr_trace.trace import Trace
