@@ -8,7 +8,8 @@ from isr_elections import relievable
 from isr_lang import NONE, Bool, Map, Step, action, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
-from isr_membership import answer_lapses, no_alter
+from isr_membership import no_alter
+from isr_metadata import answer_lapses
 from isr_state import (
     CONSUMERS,
     CRASHES,

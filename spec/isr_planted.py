@@ -15,9 +15,9 @@ from isr_bugs import (
     committed_isr_only,
     current_by_leader_epoch,
     follower_raises_watermark_first,
-    hears_what_it_waits_for,
     leader_answers_diverging_with_watermark,
 )
+from isr_found import hears_what_it_waits_for
 from isr_history import eligible_if_available, joins_at_watermark, may_always_commit
 from isr_lang import Action, Design, Value
 from isr_lang.override import DefinitionFunction

@@ -92,7 +92,9 @@ FLUSH = setting(
 )
 FOLLOWER_READS = switch("follower_reads", "consumers may fetch from followers (KIP-392)", default=False)
 PRODUCERS_WAIT = switch(
-    "producers_wait", "producers wait for as long as their leader does not step down, also across its epochs", default=False
+    "producers_wait",
+    "producers wait for as long as their leader does not step down, also across its epochs",
+    default=False,
 )
 OWN_VIEW = switch(
     "own_view", "a leader asks its own metadata whom to propose, and whom to wait for before it joins", default=False
