@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import attrs
+
 from isr_lang import NONE, Bool, Step, action, define, when
 from isr_lang.blank import blank
 from isr_membership import current, eligible, hears, metadata_changes, no_alter
-from isr_metadata import answers_who_waited, away, becomes_leader, behind, fetch_in_new_epoch, takes_over
+from isr_metadata import (
+    answers_who_waited,
+    away,
+    becomes_leader,
+    behind,
+    fetch_in_new_epoch,
+    leader_learns_brokers,
+    takes_over,
+)
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
@@ -146,8 +156,11 @@ def controller_refuses_later_copy_of_expired(old: State, new: State, leader: Rep
     return (*refuses_overtaken(old, new, leader), *no_alter(new, leader))
 
 
+_LEADER_LOOKS = attrs.evolve(KIP_966, assumptions=KIP_966.assumptions[:1]).adding(leader_learns_brokers)
+"""Today's design where a leader may be told who is fenced without a change of the partition."""
+
 KAFKA_OVERTAKEN_REQUEST = (
-    KIP_966.replacing(
+    _LEADER_LOOKS.replacing(
         "kafka-overtaken-request",
         "KIP-966 where an AlterPartition is sent again, and the copies overtake each other",
         because="the leader rolls back what was refused, and an earlier copy of it is then accepted.",

@@ -332,7 +332,6 @@ MAJORITY = attrs.evolve(
         *ALTER_PARTITION,
         "becomes_leader",
         "leader_learns_isr",
-        "leader_learns_brokers",
         "controller_fences_outsider",
         "controller_fences_follower",
         "controller_fences_leader",

@@ -80,9 +80,12 @@ def leader_proposes_shrink(old: State, new: State, leader: Replica, lagging: Set
 
 @define
 def caught_up(s: State, leader: Replica, f: Replica) -> Bool:
-    """The follower was seen at or past the leader's watermark in this epoch."""
+    """The follower was seen at or past the leader's watermark in this epoch; with OWN_VIEW, nor is it away.
+
+    Partition.isReplicaIsrEligible (4.3.1) also asks for its broker epoch, at which here the controller looks.
+    """
     seen = s.follower_end[leader][f]
-    return (seen != NONE) & (s.high_watermark[leader] <= seen.or_else(0))
+    return (seen != NONE) & (s.high_watermark[leader] <= seen.or_else(0)) & ~s.known_away[leader].has(f)
 
 
 @define
@@ -92,15 +95,6 @@ def past_epoch_start(s: State, leader: Replica, f: Replica) -> Bool:
     At the watermark alone it may lack records that an earlier leader committed (KAFKA-7128).
     """
     return start_of_own_epoch(s, leader) <= s.follower_end[leader][f].or_else(0)
-
-
-@define
-def there(s: State, leader: Replica, f: Replica) -> Bool:
-    """The leader's own metadata says nothing against the follower (with OWN_VIEW; else it is not asked).
-
-    Partition.isReplicaIsrEligible (4.3.1), but for the broker epoch, at which the controller looks.
-    """
-    return ~s.known_away[leader].has(f)
 
 
 @action
@@ -114,7 +108,6 @@ def leader_proposes_expansion(old: State, new: State, leader: Replica, f: Replic
     return (
         free_to_ask(old, leader),
         ~old.isr[leader].has(f),
-        there(old, leader, f),
         caught_up(old, leader, f),
         past_epoch_start(old, leader, f),
         new.pending_isr[leader] == isr,

@@ -55,7 +55,7 @@ from isr_membership import (
     leader_proposes_shrink,
     leader_rolls_back,
 )
-from isr_metadata import becomes_follower, becomes_leader, leader_learns_brokers, leader_learns_isr
+from isr_metadata import becomes_follower, becomes_leader, leader_learns_isr
 from isr_properties import REACHABLE, SAFETY
 from isr_replication import (
     follower_appends,
@@ -65,7 +65,7 @@ from isr_replication import (
     leader_answers_fetch,
     leader_appends,
 )
-from isr_state import MIN_INSYNC, REPLICAS, State, healthy
+from isr_state import MIN_INSYNC, OWN_VIEW, REPLICAS, State, healthy
 
 KIP_966 = Design(
     "kip-966",
@@ -89,7 +89,6 @@ KIP_966 = Design(
         becomes_leader,
         becomes_follower,
         leader_learns_isr,
-        leader_learns_brokers,
         controller_fences_outsider,
         controller_fences_follower,
         controller_fences_leader,
@@ -108,5 +107,8 @@ KIP_966 = Design(
     ),
     (*SAFETY, implements_committed_log, *REACHABLE, *LIVENESS),
     defaults={"min_insync": 2, "crashes": 1},
-    assumptions=(assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),),
+    assumptions=(
+        assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),
+        assume(~OWN_VIEW, otherwise="--own-view on is for kafka-overtaken-request and what mends it"),
+    ),
 )

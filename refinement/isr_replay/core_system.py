@@ -8,7 +8,7 @@ the core, and remembered; a step of the system is a few look-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -37,6 +37,10 @@ COMPARABLE = ("kip-966", "kraft-3.5", "kip-903", "kip-841")
 
 class NoSuchCores(ValueError):
     """The broker has no such design, or not in the same way: one sentence."""
+
+
+NOT_COMPARED: Final = ("own_view", "producers_wait")
+"""Settings that the abstraction does not read: what a leader's own metadata says, and since when it leads."""
 
 
 class Pool(Generic[T]):
@@ -136,6 +140,9 @@ class Cores:
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
         if instance.design.name not in COMPARABLE:
             raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
+        lacking = [name for name in NOT_COMPARED if constants.get(name)]
+        if lacking:
+            raise NoSuchCores(f"the cores are not compared with {' and '.join(lacking)} on")
         design = planted or DESIGNS[instance.design.name]
         minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
         base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
