@@ -45,8 +45,10 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
 )
 """Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
 
-PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"}
-PROVED |= {"request-expires", "kafka-resets-positions"}
+PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"} | {
+    "request-expires",
+    "kafka-resets-positions",
+}
 """At the bounds at which the engines are compared; or else their agreement would be about nothing."""
 
 ALWAYS = {"kip-966", "kip-101", "kafka-0.8", "refusal-in-new-version"}
