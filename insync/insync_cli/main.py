@@ -43,6 +43,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "insync_cli.conformance.conform",
         "any implementation, driven along the edges of the model: docs/conform.md",
     ),
+    "kafka": ("insync_cli.conformance.kafka", "Apache Kafka's releases that `insync conform --sut kafka` can drive"),
     "coverage": ("insync_cli.conformance.coverage", "how much the replay has seen, each as x of y"),
     "validate": ("insync_cli.conformance.validate", "traces of brokers against the model: each line a step of it"),
     "kills": ("insync_cli.conformance.kills", "bugs planted in model and broker alike: which check finds which?"),
