@@ -9,10 +9,27 @@ notice these four; a property names each, in order.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, cast
 
-from isr_lang import Bool, Choice, Design, Set, Step, action, define, exists, initial, sometimes, var, when
+from isr_lang import (
+    Bool,
+    Choice,
+    Design,
+    Instance,
+    Set,
+    Step,
+    Value,
+    action,
+    define,
+    exists,
+    initial,
+    sometimes,
+    var,
+    when,
+)
 from isr_lang.blank import blank
+from isr_lang.instance import check_constants
 from isr_properties import leads_now
 from isr_state import (
     CRASHES,
@@ -166,8 +183,7 @@ def observes(old: Observed, new: Observed) -> Step:
     elected = (old.stage == Stage.SPENT) & leader_is_new(old)
     joined = (old.stage == Stage.ELECTED) & follower_has_rejoined(old)
     return (
-        new.stage
-        == when(spent, Stage.SPENT, when(elected, Stage.ELECTED, when(joined, Stage.REJOINED, old.stage))),
+        new.stage == when(spent, Stage.SPENT, when(elected, Stage.ELECTED, when(joined, Stage.REJOINED, old.stage))),
         new.epoch_then == when(spent, old.controller_epoch, old.epoch_then),
         new.committed_then
         == when((old.stage == Stage.FAULTS) | (old.stage == Stage.SPENT), old.committed.length(), old.committed_then),
@@ -212,3 +228,31 @@ def observed(design: Design) -> Design:
     )
 
 
+# Bounds that follow the faults
+
+
+def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
+    """Bounds with room for the fault budgets among these constants (all are given), each at least what it is there.
+
+    A fault may cost a change of the leader, and the last one two: to nobody and back. A change of the leader costs one
+    of the partition's metadata, and so does the return of who left the in-sync set.
+    """
+    faults = sum(cast("int", constants[c.name]) for c in design.constants() if c.budget)
+    wanted = {"epochs": 1 + faults, "isr_changes": 2 + 2 * max(1, faults)}
+    return {
+        c.name: max(cast("int", constants[c.name]), min(wanted[c.name], c.high))
+        for c in design.constants()
+        if c.name in wanted
+    }
+
+
+def following(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
+    """What is given, and bounds that follow the fault budgets where those, or the replicas, are not the design's own.
+
+    A bound that is given stays as it is. At its own budgets a design has bounds of its own.
+    """
+    complete, own = Instance(design, given).constants, check_constants(design, {})
+    budgets = [c.name for c in design.constants() if c.budget]
+    if all(complete[name] == own[name] for name in (*budgets, "replicas")):
+        return dict(given)
+    return {**larger(design, complete), **given}

@@ -18,12 +18,12 @@ from isr_lang import Instance, Property
 
 @attrs.frozen
 class Guided:
-    """`passed`: how many milestones the best behaviour found passes; `end` is its last state, by variable."""
+    """`passed`: how many milestones the best behaviour found passes. `exhausted`: every reachable state was seen."""
 
     passed: int
     path: Path
-    end: Mapping[str, object]
     expanded: int
+    exhausted: bool
 
 
 def guided(
@@ -37,31 +37,30 @@ def guided(
     def passed(state: State) -> int:
         return next((i for i, test in enumerate(tests) if not test(state)), len(tests))
 
-    came: dict[State, tuple[State, str, Parameters] | Parameters] = {}
+    starts: dict[State, Parameters] = {}
+    came: dict[State, tuple[State, str, Parameters]] = {}
     queue: list[tuple[int, int, int, State]] = []
     for parameters, state in evaluator.initial_states():
-        came[state] = parameters
-        heapq.heappush(queue, (-passed(state), 0, len(came), state))
+        starts[state] = parameters
+        heapq.heappush(queue, (-passed(state), 0, len(starts), state))
     best, expanded = queue[0], 0
     while queue and best[0] > -len(tests) and expanded < most and not stop():
-        missing, depth, _, state = heapq.heappop(queue)
+        _, depth, _, state = heapq.heappop(queue)
         expanded += 1
         for action, parameters, successor in evaluator.successors(state):
-            if successor not in came:
+            if successor not in came and successor not in starts:
                 came[successor] = (state, instance.actions[action].name, parameters)
-                entry = (-passed(successor), depth + 1, len(came), successor)
+                entry = (-passed(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return Guided(-best[0], _path(came, best[3]), _named(instance, best[3]), expanded)
+    return Guided(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
 
 
-def _path(came: Mapping[State, tuple[State, str, Parameters] | Parameters], state: State) -> Path:
+def _path(
+    starts: Mapping[State, Parameters], came: Mapping[State, tuple[State, str, Parameters]], state: State
+) -> Path:
     steps: list[tuple[str, Parameters]] = []
-    while len(step := came[state]) == 3 and isinstance(step[0], tuple):
-        state, action, parameters = step
+    while state not in starts:
+        state, action, parameters = came[state]
         steps.append((action, tuple(parameters)))
-    return Path(tuple(came[state]), tuple(reversed(steps)))
-
-
-def _named(instance: Instance, state: State) -> dict[str, object]:
-    return {v.name: value for v, value in zip(instance.variables, state, strict=True)}
+    return Path(tuple(starts[state]), tuple(reversed(steps)))
