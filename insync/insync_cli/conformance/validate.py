@@ -8,7 +8,8 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Exit, InputError
 
 if TYPE_CHECKING:
