@@ -21,8 +21,6 @@ from isr_cluster.processes import in_use
 EXAMPLE = """\
 insync broker --id 1 --port 9092 --data data/1
 insync broker --id 2 --port 9093 --data data/2 --controller 127.0.0.1:9092 --set min.insync.replicas=2"""
-
-
 USAGE = Usage("broker", "One broker for Kafka's clients; Ctrl-C stops it in order.", EXAMPLE)
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7"""
-
-
 USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
 
 
@@ -53,10 +51,10 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
 
-    given = options.read(Options, USAGE, argv)
     design = given.world.design
     schedule, constants = story(given.drive.trace, design, given.world.constants)
     instance = registry.instance_of(design, constants)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 EXAMPLE = """insync coverage
 insync coverage kip-966 --replicas 2 --crashes 0
 insync coverage --write docs/conformance.md"""
-
-
 USAGE = Usage(
     "coverage",
     "States, edges, actions, pairs and guards that the replay has seen; error codes and branches of the cores, "
@@ -39,9 +37,9 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_replay.coverage import written_into
 
-    given = options.read(Options, USAGE, argv)
     given.world.instance()
     given.output.check()
     text = page_read(given.write) if given.write is not None else ""

@@ -24,8 +24,6 @@ insync kills --write docs/conformance.md"""
 
 MARKS = {"matrix": "<!-- the kill matrix -->", "historic": "<!-- the historic designs -->"}
 """Each stands before and after what is written."""
-
-
 USAGE = Usage("kills", "Bugs planted in model and broker alike, and who finds them.", EXAMPLE)
 LAYERS = "model, replay, traces, simulator, history, crash points"
 
@@ -39,9 +37,9 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_kills import HISTORIC, PLANS, Layer, historic_table, kills, seed_of, summary, table
 
-    given = options.read(Options, USAGE, argv)
     bugs, output = given.bugs or tuple(PLANS), given.output
     for bug in bugs:
         if bug not in PLANS:

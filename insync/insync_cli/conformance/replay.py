@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = """insync replay kip-966 --replicas 2
 insync replay kip-966 --replicas 3 --crashes 1 --isr-changes 1"""
-
-
 USAGE = Usage("replay", "Model and broker in lock-step: every edge of the model, on the broker's cores.", EXAMPLE)
 
 
@@ -34,9 +32,9 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_replay import NoSuchCores, replay
 
-    given = options.read(Options, USAGE, argv)
     constants, output = given.world.constants, given.output
     given.world.instance()
     output.check()

@@ -63,9 +63,9 @@ def instance_made(name: str, without: tuple[str, ...], constants: str) -> Instan
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_pipeline.traces import Cover, Recipe, made, parts
 
-    given = options.read(Options, USAGE, argv)
     design, output = given.world.design, given.output
     instance = registry.instance_of(design, given.world.constants)
     output.check()

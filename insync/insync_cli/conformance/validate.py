@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 EXAMPLE = """insync validate traces
 insync validate traces --level client
 insync validate traces --html rejected.html --reproduce test_rejected.py"""
-
-
 USAGE = Usage("validate", "Traces of brokers against the model: is each line a step of it?", EXAMPLE)
 
 
@@ -45,11 +43,11 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_broker.trace_reader import BadTrace
     from isr_validate import Level, validate
     from isr_validate.validator import BUDGET
 
-    given = options.read(Options, USAGE, argv)
     output, level = given.output, Level(given.level)
     output.check()
     lives = lives_of(given.logs)

@@ -16,8 +16,6 @@ from isr_check.export import murphi, write_tla
 EXAMPLE = """\
 insync export kip-966 --tla tla/
 insync export kip-966 --murphi kip-966.m --replicas 2"""
-
-
 USAGE = Usage("export", "A design for other people's checkers.", EXAMPLE)
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync sample kip-966
 insync sample kip-966 --count 5 --steps 20 --seed 7 --replicas 2"""
-
-
 USAGE = Usage("sample", "Passing behaviours to read, from seeded random walks.", EXAMPLE)
 
 

@@ -29,8 +29,6 @@ VACUITY = 3.0
 EXAMPLE = """\
 insync certify proof-kip-966-3.zip
 insync certify proof-kip-966-3.zip --solver cvc5 --seconds 60"""
-
-
 USAGE = Usage("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
 
 
@@ -44,10 +42,10 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_check.certify import BadProof, read
     from isr_check.opinions import SOLVERS, contradictory, missing
 
-    given = options.read(Options, USAGE, argv)
     given.output.check()
     solvers = list(SOLVERS) if given.solver == "both" else [given.solver]
     for solver in solvers:

@@ -40,8 +40,6 @@ LOOKED_AT = 3
 """So many counterexamples are shown in full, and their states looked for among those that can be reached."""
 MEMORY = 1_500_000_000
 """Bytes at which such an exploration gives up."""
-
-
 USAGE = Usage("prove", "Prove promises by induction, a solver deciding each conjunct and action.", EXAMPLE)
 
 

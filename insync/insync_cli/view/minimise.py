@@ -17,8 +17,6 @@ from isr_trace.minimise import EFFORT, minimise
 EXAMPLE = """\
 insync minimise runs/kip-966-1a2b3c4d/acked-survives.itf.json
 insync minimise long.itf.json --out short.itf.json --effort 200000"""
-
-
 USAGE = Usage("minimise", "The same result with fewer and calmer steps.", EXAMPLE)
 
 

@@ -27,8 +27,6 @@ insync scenes
 insync scenes isr-is-not-a-quorum
 insync scenes last-replica-standing --html scene.html
 insync scenes isr-is-not-a-quorum --itf scene.itf.json"""
-
-
 USAGE = Usage("scenes", "Teaching scenes: each is played on the model before it is shown.", EXAMPLE)
 
 

@@ -29,8 +29,6 @@ insync show counterexamples/jepsen-2013/trace.itf.json --html jepsen-2013.html
 insync show counterexamples/*/trace.itf.json --html gallery.html
 insync show counterexamples/jepsen-2013/trace.itf.json --svg lost.svg --step 6
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
-
-
 USAGE = Usage("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
 
 
