@@ -58,13 +58,14 @@ def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
     """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
     from isr_premises import PREMISES
 
-    unmet = {f.name for f in found.findings if f.name not in wanted and f.path is None and f.verdict is not UNSEEN}
+    own = {p.name for p in PREMISES.values()} - set(wanted)
+    unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
         if f.verdict in (Verdict.EXHAUSTED, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
         else f
         for f in found.findings
-        if f.name in wanted
+        if f.name not in own
     ]
     return attrs.evolve(found, findings=tuple(findings))
 
