@@ -16,12 +16,22 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume
 from isr_broker.core.inputs import Consume
-from isr_broker.core.messages import BrokerId, Error, FetchRequest, FetchResponse, Message, Millis, TopicPartition
-from isr_broker.core.replica_state import Replica
+from isr_broker.core.messages import (
+    BrokerId,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Millis,
+    Offset,
+    TopicPartition,
+)
+from isr_broker.core.node import Node
+from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
-from isr_broker.core.topic_ids import topic_id_of
-from isr_broker.core.topics import Topics
+from isr_broker.core.topics import Topics, topic_id_of
 from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.settings import RACK_AWARE
 from isr_broker.wire.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -33,7 +43,6 @@ from isr_broker.wire.fetch_sessions import (
     SessionCache,
 )
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
-from isr_broker.wire.replica_selector import preferred_read_replica
 
 _TOLD_DIVERGENCE: Final = 12
 """Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
@@ -366,3 +375,19 @@ def _error(
         "records": b"",
     }
     return Said(fields, news=error is not Error.NONE or prefers is not None)
+
+
+def preferred_read_replica(node: Node, replica: Replica, rack: str, offset: Offset) -> BrokerId | None:
+    """The follower that a consumer of this rack is sent to; None to stay, at a follower or at its own rack's leader.
+
+    In sync, with a session, and with the offset: of several the one whose log is longest.
+    """
+    state = replica.role
+    if not isinstance(state, Leading) or not rack or node.settings.replica_selector_class != RACK_AWARE:
+        return None
+    here = {b for b, broker in node.brokers.items() if broker.rack == rack and not broker.fenced}
+    if replica.me in here:
+        return None
+    ends = {b: f.end for b, f in state.followers.items() if b in here & state.isr and f.end is not None}
+    able = sorted((end, b) for b, end in ends.items() if replica.log.start <= offset <= end)
+    return able[-1][1] if able else None
