@@ -112,7 +112,6 @@ class Weather:
     quick_ms: Millis = 8
     slow_ms: Millis = 1_500
     disk_ms: Millis = 3
-    disk_failure: float = 0.0
 
 
 FAIR = Weather(loss=0.0, twice=0.0, slow=0.0)

@@ -443,7 +443,11 @@ def on_tick(replica: Replica, now: Millis) -> Step:
 
 
 def steps_down(replica: Replica) -> list[ReplicaEffect]:
-    """Answers for everybody who waited for this replica: what became of it, another leader will say."""
+    """The replica stops leading: every parked request is answered with NOT_LEADER_OR_FOLLOWER.
+
+    The producers' records may or may not survive; only the next leader knows. Without an answer the clients would wait
+    until they time out.
+    """
     state, error = replica.role, Error.NOT_LEADER_OR_FOLLOWER
     if not isinstance(state, Leading):
         return sent_away(replica)

@@ -59,10 +59,6 @@ class Epochs:
         """The epoch of the record before the offset: of a log's last record, given its end. NO_EPOCH if none."""
         return self.cut(offset).latest()
 
-    def start_of(self, epoch: LeaderEpoch, or_else: Offset) -> Offset:
-        """Where an epoch starts, or where it would."""
-        return next((e.start for e in self.entries if e.epoch == epoch), or_else)
-
     def end_of(self, epoch: LeaderEpoch, log_end: Offset) -> EpochEnd:
         """The largest epoch not above the asked one, and where it ends (KIP-279; endOffsetFor).
 

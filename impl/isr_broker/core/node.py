@@ -87,11 +87,16 @@ class Phase(Enum):
 class Node:
     """One broker.
 
-    - `start`: what it was started with; `broker_epoch` its incarnation as the controller counts (broker_epoch).
-    - `fenced`: whether it has a session, as far as it knows.
-    - `metadata_offset`, `brokers`, `partitions`: the metadata that it has learned, whoever it is about.
-    - `held`: its replicas; `inboxes` what waits for those that await the disk; `wake` when each wants a Tick.
-    - `opening`: replicas whose log is being opened; `topic_ids` whose logs those of the others are, 0 if unknown.
+    - `start`: what the process was started with.
+    - `broker_epoch`: the epoch under which the controller registered this process, -1 before that (broker_epoch).
+    - `fenced`: whether the controller's last answer said that this broker has no session.
+    - `metadata_offset`, `brokers`, `partitions`: the cluster metadata learned so far, and up to which offset.
+    - `held`: the replicas whose logs are open.
+    - `inboxes`: for each replica that waits for the disk, the inputs that arrived meanwhile, oldest first.
+    - `wake`: when each replica next wants a Tick.
+    - `opening`: partitions whose logs are being opened; their replicas are not in `held` yet.
+    - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of another topic id
+      belongs to a deleted topic, and is removed.
     """
 
     me: BrokerId

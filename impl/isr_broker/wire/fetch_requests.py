@@ -67,9 +67,10 @@ class _Asking:
 class FetchRequests:
     """The fetches of one broker.
 
-    - `waits`: whose question a replica has, by follower and partition.
-    - `ready`: sessions whose fetch can be answered when this turn is over; `meagre`: partitions of which there is
-      something, but not enough, and which are to be asked for more.
+    - `waits`: by follower and partition, the session and the part that a replica's next answer belongs to.
+    - `ready`: sessions whose fetch is answered at the end of this turn.
+    - `short`: partitions that have records, but fewer than `min_bytes`. Their replicas are asked again at the end of this
+      turn, to answer when there are more.
     """
 
     runtime: Runtime
@@ -79,7 +80,7 @@ class FetchRequests:
         factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
     )
     ready: list[Session] = attrs.field(factory=list[Session])
-    meagre: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
+    short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
@@ -116,11 +117,11 @@ class FetchRequests:
             opened.answered = opened.answered or common.wait <= 0 or _suffices(session, opened)
             if not opened.answered:
                 # Not enough there at once: now every replica is asked to answer when there is more.
-                meagre = [part for part in session.parts.values() if part.held is not None and part.held.news]
+                short = [part for part in session.parts.values() if part.held is not None and part.held.news]
                 for part in session.parts.values():
-                    part.held = part.held if part in meagre else None
+                    part.held = part.held if part in short else None
                 self._asks(session, opened, common, now, common.wait)
-                for part in meagre:
+                for part in short:
                     self._asks_more(session, part, opened, now)
         opened.asking = False
         if opened.answered or not session.parts:
@@ -292,7 +293,7 @@ class FetchRequests:
                 opened.answered = True
                 self.ready.append(session)
             elif not opened.glancing:
-                self.meagre.append((session, part))
+                self.short.append((session, part))
         elif tells and session.holds() + said.size <= self.runtime.settings.replica_fetch_response_max_bytes:
             part.held = said
 
@@ -300,8 +301,8 @@ class FetchRequests:
 
     def flush(self, now: Millis) -> None:
         """What one turn of the broker has answered is told together."""
-        meagre, self.meagre = self.meagre, []
-        for session, part in meagre:
+        short, self.short = self.short, []
+        for session, part in short:
             if session.open is not None and session.parts.get(part.key) is part and part.asked is None:
                 self._asks_more(session, part, session.open, now)
         ready, self.ready = self.ready, []
