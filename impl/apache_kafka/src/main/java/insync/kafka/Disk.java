@@ -97,6 +97,19 @@ record Disk(byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uu
     }
   }
 
+  /**
+   * Before a process opens its partition: its folder may by now be that of another world, and Kafka reads the checkpointed
+   * watermark, and creates the files of a log that it does not have yet, at this moment only.
+   */
+  void reopen(int broker, boolean hasLog) throws Exception {
+    if (!hasLog) {
+      new Disk(log, flushed, epochs, watermark, null, null).prepare(broker);
+      return;
+    }
+    File file = ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
+    new OffsetCheckpointFile(file, null).write(Map.of(Broker.PARTITION, watermark));
+  }
+
   /** The watermark that is checkpointed in a broker's folder. */
   static long checkpoint(int broker) throws IOException {
     File file = ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();

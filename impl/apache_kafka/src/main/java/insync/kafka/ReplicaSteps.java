@@ -140,7 +140,7 @@ final class ReplicaSteps {
     Messages.tell(at, alter);
   }
 
-  private static void learns(World world, int r, String action) {
+  private static void learns(World world, int r, String action) throws Exception {
     Machine look = world.look(r);
     if (look.process == null) {
       throw Refused.because("the broker does not run");
@@ -153,6 +153,9 @@ final class ReplicaSteps {
     }
     Machine at = world.alive(r);
     Broker broker = at.process;
+    if (broker.partition() == null) {
+      at.disk.reopen(r, broker.log() != null);
+    }
     broker.learn(world.controller().log(), world.controller().log().size());
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
