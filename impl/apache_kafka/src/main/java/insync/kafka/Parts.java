@@ -73,10 +73,13 @@ import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.CleanerConfig;
+import org.apache.kafka.storage.internals.log.LazyIndex;
 import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogManager;
+import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
@@ -358,6 +361,7 @@ final class Parts {
     for (FileLock lock : logs.dirLocks()) {
       lock.destroy(); // the next process of this broker uses the folder again
     }
+    Fields.set(logs, "dirLocks", List.of());
     AlterPartitionManager alter =
         new Door(broker, new DefaultAlterPartitionManager(new Channel(broker), scheduler, broker.id, () -> broker.epoch));
     manager = new Manager(broker, this, scheduler, alter, channel);
@@ -407,7 +411,18 @@ final class Parts {
   }
 
   void stopLogs(long epoch) throws IOException {
+    UnifiedLog log = logOf(Broker.PARTITION);
+    if (log != null) {
+      ownIndexes(log.activeSegment(), log.dir());
+    }
     logs.shutdown(epoch);
+  }
+
+  /** Copies share the mapped files of the indexes, which are empty, and which only a process that stops closes. */
+  private static void ownIndexes(LogSegment segment, File folder) {
+    long base = segment.baseOffset();
+    Fields.set(segment, "lazyOffsetIndex", LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
+    Fields.set(segment, "lazyTimeIndex", LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
   }
 
   HeapChannel file(UnifiedLog log) {
