@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, InputError
+from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.progress import Ticker
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
-insync conform --sut "./my-broker --conform" --sample 100 --seed 7"""
+insync conform --sut "./my-broker --conform" --sample 100 --seed 7
+insync conform --sut kafka=4.4.0 --replicas 2"""
 
 
 def parser(argv: Sequence[str]) -> Namespace:
@@ -28,6 +29,9 @@ def parser(argv: Sequence[str]) -> Namespace:
     )
     p.add_argument("design", metavar="DESIGN", nargs="?", default="kip-966", help="default kip-966")
     p.add_argument("--sut", metavar="COMMAND", required=True, help="starts the system under test; it speaks JSON lines")
+    p.add_argument(
+        "--kafka-home", metavar="DIR", help="with --sut kafka: a downloaded or built Kafka, in place of Maven's"
+    )
     p.add_argument("--patience", type=options.seconds, default=30.0, metavar="S", help="for each answer; default 30")
     p.add_argument("--sample", type=options.positive, metavar="N", help="N walks by chance, in place of every edge")
     p.add_argument(
@@ -72,7 +76,7 @@ def run(given: Namespace) -> int:
     try:
         done = conform(
             instance,
-            cast("str", given.sut),
+            command(cast("str", given.sut), cast("str | None", given.kafka_home)),
             limits,
             patience=cast("float", given.patience),
             progress=lambda edges, steps: ticker.count(edges, steps, "steps tried a new edge"),
@@ -85,6 +89,22 @@ def run(given: Namespace) -> int:
         ticker.close()
     terminal.answer(given, report(done, constants), lambda out: print_details(out, done), result_line(done))
     return exit_code(done)
+
+
+def command(sut: str, home: str | None) -> str:
+    """What starts the system under test: the command as it stands, or Apache Kafka's classes by name."""
+    from isr_kafka import Unavailable
+    from isr_kafka.system import named
+
+    try:
+        kafka = named(sut, None if home is None else Path(home))
+        if kafka is not None:
+            return kafka.command()
+    except Unavailable as problem:
+        raise InputError(str(problem)) from None
+    if home is not None:
+        raise UsageError("--kafka-home goes with --sut kafka")
+    return sut
 
 
 def story(file: str | None, design: Design, given: dict[str, Value]) -> tuple[Schedule | None, dict[str, Value]]:
