@@ -12,7 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.clusters import settings
 from insync_cli.exits import Exit, UsageError
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of

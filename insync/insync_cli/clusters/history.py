@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.clusters import history_spark, history_text
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Inconclusive, InputError, UsageError
 from isr_anomalies import Claims
 from isr_check.engine import Failed, Unavailable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import attrs
 
 from insync_cli import terminal
-from insync_cli.main import version
+from insync_cli.version import version
 from isr_anomalies import ANOMALIES, Answer, Claims, Finding, Judgement, Verdict
 from isr_anomalies.results import Counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import cast
 
-from insync_cli import options
+from insync_cli import old_options as options
 from insync_cli.exits import UsageError
 from isr_broker.settings import BadSetting, Settings
 

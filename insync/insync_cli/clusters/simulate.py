@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.settings import BadSetting, Settings

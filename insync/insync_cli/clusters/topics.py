@@ -7,7 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.clusters import settings
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from isr_cluster.admin import Admin, PartitionSeen, Refused

@@ -6,7 +6,8 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, InputError
 from insync_cli.progress import Ticker
 

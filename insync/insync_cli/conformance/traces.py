@@ -10,7 +10,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError
 from isr_check.engine import Failed, Unavailable
 

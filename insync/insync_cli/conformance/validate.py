@@ -8,14 +8,15 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Exit, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_broker.trace_reader import Life
-    from isr_validate import Level, Rejected, Validated
+    from isr_validate import Level, Rejection, Validation
 
 EXAMPLE = """insync validate traces
 insync validate traces --level client
@@ -66,27 +67,26 @@ def run(given: Namespace) -> int:
     return Exit.HOLDS if done.unknown is None else Exit.INCONCLUSIVE
 
 
-def keep(done: Validated, lives: Sequence[Life], level: Level, html: str | None, reproduce: str | None) -> list[str]:
+def keep(done: Validation, lives: Sequence[Life], level: Level, html: str | None, reproduce: str | None) -> list[str]:
     """The page and the test, where they were asked for and there is a rejection; what was written."""
-    from isr_validate.failure_page import page
-    from isr_validate.reduction import judged_at, shrink
-    from isr_validate.reproduction import reproduction
-    from isr_validate.simulated_rerun import rerun
+    from isr_validate.failure_report import failure_page, pytest_file
+    from isr_validate.reduction import reduce_run, reduce_trace, validator_at
 
     no = done.rejected
     if no is None or not (html or reproduce):
         return []
-    again = rerun(tuple(lives), no, judged_at(level))
-    shrunk = shrink(again.lives, again.rejected, judged_at(level)) if again else shrink(lives, no, judged_at(level))
+    again = reduce_run(tuple(lives), no, validator_at(level))
+    found, rejection = (again.lives, again.rejected) if again else (lives, no)
+    shrunk = reduce_trace(found, rejection, validator_at(level))
     notes = [f"{shrunk.lines} of {shrunk.before} lines are enough"]
     if again is not None:
         kinds = ", ".join(kind.name for kind in again.config.kinds) or "no faults"
         notes.append(f"seed {again.seed} with {kinds} for {again.config.safety_ms} ms is enough")
     if html:
-        terminal.write_text(Path(html), page(done, lives, shrunk))
+        terminal.write_text(Path(html), failure_page(done, lives, shrunk))
         notes.append(f"{html}: the rejection as a page")
     if reproduce:
-        terminal.write_text(Path(reproduce), reproduction(shrunk.lives, no, level, again))
+        terminal.write_text(Path(reproduce), pytest_file(shrunk.lives, no, level, again))
         notes.append(f"{reproduce}: a test that fails as long as it is rejected")
     return notes
 
@@ -108,7 +108,7 @@ def lives_of(logs: list[str]) -> list[Life]:
         raise InputError("a trace is called NODE.LIFE.jsonl, as 2.1.jsonl") from None
 
 
-def report(done: Validated, lives: Sequence[Life], seconds: float) -> dict[str, object]:
+def report(done: Validation, lives: Sequence[Life], seconds: float) -> dict[str, object]:
     no = done.rejected
     return {
         "schema": "insync/validate/1",
@@ -143,7 +143,7 @@ def report(done: Validated, lives: Sequence[Life], seconds: float) -> dict[str, 
     }
 
 
-def print_details(out: Console, done: Validated, lives: Sequence[Life]) -> None:
+def print_details(out: Console, done: Validation, lives: Sequence[Life]) -> None:
     terminal.print_table(out, ("step", "lines"), [(name, f"{n:,}") for name, n in sorted(done.steps.items())])
     terminal.print_lines(
         out, "Outside of the model's environment", [f"{life}.jsonl:{line}: {why}" for life, line, why in done.outside]
@@ -153,8 +153,8 @@ def print_details(out: Console, done: Validated, lives: Sequence[Life]) -> None:
     out.print()
 
 
-def print_rejected(out: Console, no: Rejected, lives: Sequence[Life]) -> None:
-    from isr_validate.failure_page import as_text, last_messages
+def print_rejected(out: Console, no: Rejection, lives: Sequence[Life]) -> None:
+    from isr_validate.failure_report import last_messages, sequence_text
 
     out.print(f"\n{no.life}.jsonl:{no.line}: {no.why}", style="bold red", soft_wrap=True)
     out.print(f"  {no.place:,} events are accepted before it", soft_wrap=True)
@@ -166,14 +166,14 @@ def print_rejected(out: Console, no: Rejected, lives: Sequence[Life]) -> None:
         terminal.print_table(out, ("action", "because"), rows)
         out.print(f"  {no.legend}", soft_wrap=True)
     terminal.print_lines(out, "All states that were possible before it", no.states)
-    terminal.print_lines(out, "The last messages before it", as_text(last_messages(lives, no)))
+    terminal.print_lines(out, "The last messages before it", sequence_text(last_messages(lives, no)))
 
 
-def verdict(done: Validated) -> str:
+def verdict(done: Validation) -> str:
     return "REJECTED" if done.rejected is not None else "UNKNOWN" if done.unknown is not None else "ACCEPTED"
 
 
-def result_line(done: Validated, lives: Sequence[Life], seconds: float) -> str:
+def result_line(done: Validation, lives: Sequence[Life], seconds: float) -> str:
     parts = [f"{done.events:,} events of {len(lives)} lives", f"{sum(done.steps.values()):,} steps of the model"]
     parts.append(f"{sum(done.stutters.values()):,} stutters")
     parts += [f"{len(done.outside):,} outside of the model"] if done.outside else []

@@ -6,7 +6,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit
 from isr_lang import Action, Definition, Design, Node, Value, text, walk
 from isr_lang.declare import summary

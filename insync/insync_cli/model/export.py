@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, UsageError
 from isr_check.export import murphi, write_tla
 

@@ -7,7 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, Inconclusive
 from insync_cli.model import guards
 from insync_cli.progress import Brake, Ticker

@@ -10,9 +10,9 @@ from typing import cast
 import attrs
 
 from insync_cli import registry, runfile, terminal
-from insync_cli.main import version
 from insync_cli.proof.question import ExploredLine, ObligationLine, PromiseLine, Question
 from insync_cli.tracefiles import SUFFIX, write
+from insync_cli.version import version
 from isr_check.engine import TYPE_OK, Exploration, Limits, Progress, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Instance

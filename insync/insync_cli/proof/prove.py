@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, UsageError, Vacuous
-from insync_cli.main import version
 from insync_cli.progress import Brake
 from insync_cli.proof import cross_check, prove_text, question, strengthening
 from insync_cli.proof.counterexamples import Examiner
 from insync_cli.proof.proof_file import Keeper
 from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.version import version
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 import attrs
 
-from insync_cli import options, registry
+from insync_cli import old_options as options
+from insync_cli import registry
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.runfile import weakest
 from isr_check.engine import TYPE_OK, Verdict

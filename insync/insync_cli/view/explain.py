@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Exit
 from insync_cli.tracefiles import replayable, saying_which
 from isr_trace.explain import Explanation, explain, explanation_lines

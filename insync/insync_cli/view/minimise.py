@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, terminal
+from insync_cli import old_options as options
+from insync_cli import terminal
 from insync_cli.exits import Exit
 from insync_cli.tracefiles import SUFFIX, print_short, replayable, saying_which, steps_of, write
 from isr_trace.minimise import EFFORT, minimise

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.tracefiles import steps_of, write
 from isr_check.reference import Evaluator

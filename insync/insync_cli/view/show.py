@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, UsageError
 from insync_cli.tracefiles import load, saying_which, steps_of
 from insync_cli.view.pages import strip_of, write_page
