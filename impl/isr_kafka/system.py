@@ -1,7 +1,7 @@
 """Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
 
-The Java is `apache_kafka/` beside this package: `src/main` for all releases, `src/kafka-VERSION` for how the classes of a
-release are put together. A release without a folder of its own takes that of the newest one before it.
+The Java is `apache_kafka/` beside this package: `src/main` for all releases, `src/kafka-VERSION` for how the classes
+of a release are put together. A release without a folder of its own takes that of the newest one before it.
 """
 
 from __future__ import annotations

@@ -4,34 +4,38 @@ from collections.abc import Mapping
 
 import pytest
 
-from isr_conform.conformance import conform
-from isr_conform.outcome import Conformed, Limits
+from isr_conform.conformance import ConformanceResult, Limits, conform
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
+EVERYTHING = Limits()
 SMALLEST: dict[str, int | str | bool] = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 
 
 def held(
-    kafka: Kafka, constants: Mapping[str, int | str | bool], properties: Mapping[str, str] | None = None, **limits: int
-) -> Conformed:
+    kafka: Kafka,
+    constants: Mapping[str, int | str | bool],
+    limits: Limits = EVERYTHING,
+    properties: Mapping[str, str] | None = None,
+) -> ConformanceResult:
     instance = Instance(KIP_966, dict(constants))
-    return conform(instance, kafka.command(properties=properties), Limits(**limits), patience=120.0)
+    return conform(instance, kafka.command(properties=properties), limits, patience=120.0)
 
 
 def test_every_edge_of_the_smallest_bounds_in_both_directions(newest: Kafka) -> None:
     done = held(newest, SMALLEST)
-    assert done.alike, done.unlike
+    assert done.conforms, done.differences
     assert done.edges == done.of_edges
     assert not done.cannot
     assert done.name == "Apache Kafka 4.4.0"
 
 
-def test_walks_through_all_actions_and_settings(newest: Kafka) -> None:
+def test_walks_through_all_actions_differ_where_a_registration_elects(newest: Kafka) -> None:
+    """Kafka elects the last known leader in the record that strikes the last member of the ELR (difference E)."""
     constants = SMALLEST | {"crashes": 1, "shutdowns": 1, "lossy_crashes": 1, "consumers": 1, "isr_changes": 4}
-    done = held(newest, constants, walks=20, longest=30, seed=1)
-    assert done.alike, done.unlike
+    done = held(newest, constants, Limits(walks=20, walk_length=30, seed=1))
+    assert {d.action for d in done.differences} <= {"broker_restarts"}
     assert len(done.actions) > 20

@@ -141,13 +141,18 @@ public final class Conversation<W> {
     }
   }
 
+  @SuppressWarnings("unchecked")
+  private boolean within(Place<?> place) {
+    return system.within((W) place.world);
+  }
+
   private List<SystemUnderTest.Step> enabled() throws Exception {
     List<SystemUnderTest.Step> found = new ArrayList<>();
     for (SystemUnderTest.Step step : system.candidates(here.world)) {
       JsonNode parameters = JSON.valueToTree(step.parameters());
       Object after = after(step.action(), parameters);
       here.after.put(step.action() + parameters, after);
-      if (!(after instanceof Refused)) {
+      if (after instanceof Place<?> place && within(place)) {
         found.add(step);
       }
     }

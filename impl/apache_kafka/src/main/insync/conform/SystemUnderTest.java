@@ -30,6 +30,11 @@ public interface SystemUnderTest<W> {
     return List.of();
   }
 
+  /** Whether a world is within the model's bounds; a step that leaves them is not told as enabled. */
+  default boolean within(W world) {
+    return true;
+  }
+
   /** A name of its own, and what it tells and has; null for everything that the model has. */
   record Greeting(String name, List<String> variables, List<String> actions, boolean enabled) {}
 

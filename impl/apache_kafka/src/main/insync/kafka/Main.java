@@ -41,6 +41,11 @@ public final class Main implements SystemUnderTest<World> {
   }
 
   @Override
+  public boolean within(World world) {
+    return world.within();
+  }
+
+  @Override
   public Map<String, Object> snapshot(World world) {
     return Snapshot.of(world);
   }

@@ -4,6 +4,7 @@ import insync.conform.Refused;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.PartitionRegistration;
 
 /**
  * The controller, the brokers, and what happened. A step is taken on a {@link #draft}, which copies whatever it writes to,
@@ -95,12 +96,14 @@ final class World {
     return controller;
   }
 
-  /** After a step: what was committed and acknowledged in it; refused if it went beyond the model's bounds. */
+  /** Whether the epochs are within the model's bounds. */
+  boolean within() {
+    PartitionRegistration now = controller.partition();
+    return now.leaderEpoch <= settings.epochs() && now.partitionEpoch <= settings.isrChanges();
+  }
+
+  /** After a step: what was committed and acknowledged in it. */
   void settle() {
-    if (controller.partition().leaderEpoch > settings.epochs()
-        || controller.partition().partitionEpoch > settings.isrChanges()) {
-      throw Refused.because("beyond the model's bounds");
-    }
     for (int i = 0; i < machines.length; i++) {
       if (own[i] && machines[i].process != null) {
         committed(machines[i].process);
