@@ -149,7 +149,7 @@ def real(folder: Path) -> list[str]:
         for run in sorted(folder.iterdir()):
             if (run / "traces").is_dir():
                 try:
-                    found.append(validate(lives_of([str(run / "traces")]), level))
+                    found.append(validate(lives_of([run / "traces"]), level))
                 except BadTrace as problem:
                     print(f"{run.name}: {problem}")
         seconds = process_time() - began
