@@ -1,5 +1,6 @@
 package insync.found.classes;
 
+import insync.found.AppInfo;
 import insync.found.Story;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -22,6 +23,7 @@ public final class Replicas {
   private final Path folder;
 
   Replicas() throws Exception {
+    Story.step("Kafka %s, its classes in one JVM", AppInfo.version());
     folder = Files.createTempDirectory("insync-found-");
     channel = new AlterPartitionChannel(1, controller, clock);
     r1 = new Broker(1, controller, clock, folder, channel.manager());
