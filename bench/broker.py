@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient
-from tests.clients import Confluent, confluent_read, create_topic
-from tests.clusters import Cluster, three_processes
+from tests.support.clients import Confluent, confluent_read, create_topic
+from tests.support.clusters import Cluster, three_processes
 
-from isr_broker.disk_files import RealDisk
-from isr_broker.messages import BrokerMetadata, PartitionMetadata
-from isr_broker.metadata_log import NAME, records_in
+from isr_broker.core.messages import BrokerMetadata, PartitionMetadata
 from isr_broker.settings import Settings
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.metadata_log import NAME, records_in
 
 
 def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, linger: int) -> float:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.faults import endure
-from tests.writers import WRITERS
+from tests.support.faults import endure
+from tests.support.writers import WRITERS
 
 
 def main() -> int:

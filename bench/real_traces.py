@@ -18,9 +18,9 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.clusters import QUICK, three_processes
-from tests.faults import ALL, TOPIC, Faults, healed, log_end, waited
-from tests.writers import WRITERS, read
+from tests.support.clusters import QUICK, three_processes
+from tests.support.faults import ALL, TOPIC, Faults, healed, log_end, waited
+from tests.support.writers import WRITERS, read
 
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.processes import HOST, Processes

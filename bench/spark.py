@@ -22,8 +22,8 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.expected import outcome, table
-from tests.sparks import cluster, environment
+from tests.support.expected import outcome, table
+from tests.support.sparks import cluster, environment
 
 from isr_check import native
 from isr_check.engine import Exploration, Limits

@@ -18,14 +18,14 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.mutants import KINDS, Mutant, mutants, verdict
+from tests.support.mutants import KINDS, Mutant, mutants, verdict
 
-from insync_cli.validate import lives_of
-from isr_broker.trace_reading import BadTrace, Life, read
+from insync_cli.conformance.validate import lives_of
+from isr_broker.trace_reader import BadTrace, Life, read
 from isr_model import KIP_966
-from isr_refine import Level, Validated, validate
 from isr_sim.simulate import QUICK, Config
 from isr_sim.tracing import traced
+from isr_validate import Level, Validated, validate
 
 TOP = Path(__file__).resolve().parent.parent
 AS_THE_MODEL = attrs.evolve(QUICK, insync_waits_for_joiners=False)

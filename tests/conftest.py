@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.models import ticket_desk
+from tests.support.models import ticket_desk
 
 PROGRAMS = {
     "graphviz": ("dot",),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from isr_broker.disk_files import InUse
-from isr_broker.meta_properties import NotOurs
 from isr_broker.runtime import Address
 from isr_broker.server import run
 from isr_broker.settings import BadSetting, Settings
+from isr_broker.storage.disk_files import InUse
+from isr_broker.storage.meta_properties import NotOurs
 
 
 def address_of(text: str) -> Address | None:

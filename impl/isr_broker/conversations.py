@@ -11,9 +11,8 @@ from typing import Protocol
 
 import attrs
 
-from isr_broker.controller_channels import AlterPartitions, Lifecycle
-from isr_broker.fetcher import Fetcher
-from isr_broker.messages import (
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import (
     AlterPartitionRequest,
     BrokerId,
     FetchRequest,
@@ -24,10 +23,11 @@ from isr_broker.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.outside import Address
-from isr_broker.peers import Parcel
+from isr_broker.core.stamps import Stamped, bare
+from isr_broker.environment import Address
 from isr_broker.settings import Settings
-from isr_broker.stamps import Stamped, bare
+from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
+from isr_broker.wire.fetcher import Fetcher
 
 
 class Conversation(Protocol):

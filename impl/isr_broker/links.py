@@ -8,12 +8,12 @@ from typing import Final
 
 import attrs
 
-from isr_broker import peers
 from isr_broker.conversations import Conversation
-from isr_broker.decoder import BadFrame
-from isr_broker.messages import Millis
-from isr_broker.outside import Address
-from isr_broker.peers import Parcel
+from isr_broker.core import message_json
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import Millis
+from isr_broker.environment import Address
+from isr_broker.wire.decoder import BadFrame
 
 _WAITING: Final = 100_000
 """Messages that wait for a connection to a broker; more are lost."""
@@ -86,7 +86,7 @@ class Link(_Task):
         while not gone.done() and not _over(reader, writer):
             self.wake.clear()
             parcels, self.waiting = self.waiting, []
-            for frame in peers.frames(parcels):
+            for frame in message_json.frames(parcels):
                 writer.write(frame)
                 await writer.drain()
             await self.wake.wait()

@@ -14,11 +14,10 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker import controller as controllers
-from isr_broker import node as nodes
-from isr_broker.controller_state import Controller, recovered
-from isr_broker.disk import Disk
-from isr_broker.effects import (
+from isr_broker.core import controller as controllers
+from isr_broker.core import node as nodes
+from isr_broker.core.controller_state import Controller, recovered
+from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
     AnswerConsume,
@@ -37,9 +36,9 @@ from isr_broker.effects import (
     Took,
     TruncateLog,
 )
-from isr_broker.inputs import Consume, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
-from isr_broker.log_directory import LogDirectory
-from isr_broker.messages import (
+from isr_broker.core.inputs import Consume, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import (
     AdminAnswer,
     AlterPartitionResponse,
     BrokerId,
@@ -59,15 +58,16 @@ from isr_broker.messages import (
     OffsetForLeaderEpochResponse,
     RegisterBroker,
 )
-from isr_broker.metadata_log import MetadataLog
-from isr_broker.outside import Address as Address
-from isr_broker.outside import Outside
-from isr_broker.peers import Parcel
+from isr_broker.core.stamps import Stamped, bare
+from isr_broker.core.truncation import refuses_to_say
+from isr_broker.core.watermark import refused
+from isr_broker.environment import Address as Address
+from isr_broker.environment import Outside
 from isr_broker.settings import Settings
-from isr_broker.stamps import Stamped, bare
+from isr_broker.storage.disk import Disk
+from isr_broker.storage.log_directory import LogDirectory
+from isr_broker.storage.metadata_log import MetadataLog
 from isr_broker.trace import Trace
-from isr_broker.truncation import refuses_to_say
-from isr_broker.watermark import refused
 
 Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
 Asked: TypeAlias = Produce | Consume | Admin

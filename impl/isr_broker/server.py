@@ -16,24 +16,25 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker import peers, wire
 from isr_broker.conversations import Conversations
-from isr_broker.decoder import BadFrame
-from isr_broker.disk import Disk
-from isr_broker.disk_files import open_data_directory, open_folder
-from isr_broker.effects import CONTROLLER
-from isr_broker.group_requests import GroupRequests
+from isr_broker.core import message_json
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
+from isr_broker.core.stamps import Stamped
+from isr_broker.core.topics import Topics
+from isr_broker.environment import Address
 from isr_broker.links import Channel, Link
-from isr_broker.messages import BrokerId, Message, Millis, TopicPartition
-from isr_broker.meta_properties import Claim, claim
-from isr_broker.outside import Address
-from isr_broker.peers import Parcel
-from isr_broker.requests import Requests, as_frame
 from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
-from isr_broker.stamps import Stamped
-from isr_broker.topics import Topics
+from isr_broker.storage.disk import Disk
+from isr_broker.storage.disk_files import open_data_directory, open_folder
+from isr_broker.storage.meta_properties import Claim, claim
 from isr_broker.trace import Trace
+from isr_broker.wire import protocol
+from isr_broker.wire.decoder import BadFrame
+from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.requests import Requests, as_frame
 
 Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
 
@@ -219,16 +220,16 @@ class Server:
 
     async def _take(self, frame: bytes, replies: Replies) -> bool:
         """One frame; False if the connection is to be closed."""
-        if peers.is_peer(frame):
+        if message_json.is_peer(frame):
             try:
-                parcels = peers.decode(frame)
-            except peers.BadMessage as error:
+                parcels = message_json.decode(frame)
+            except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
             self.runtime.received(parcels, self.now())
             return True
         try:
-            request = wire.parse(frame)
+            request = protocol.parse(frame)
         except BadFrame as error:
             self.log(f"{error}: connection closed")
             return False
@@ -237,8 +238,8 @@ class Server:
         await self._ready.wait()
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         await replies.put(future)
-        if isinstance(request, wire.Unsupported):
-            said = wire.unsupported(request)
+        if isinstance(request, protocol.Unsupported):
+            said = protocol.unsupported(request)
             if said is not None:
                 future.set_result(said)
             return said is not None

@@ -11,9 +11,9 @@ from typing import TypeAlias, cast
 
 import attrs
 
-from isr_broker.messages import BrokerId, BrokerMetadata, PartitionMetadata, TopicPartition
-from isr_broker.record_batch import Batch
-from isr_broker.state import Following, Leading, Replica
+from isr_broker.core.messages import BrokerId, BrokerMetadata, PartitionMetadata, TopicPartition
+from isr_broker.core.record_batch import Batch
+from isr_broker.core.replica_state import Following, Leading, Replica
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -17,9 +17,8 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from isr_broker.controller_state import Controller, ControllerStep
-from isr_broker.disk import ROOT, Disk, File
-from isr_broker.effects import (
+from isr_broker.core.controller_state import Controller, ControllerStep
+from isr_broker.core.effects import (
     CONTROLLER,
     AnswerConsume,
     AnswerFetch,
@@ -33,7 +32,7 @@ from isr_broker.effects import (
     Took,
     TruncateLog,
 )
-from isr_broker.inputs import (
+from isr_broker.core.inputs import (
     Appended,
     Consume,
     ControllerInput,
@@ -45,11 +44,20 @@ from isr_broker.inputs import (
     Received,
     Truncated,
 )
-from isr_broker.messages import BrokerId, FetchMetadata, Heartbeat, Message, Millis, RegisterBroker, TopicPartition
-from isr_broker.node import Node, NodeStep
-from isr_broker.record_batch import BadBatch, batches
+from isr_broker.core.messages import (
+    BrokerId,
+    FetchMetadata,
+    Heartbeat,
+    Message,
+    Millis,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.core.node import Node, NodeStep
+from isr_broker.core.record_batch import BadBatch, batches
+from isr_broker.core.stamps import Stamp, Stamped
 from isr_broker.snapshot import Json, batch_rows, controller_snapshot, plain, replica_snapshot
-from isr_broker.stamps import Stamp, Stamped
+from isr_broker.storage.disk import ROOT, Disk, File
 
 FORMAT: Final = "insync/trace/1"
 CONTROLLER_NAME: Final = "controller"

@@ -14,9 +14,9 @@ import attrs
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from isr_broker import wire
-from isr_broker.decoder import BadFrame, Cursor, entity, tagged_fields
-from isr_broker.wire import Answer, Fields
+from isr_broker.wire import protocol
+from isr_broker.wire.decoder import BadFrame, Cursor, entity, tagged_fields
+from isr_broker.wire.protocol import Answer, Fields
 
 DELETE_TOPICS: Final = 20
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
@@ -82,7 +82,7 @@ class Admin:
         """One request and its answer."""
         self._asked += 1
         try:
-            self._socket.sendall(wire.ask(key, version, self._asked, "insync", fields))
+            self._socket.sendall(protocol.ask(key, version, self._asked, "insync", fields))
             (size,) = struct.unpack(">i", self._read(4))
             cursor = Cursor(self._read(int(size)), 4)
             schema = load_response_schema(key, version)
@@ -102,7 +102,7 @@ class Admin:
         return bytes(data)
 
     def _served(self) -> dict[int, tuple[int, int]]:
-        said = self.ask(wire.API_VERSIONS, 0, {})
+        said = self.ask(protocol.API_VERSIONS, 0, {})
         return {k.number("api_key"): (k.number("min_version"), k.number("max_version")) for k in said.all("api_keys")}
 
     # Questions
@@ -110,7 +110,7 @@ class Admin:
     def partitions(self, topics: list[str] | None = None) -> list[PartitionSeen]:
         """The partitions of these topics, or of all, as this broker knows them; Refused if a topic is not there."""
         asked = None if topics is None else [{"name": name} for name in topics]
-        said = self.ask(wire.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
+        said = self.ask(protocol.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
         found: list[PartitionSeen] = []
         for topic in said.all("topics"):
             name = topic.text("name")
@@ -133,7 +133,7 @@ class Admin:
 
     def brokers(self) -> dict[int, Address]:
         """The brokers that have a session, and where they listen."""
-        said = self.ask(wire.METADATA, 9, {"topics": [], "allow_auto_topic_creation": False})
+        said = self.ask(protocol.METADATA, 9, {"topics": [], "allow_auto_topic_creation": False})
         return {b.number("node_id"): (b.text("host"), b.number("port")) for b in said.all("brokers")}
 
     def create(
@@ -152,8 +152,8 @@ class Admin:
             "configs": [{"name": name, "value": value} for name, value in (config or {}).items()],
             "assignments": [{"partition_index": n, "broker_ids": ids} for n, ids in enumerate(on or [])],
         }
-        version = min(7, self.serves[wire.CREATE_TOPICS][1])
-        said = self.ask(wire.CREATE_TOPICS, version, {"topics": [wanted], "timeout": 10_000})
+        version = min(7, self.serves[protocol.CREATE_TOPICS][1])
+        said = self.ask(protocol.CREATE_TOPICS, version, {"topics": [wanted], "timeout": 10_000})
         for answer in said.all("topics"):
             _check(answer, f"topic {topic} was not created")
 

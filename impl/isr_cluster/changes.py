@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from isr_broker.disk_files import RealDisk
-from isr_broker.messages import BrokerId, PartitionMetadata, TopicPartition
-from isr_broker.metadata_log import NAME, records_in
+from isr_broker.core.messages import BrokerId, PartitionMetadata, TopicPartition
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.metadata_log import NAME, records_in
 
 
 @attrs.frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from isr_broker.disk_files import RealDisk
-from isr_broker.meta_properties import Claim, claimed
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.meta_properties import Claim, claimed
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""

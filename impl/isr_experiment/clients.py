@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from isr_broker import wire
+from isr_broker.wire import protocol
 from isr_cluster.admin import Admin, Refused
 from isr_experiment.recording import PARTITION, Recorder
 
@@ -22,7 +22,8 @@ PATIENCE = 30
 """Seconds that a client waits for room, and at the end for the last answers."""
 GIVES_UP = 300
 """Seconds after which a client gives a record up, longer than any run. An idempotent producer that does so goes on with
-a higher epoch, and what it then sends again no broker can know to be a second time (tests/test_client_gives_up.py)."""
+a higher epoch, and what it then sends again no broker can know to be a second time
+(tests/isr_broker/test_client_gives_up.py)."""
 MOST_WAITING = 4_000
 SPACE = 10_000_000
 """Values of one producer lie below the next multiple of this."""
@@ -332,7 +333,7 @@ def _fetched(admin: Admin, offset: int) -> tuple[int, list[list[int]]]:
     """The error, and what is there from the offset on."""
     asked = {"partition": NUMBER, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
     body = {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "isolation_level": 0}
-    told = admin.ask(wire.FETCH, 4, {**body, "topics": [{"topic": TOPIC, "partitions": [asked]}]})
+    told = admin.ask(protocol.FETCH, 4, {**body, "topics": [{"topic": TOPIC, "partitions": [asked]}]})
     part = told.all("responses")[0].all("partitions")[0]
     code, data = part.number("error_code"), part.data("records") or b""
     return code, [[at, value] for at, value in records_of(data) if at >= offset and value is not None]

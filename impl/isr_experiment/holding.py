@@ -15,7 +15,7 @@ from typing import cast
 import attrs
 
 from isr_broker.snapshot import Json
-from isr_broker.trace_reading import Event, Life
+from isr_broker.trace_reader import Event, Life
 from isr_experiment.recording import PARTITION, Recorder
 
 MS = 1_000_000

@@ -10,17 +10,17 @@ from pathlib import Path
 import attrs
 
 from isr_anomalies import Answer, Verdict, check, paired, read_json
-from isr_broker.disk_files import RealDisk
-from isr_broker.log import Log
-from isr_broker.messages import TopicPartition
-from isr_broker.record_batch import batches
+from isr_broker.core.messages import TopicPartition
+from isr_broker.core.record_batch import batches
 from isr_broker.settings import Settings
-from isr_broker.trace_reading import BadTrace, read
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.log import Log
+from isr_broker.trace_reader import BadTrace, read
 from isr_experiment.clients import records_of
 from isr_experiment.holding import note_holders
 from isr_experiment.recording import PARTITION, Recorder
 from isr_experiment.watching import Seen
-from isr_refine import validate
+from isr_validate import validate
 
 SECOND = 1_000_000_000
 _NEVER = 1 << 62

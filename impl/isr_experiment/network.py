@@ -18,8 +18,8 @@ from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from isr_broker.effects import CONTROLLER
-from isr_broker.peers import PEER_API
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.message_json import PEER_API
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import HOST, free_ports
 

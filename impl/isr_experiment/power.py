@@ -2,7 +2,7 @@
 
 SIGKILL alone loses nothing, for the system still writes its cache. The broker notes each flush (`insync.flush.record`);
 every segment is cut back to what its last flush made durable. Other files are flushed before they get their names
-(`isr_broker.checkpoints`, `isr_broker.metadata_log`), so they are as they are.
+(`isr_broker.storage.checkpoints`, `isr_broker.storage.metadata_log`), so they are as they are.
 """
 
 from __future__ import annotations

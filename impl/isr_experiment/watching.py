@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from isr_broker.messages import PartitionMetadata, TopicPartition
-from isr_broker.metadata_log import NAME
-from isr_broker.peers import BadMessage, record_of
+from isr_broker.core.message_json import BadMessage, record_of
+from isr_broker.core.messages import PartitionMetadata, TopicPartition
+from isr_broker.storage.metadata_log import NAME
 from isr_experiment.recording import PARTITION
 
 EVERY = 0.02

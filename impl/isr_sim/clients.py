@@ -7,10 +7,10 @@ from typing import Final
 
 import attrs
 
-from isr_broker.effects import AnswerConsume, AnswerProduce
-from isr_broker.inputs import Consume, Produce
-from isr_broker.messages import BrokerId, Error, Millis, Offset, TopicPartition
-from isr_broker.record_batch import batches, new_batch
+from isr_broker.core.effects import AnswerConsume, AnswerProduce
+from isr_broker.core.inputs import Consume, Produce
+from isr_broker.core.messages import BrokerId, Error, Millis, Offset, TopicPartition
+from isr_broker.core.record_batch import batches, new_batch
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.world import Answer, World
 

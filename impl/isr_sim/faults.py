@@ -13,9 +13,9 @@ from enum import Enum
 
 import attrs
 
-from isr_broker.disk_memory import Everything, Fault, MemoryDisk
-from isr_broker.effects import CONTROLLER
-from isr_broker.messages import BrokerId, Millis
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.messages import BrokerId, Millis
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
 from isr_sim.invariants import Invariants
 from isr_sim.world import World
 

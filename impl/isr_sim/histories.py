@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.disk import Disk
-from isr_broker.effects import AnswerConsume, Slice
-from isr_broker.messages import BrokerId, Offset, TopicPartition
-from isr_broker.record_batch import HEADER_BYTES, BadBatch, batches
-from isr_broker.state import Leading
+from isr_broker.core.effects import AnswerConsume, Slice
+from isr_broker.core.messages import BrokerId, Offset, TopicPartition
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches
+from isr_broker.core.replica_state import Leading
+from isr_broker.storage.disk import Disk
 from isr_sim.clients import PAUSE_MS, Consumer, Producer
 from isr_sim.invariants import Invariants
 from isr_sim.simulate import Config, Run

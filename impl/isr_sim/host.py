@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from isr_broker.disk_memory import MemoryDisk
-from isr_broker.log_directory import LogDirectory
-from isr_broker.messages import BrokerId, Millis
-from isr_broker.node import Node
+from isr_broker.core.messages import BrokerId, Millis
+from isr_broker.core.node import Node
+from isr_broker.storage.disk_memory import MemoryDisk
+from isr_broker.storage.log_directory import LogDirectory
 
 
 @attrs.define

@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import attrs
 
-from isr_broker.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
-from isr_broker.disk import ROOT, Disk
-from isr_broker.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
-from isr_broker.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
-from isr_broker.record_batch import BadBatch, batches
-from isr_broker.state import Leading, Replica
-from isr_broker.watermark import maximal_isr
+from isr_broker.core.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
+from isr_broker.core.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
+from isr_broker.core.record_batch import BadBatch, batches
+from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.watermark import maximal_isr
+from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
+from isr_broker.storage.disk import ROOT, Disk
 from isr_sim.world import World
 
 

@@ -39,11 +39,11 @@ from typing import Final
 
 import attrs
 
-from isr_broker.disk_memory import Everything, Nothing
-from isr_broker.effects import CONTROLLER
-from isr_broker.inputs import Received
-from isr_broker.messages import BrokerId, ElectPreferredLeader, Millis
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.inputs import Received
+from isr_broker.core.messages import BrokerId, ElectPreferredLeader, Millis
 from isr_broker.settings import BadSetting, Settings
+from isr_broker.storage.disk_memory import Everything, Nothing
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.simulate import QUICK, Config, Outcome, Run
 from isr_sim.world import FAIR, Weather, World

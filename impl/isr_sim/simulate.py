@@ -8,10 +8,10 @@ from typing import Final
 
 import attrs
 
-from isr_broker.controller_state import Controller
-from isr_broker.effects import CONTROLLER
-from isr_broker.inputs import Received
-from isr_broker.messages import CreateTopic, Millis, TopicPartition
+from isr_broker.core.controller_state import Controller
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.inputs import Received
+from isr_broker.core.messages import CreateTopic, Millis, TopicPartition
 from isr_broker.settings import Settings
 from isr_sim.clients import Consumer, Producer
 from isr_sim.faults import ALL, Faults, Kind

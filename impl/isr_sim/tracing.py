@@ -11,16 +11,16 @@ from typing import cast
 
 import attrs
 
-from isr_broker import controller as controllers
-from isr_broker import node as nodes
-from isr_broker.disk import Disk
-from isr_broker.disk_memory import MemoryDisk, Survival
-from isr_broker.effects import CONTROLLER, DiskOperation
-from isr_broker.inputs import ControllerInput, LogOpened, NodeInput, Received, Start
-from isr_broker.messages import BrokerId, Message, Millis
+from isr_broker.core import controller as controllers
+from isr_broker.core import node as nodes
+from isr_broker.core.effects import CONTROLLER, DiskOperation
+from isr_broker.core.inputs import ControllerInput, LogOpened, NodeInput, Received, Start
+from isr_broker.core.messages import BrokerId, Message, Millis
+from isr_broker.core.stamps import Stamp, Stamped
 from isr_broker.settings import Settings
 from isr_broker.snapshot import Json
-from isr_broker.stamps import Stamp, Stamped
+from isr_broker.storage.disk import Disk
+from isr_broker.storage.disk_memory import MemoryDisk, Survival
 from isr_broker.trace import Trace
 from isr_sim.faults import Kind
 from isr_sim.simulate import Config, Run, finished

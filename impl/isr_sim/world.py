@@ -14,12 +14,10 @@ from typing import Protocol, TypeAlias
 
 import attrs
 
-from isr_broker import controller as controllers
-from isr_broker import node as nodes
-from isr_broker.controller_state import Controller, recovered
-from isr_broker.disk import Disk
-from isr_broker.disk_memory import Everything, Survival
-from isr_broker.effects import (
+from isr_broker.core import controller as controllers
+from isr_broker.core import node as nodes
+from isr_broker.core.controller_state import Controller, recovered
+from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
     AnswerConsume,
@@ -39,7 +37,7 @@ from isr_broker.effects import (
     Took,
     TruncateLog,
 )
-from isr_broker.inputs import (
+from isr_broker.core.inputs import (
     ControllerInput,
     DiskDone,
     DiskFailed,
@@ -51,9 +49,11 @@ from isr_broker.inputs import (
     Tick,
     Written,
 )
-from isr_broker.log_directory import LogDirectory
-from isr_broker.messages import BrokerId, Message, MetadataRecord, Millis, TopicPartition
+from isr_broker.core.messages import BrokerId, Message, MetadataRecord, Millis, TopicPartition
 from isr_broker.settings import Settings
+from isr_broker.storage.disk import Disk
+from isr_broker.storage.disk_memory import Everything, Survival
+from isr_broker.storage.log_directory import LogDirectory
 from isr_sim.host import Host
 
 Event: TypeAlias = tuple[Millis, int, Callable[[], object]]

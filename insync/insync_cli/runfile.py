@@ -1,6 +1,6 @@
 """`run.json`: what one exploration found, schema first; the terminal text is rendered from it.
 
-The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/test_cli_run_file.py).
+The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/insync_cli/test_run_file.py).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def run_file(
     instance: Instance,
     found: Exploration,
     *,
-    command: list[str],
+    command: Sequence[str],
     version: str,
     engine: str,
     workers: int,
@@ -124,7 +124,7 @@ def run_file(
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
         schema=SCHEMA,
-        command=command,
+        command=list(command),
         version=version,
         model_hash=instance.design.model_hash(),
         design=instance.design.name,

@@ -14,18 +14,18 @@ import attrs
 import pyarrow as pa
 
 from isr_broker.designs import Design as Planted
-from isr_broker.trace_reading import BadTrace, read_files
+from isr_broker.trace_reader import BadTrace, read_files
 from isr_check.reference import Evaluator, State
+from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
 from isr_pipeline.traces import SUFFIX
-from isr_refine.cover import Graph
-from isr_refine.replay import Kind
-from isr_refine.system import State as Cores
-from isr_refine.validate import BUDGET, validate
-from isr_refine.world import World
+from isr_replay.core_system import State as Cores
+from isr_replay.environment import World
+from isr_replay.replay import Kind
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
+from isr_validate.validator import BUDGET, validate
 
 REPLAYED: Final = schema(
     file=pa.string(),
@@ -59,7 +59,7 @@ class OnCores:
     def __init__(self, instance: Instance, planted: Planted | None = None) -> None:
         self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
         self.instance, self.packing = instance, self.world.packing
-        self.graph = Graph(instance, self.packing, frozenset(action.name for action in instance.actions))
+        self.graph = ModelGraph(instance, self.packing, frozenset(action.name for action in instance.actions))
         self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
 
     def follow(self, initial: State, labels: Sequence[int], *, lenient: bool = False) -> tuple[Outcome, list[int]]:
@@ -173,8 +173,8 @@ VALIDATED: Final = schema(
 
 def validated(folder: str) -> Row:
     """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
-    from isr_refine.lines import Level
-    from isr_refine.shrinking import judged_at, shrink
+    from isr_validate.reduction import judged_at, shrink
+    from isr_validate.trace_lines import Level
 
     none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:

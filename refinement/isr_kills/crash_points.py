@@ -11,15 +11,15 @@ from typing import Final
 
 import attrs
 
-from isr_broker.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
+from isr_broker.core.effects import AppendLog, AssignEpoch, CheckpointWatermarks
+from isr_broker.core.messages import LeaderEpoch, Offset, TopicPartition
+from isr_broker.core.record_batch import batches, new_batch, stamped
+from isr_broker.core.replica_state import Replica, flushes
 from isr_broker.designs import Design
-from isr_broker.disk_memory import Everything, Fault, MemoryDisk, Nothing, Survival
-from isr_broker.effects import AppendLog, AssignEpoch, CheckpointWatermarks
-from isr_broker.log_directory import LogDirectory
-from isr_broker.messages import LeaderEpoch, Offset, TopicPartition
-from isr_broker.record_batch import batches, new_batch, stamped
 from isr_broker.settings import Settings
-from isr_broker.state import Replica, flushes
+from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Nothing, Survival
+from isr_broker.storage.log_directory import LogDirectory
 
 _TP: Final = TopicPartition("t", 0)
 _BROKER_EPOCH: Final = 7

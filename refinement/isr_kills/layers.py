@@ -14,18 +14,19 @@ import attrs
 
 from isr_anomalies import check, paired, read_json
 from isr_broker.designs import KIP_966, PLANTED, Design
-from isr_broker.trace_reading import BadTrace, read
+from isr_broker.trace_reader import BadTrace, read
 from isr_check import native
 from isr_check.engine import Limits, Verdict
 from isr_kills.crash_points import broken_at_a_crash
 from isr_lang import Instance, Value
 from isr_planted import PLANTED as VARIED
-from isr_refine import replay, validate
+from isr_replay import replay
 from isr_sim.faults import ALL, Kind
 from isr_sim.histories import TellingRun, history, telling
 from isr_sim.simulate import QUICK, Config, finished, simulate
 from isr_sim.tracing import TracedWorld
 from isr_sim.world import Weather
+from isr_validate import validate
 
 
 class Layer(StrEnum):

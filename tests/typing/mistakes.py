@@ -1,7 +1,7 @@
 """Mistakes that mypy and pyright must both reject, at the lines marked so and nowhere else.
 
 `and` and `or` are marked for mypy only, since pyright does not ask whether their operand has a truth; of
-`a < b < c` neither does. Those are refused when a model is imported (tests/test_language_misuse.py). The
+`a < b < c` neither does. Those are refused when a model is imported (tests/isr_lang/test_language_misuse.py). The
 same sentences without the mistakes are in accepted.py.
 """
 

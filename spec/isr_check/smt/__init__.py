@@ -9,9 +9,9 @@ them as they are decided. Nothing here knows what a design is about.
 
 from isr_check.smt.induction import Induction, Obligation, Query
 from isr_check.smt.matrix import described, instance_of, matrix, table
-from isr_check.smt.proving import Counterexample, Proved, Result, Unknown, decide, prove
-from isr_check.smt.terms import Choice, Step, Translation
-from isr_check.smt.values import NotTranslatable
+from isr_check.smt.obligations import Counterexample, Proved, Result, Unknown, decide, prove
+from isr_check.smt.terms.design_terms import Choice, Step, Translation
+from isr_check.smt.terms.values import NotTranslatable
 
 __all__ = [
     "Choice",

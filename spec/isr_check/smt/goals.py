@@ -12,10 +12,10 @@ from typing import cast
 
 import attrs
 
-from isr_check.smt.logic import Truth, all_of, and_, any_of, implies, not_, same_truth
-from isr_check.smt.shapes import NAMED
-from isr_check.smt.terms import Scope, Translation, named
-from isr_check.smt.values import Members
+from isr_check.smt.terms.design_terms import Scope, Translation, named
+from isr_check.smt.terms.logic import Truth, all_of, and_, any_of, implies, not_, same_truth
+from isr_check.smt.terms.shapes import NAMED
+from isr_check.smt.terms.values import Members
 from isr_lang import Definition, Node
 from isr_lang.types import Scalar, SetType, SortType
 

@@ -12,14 +12,14 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK
-from isr_check.smt import logic
 from isr_check.smt.goals import Goals, Somebody
-from isr_check.smt.logic import Term, Truth, all_of, identity
 from isr_check.smt.orbits import told_apart
-from isr_check.smt.shapes import NAMED
-from isr_check.smt.solving import Named as Named
-from isr_check.smt.terms import Choice, Scope, State, Translation
-from isr_check.smt.values import Value
+from isr_check.smt.solver import Named as Named
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.design_terms import Choice, Scope, State, Translation
+from isr_check.smt.terms.logic import Term, Truth, all_of, identity
+from isr_check.smt.terms.shapes import NAMED
+from isr_check.smt.terms.values import Value
 from isr_lang import Action, Design, Property
 from isr_lang import Value as Setting
 from isr_lang.types import SortType

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from isr_check.smt.guide import Guide
+from isr_check.smt.hypotheses import Guide
 from isr_check.smt.induction import Induction, Obligation
-from isr_check.smt.proving import Counterexample, Decided, Proved, Result, prove
+from isr_check.smt.obligations import Counterexample, Decided, Proved, Result, prove
 from isr_lang import Design, Instance, Property, show
 from isr_lang import Value as Setting
 

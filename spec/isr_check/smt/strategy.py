@@ -16,13 +16,13 @@ from typing import Any, cast
 
 import attrs
 
-from isr_check.smt import logic
+from isr_check.smt.equal_goals import Sameness
 from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
-from isr_check.smt.logic import Term, conjuncts, identity, plus, z3
-from isr_check.smt.sameness import Sameness
-from isr_check.smt.shapes import NAMED, OF_MANY
-from isr_check.smt.solving import MEGABYTES, Answer, Proof
-from isr_check.smt.values import Items, Table, Value
+from isr_check.smt.solver import MEGABYTES, Answer, Proof
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.logic import Term, conjuncts, identity, plus, z3
+from isr_check.smt.terms.shapes import NAMED, OF_MANY
+from isr_check.smt.terms.values import Items, Table, Value
 from isr_lang.promises import ANY_NUMBER
 from isr_lang.types import SortType
 
@@ -89,7 +89,7 @@ class Strategy:
     def __init__(
         self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]], exchange: bool = True
     ) -> None:
-        """With `exchange`, of goals that are the same but for names only one is asked (isr_check.smt.sameness)."""
+        """With `exchange`, of goals that are the same but for names only one is asked (isr_check.smt.equal_goals)."""
         self.induction, self.hints, self.exchange = induction, hints, exchange
         types = induction.design.types()
         self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]

@@ -1,0 +1,339 @@
+"""The controller: sessions of brokers, the metadata of partitions, and who leads them.
+
+`handle(controller, input, now)`. How it decides about one partition is in `elections`; what it keeps, and when others
+may be told, in `controller_state`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from isr_broker.core.controller_state import (
+    Controller,
+    ControllerStep,
+    answers,
+    decides,
+    next_balance_after,
+    released,
+    removed,
+)
+from isr_broker.core.effects import Send
+from isr_broker.core.elections import (
+    Change,
+    alter,
+    available,
+    departs,
+    elects_unclean,
+    moves,
+    relievable,
+    returns,
+    struck,
+)
+from isr_broker.core.inputs import ControllerInput, Received, Tick, Written
+from isr_broker.core.messages import (
+    AdminAnswer,
+    AlterPartitionRequest,
+    BrokerId,
+    BrokerMetadata,
+    BrokerRegistered,
+    CreateTopic,
+    DeleteTopic,
+    ElectPreferredLeader,
+    ElectUncleanLeader,
+    Error,
+    FetchMetadata,
+    Heartbeat,
+    HeartbeatAnswer,
+    Millis,
+    PartitionMetadata,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.core.placement import placed
+
+MOST_PARTITIONS: Final = 10_000
+"""In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What a topic may be called, for it becomes the name of a folder (org.apache.kafka.common.internals.Topic)."""
+
+
+def handle(controller: Controller, told: ControllerInput, now: Millis) -> ControllerStep:
+    """One input of the controller."""
+    match told:
+        case Tick():
+            return _ticks(controller, now)
+        case Written(offset):
+            return released(attrs.evolve(controller, written=max(controller.written, offset)))
+        case Received(source, AlterPartitionRequest() as request):
+            return _alters(controller, source, request)
+        case Received(source, RegisterBroker() as request):
+            return _registers(controller, source, request, now)
+        case Received(source, Heartbeat() as request):
+            return _heartbeat(controller, source, request, now)
+        case Received(source, FetchMetadata() as request):
+            return released(attrs.evolve(controller, parked=controller.parked.set(source, request)))
+        case Received(source, CreateTopic() as request):
+            return _creates(controller, source, request)
+        case Received(source, DeleteTopic() as request):
+            return _deletes(controller, source, request)
+        case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
+            return _elects(controller, source, request)
+        case Received():
+            return ControllerStep(controller)
+
+
+def deadline(controller: Controller) -> Millis:
+    """When the controller next wants a Tick; 0 for at once."""
+    if controller.due:
+        return 0
+    timeout = controller.settings.broker_session_timeout_ms
+    return min([controller.next_balance, *(contact + timeout for contact in controller.contacts.values())])
+
+
+# Requests.
+
+
+def _alters(controller: Controller, source: BrokerId, request: AlterPartitionRequest) -> ControllerStep:
+    """A leader asks for another ISR. Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition."""
+    old = controller.partitions.get(request.partition)
+    refused = controller.refused.get(request.partition)
+    error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
+    if error is Error.INELIGIBLE_REPLICA:
+        controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
+    return decides(controller, (), () if change is None else (change,), (Send(source, request.answer(error)),))
+
+
+def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
+    """A broker starts. One that still has a session must wait until that ends, except with ZooKeeper.
+
+    ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
+    """
+    broker, design = request.broker, controller.settings.insync_design
+    known = controller.brokers.get(broker)
+    if known is not None and known.incarnation == request.incarnation:
+        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=known.epoch)
+        return answers(controller, source, answer)
+    unnoticed = known is not None and not known.fenced
+    if unnoticed and not design.sessions_outlive_restarts:
+        error = Error.DUPLICATE_BROKER_REGISTRATION
+        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
+        return answers(controller, source, answer)
+    clean = known is not None and known.epoch == request.previous_broker_epoch
+    registered = BrokerMetadata(
+        broker=broker,
+        epoch=controller.offset + 1,
+        incarnation=request.incarnation,
+        fenced=not unnoticed,
+        host=request.host,
+        port=request.port,
+        rack=request.rack,
+    )
+    changes = [
+        Change(struck(partition, broker, clean or unnoticed, design), "broker_restarts", broker)
+        for partition in _partitions_of(controller, broker)
+    ]
+    answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=registered.epoch)
+    step = decides(controller, (registered,), changes, (Send(source, answer),))
+    if not unnoticed:
+        return step
+    return attrs.evolve(step, core=attrs.evolve(step.core, contacts=step.core.contacts.set(broker, now)))
+
+
+def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now: Millis) -> ControllerStep:
+    """A broker is heard: its session goes on, begins, or ends in order (BrokerHeartbeatManager)."""
+    broker = controller.brokers.get(request.broker)
+    if broker is None or broker.epoch != request.broker_epoch:
+        answer = HeartbeatAnswer(
+            broker=request.broker, broker_epoch=request.broker_epoch, error=Error.STALE_BROKER_EPOCH
+        )
+        return answers(controller, source, answer)
+    if not broker.fenced:
+        controller = attrs.evolve(controller, contacts=controller.contacts.set(broker.broker, now))
+    if request.wants_to_shut_down and not broker.fenced:
+        return _shuts_down(controller, source, broker)
+    may_stop = request.wants_to_shut_down
+    if broker.fenced and not may_stop and request.metadata_offset >= broker.epoch:
+        return _unfences(controller, source, broker, now)
+    answer = HeartbeatAnswer(
+        broker=broker.broker, broker_epoch=broker.epoch, fenced=broker.fenced, may_shut_down=may_stop
+    )
+    return answers(controller, source, answer)
+
+
+def _unfences(controller: Controller, source: BrokerId, broker: BrokerMetadata, now: Millis) -> ControllerStep:
+    """A broker has caught up with the metadata and gets a session.
+
+    Model: controller_unfences, controller_elects_returned, controller_elects_last_known_leader.
+    """
+    back = attrs.evolve(broker, fenced=False, shutting_down=False)
+    changes = [
+        returns(partition, broker.broker, controller.settings.insync_design)
+        or Change(partition, "controller_unfences", broker.broker)
+        for partition in _partitions_of(controller, broker.broker)
+    ]
+    controller = attrs.evolve(controller, contacts=controller.contacts.set(broker.broker, now))
+    answer = HeartbeatAnswer(broker=broker.broker, broker_epoch=broker.epoch, fenced=False)
+    return decides(controller, (back,), changes, (Send(source, answer),))
+
+
+def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata) -> ControllerStep:
+    """A broker wants to stop: it is relieved first (at the next Tick), and may go when nothing depends on it.
+
+    Model: broker_asks_to_shut_down; then broker_shuts_down, with which it is fenced.
+    """
+    mine = _partitions_of(controller, broker.broker)
+    held_up = any(relievable(p, broker.broker, controller.settings.insync_design) for p in mine)
+    if not broker.shutting_down:
+        asks = attrs.evolve(broker, shutting_down=True)
+        changes = [Change(p, "broker_asks_to_shut_down", broker.broker) for p in mine]
+        answer = HeartbeatAnswer(broker=broker.broker, broker_epoch=broker.epoch, fenced=False)
+        due = controller.due | {p.partition for p in mine}
+        return decides(attrs.evolve(controller, due=due), (asks,), changes, (Send(source, answer),))
+    answer = HeartbeatAnswer(
+        broker=broker.broker, broker_epoch=broker.epoch, fenced=not held_up, may_shut_down=not held_up
+    )
+    if held_up:
+        return answers(controller, source, answer)
+    return _fences(controller, broker, (Send(source, answer),))
+
+
+def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> ControllerStep:
+    """A topic is created, its replicas placed on brokers that have a session (createTopics)."""
+    settings = controller.settings
+    copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
+    there = sorted(b for b in controller.brokers if available(controller.brokers, b))
+    error = Error.NONE
+    if not _NAME.fullmatch(request.topic) or request.topic in (".", ".."):
+        error = Error.INVALID_TOPIC_EXCEPTION
+    elif any(tp.topic == request.topic for tp in controller.partitions):
+        error = Error.TOPIC_ALREADY_EXISTS
+    elif request.assignments and not all(_assignable(replicas, there) for replicas in request.assignments):
+        error = Error.INVALID_REPLICA_ASSIGNMENT
+    elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
+        error = Error.INVALID_PARTITIONS
+    elif not request.assignments and not 1 <= copies <= len(there):
+        error = Error.INVALID_REPLICATION_FACTOR
+    if error is not Error.NONE or request.only_asks:
+        return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    topic_id = controller.offset + 1
+    answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
+    minimum, unclean = request.min_insync_replicas, request.unclean_leader_election
+    records = [
+        PartitionMetadata(
+            partition=TopicPartition(request.topic, number),
+            replicas=replicas,
+            isr=frozenset(replicas),
+            leader=replicas[0],
+            min_insync_replicas=settings.min_insync_replicas if minimum is None else minimum,
+            unclean_leader_election=settings.unclean_leader_election_enable if unclean is None else unclean,
+            topic_id=topic_id,
+        )
+        for number, replicas in enumerate(
+            request.assignments or placed(there, request.partitions, copies, len(controller.partitions))
+        )
+    ]
+    return decides(controller, records, (), (answer,))
+
+
+def _assignable(replicas: tuple[BrokerId, ...], there: list[BrokerId]) -> bool:
+    """Somebody, nobody twice, and all of them with a session."""
+    return 0 < len(replicas) == len(set(replicas)) and set(replicas) <= set(there)
+
+
+def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
+    """A topic is no more, and its brokers remove the logs (deleteTopics)."""
+    gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
+    controller = attrs.evolve(controller, due=controller.due - set(gone))
+    return decides(
+        controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
+    )
+
+
+def _elects(
+    controller: Controller, source: BrokerId, request: ElectPreferredLeader | ElectUncleanLeader
+) -> ControllerStep:
+    """An admin wants the preferred leader back, or any leader (electLeaders).
+
+    Model: controller_moves_leadership, controller_elects_unclean.
+    """
+    partition, error = controller.partitions.get(request.partition), Error.NONE
+    unclean = isinstance(request, ElectUncleanLeader)
+    change: Change | None = None
+    if partition is None:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.leader is not None and (unclean or partition.leader == partition.replicas[0]):
+        error = Error.ELECTION_NOT_NEEDED
+    elif unclean:
+        change = elects_unclean(attrs.evolve(partition, unclean_leader_election=True), controller.brokers)
+        if change is not None:
+            asked = attrs.evolve(change.partition, unclean_leader_election=partition.unclean_leader_election)
+            change = attrs.evolve(change, partition=asked)
+        error = Error.NONE if change else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    else:
+        change = moves(partition, partition.replicas[0], controller.brokers)
+        error = Error.NONE if change else Error.PREFERRED_LEADER_NOT_AVAILABLE
+    answer = Send(source, AdminAnswer(request=request.request, error=error))
+    return decides(controller, (), () if change is None else (change,), (answer,))
+
+
+# Time.
+
+
+def _partitions_of(controller: Controller, broker: BrokerId) -> list[PartitionMetadata]:
+    return [p for _, p in sorted(controller.partitions.items()) if broker in p.replicas]
+
+
+def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Send] = ()) -> ControllerStep:
+    """A broker has no session from now on; all its partitions do without it, in one change.
+
+    Model: controller_fences_outsider, _follower, _leader, _last_leader.
+    """
+    gone = attrs.evolve(broker, fenced=True)
+    brokers = controller.brokers.set(broker.broker, gone)
+    design = controller.settings.insync_design
+    changes = [departs(p, broker.broker, brokers, design) for p in _partitions_of(controller, broker.broker)]
+    contacts = controller.contacts
+    if broker.broker in contacts:
+        contacts = contacts.delete(broker.broker)
+    return decides(attrs.evolve(controller, contacts=contacts), (gone,), changes, answers)
+
+
+def _ticks(controller: Controller, now: Millis) -> ControllerStep:
+    """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
+    timeout = controller.settings.broker_session_timeout_ms
+    ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
+    if ended:
+        return _fences(controller, controller.brokers[ended[0]])
+    if controller.due:
+        changes = [c for c in (_due_change(controller, tp) for tp in sorted(controller.due)) if c is not None]
+        again = frozenset(c.partition.partition for c in changes)
+        return decides(attrs.evolve(controller, due=again), (), changes)
+    if controller.next_balance > now:
+        return ControllerStep(controller)
+    controller = attrs.evolve(controller, next_balance=next_balance_after(controller.settings, now))
+    if not controller.settings.auto_leader_rebalance_enable:
+        return ControllerStep(controller)
+    moved = (moves(p, p.replicas[0], controller.brokers) for _, p in sorted(controller.partitions.items()))
+    return decides(controller, (), [m for m in moved if m is not None])
+
+
+def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
+    """What to do at once about a partition: relieve a replica whose broker shuts down, or find a leader."""
+    partition, design = controller.partitions[tp], controller.settings.insync_design
+    for replica in partition.replicas:
+        broker = controller.brokers.get(replica)
+        leaves = broker is not None and broker.shutting_down and not broker.fenced
+        if leaves and relievable(partition, replica, design):
+            return departs(partition, replica, controller.brokers, design)
+    for replica in partition.replicas:
+        if available(controller.brokers, replica):
+            change = returns(partition, replica, design)
+            if change is not None:
+                return change
+    return elects_unclean(partition, controller.brokers)

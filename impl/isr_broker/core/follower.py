@@ -1,0 +1,210 @@
+"""A follower: fetches from its log end, appends what it is sent, and cuts what the leader does not have.
+
+Each function is one action of the model, under its name, and says where Kafka does it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_broker.core.effects import AdvanceLogStart, AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.core.inputs import Appended, LearnMetadata, Truncated
+from isr_broker.core.messages import (
+    UNDEFINED,
+    EpochEnd,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from isr_broker.core.record_batch import BadBatch, batches
+from isr_broker.core.replica_state import (
+    EnteringEpoch,
+    FollowerAppend,
+    FollowerTruncation,
+    Following,
+    Replica,
+    Step,
+    flushes,
+    following,
+)
+from isr_broker.core.truncation import asks_again, truncation_point
+from isr_broker.core.watermark import moves
+from isr_broker.designs import Truncation
+
+
+def _sends(replica: Replica, now: Millis, truncating: bool = False) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
+    """The question: where the log ends, in which epoch that was written, in which epoch it is asked.
+
+    Model: sends. KIP-320, KIP-595; KIP-903 for the broker epoch. `truncating`: first where that epoch ends (KIP-101).
+    """
+    if replica.leader is None:
+        return attrs.evolve(replica, role=Following()), ()
+    if truncating:
+        asks = OffsetForLeaderEpochRequest(
+            partition=replica.partition,
+            replica=replica.me,
+            leader_epoch=replica.leader_epoch,
+            offset=replica.log.end,
+            last_epoch=replica.log.last_epoch,
+        )
+        return attrs.evolve(replica, role=Following(fetch=asks, truncating=True, sent_at=now)), (
+            Send(replica.leader, asks),
+        )
+    fetch = FetchRequest(
+        partition=replica.partition,
+        replica=replica.me,
+        broker_epoch=replica.broker_epoch,
+        leader_epoch=replica.leader_epoch,
+        offset=replica.log.end,
+        last_epoch=replica.log.last_epoch,
+        max_wait_ms=replica.settings.replica_fetch_wait_max_ms,
+        max_bytes=replica.settings.replica_fetch_max_bytes,
+    )
+    return attrs.evolve(replica, role=Following(fetch=fetch, sent_at=now)), (Send(replica.leader, fetch),)
+
+
+def follower_sends_fetch(replica: Replica, now: Millis) -> Step:
+    """A follower asks without having got an answer: after an error, or when one does not come.
+
+    AbstractFetcherThread.maybeFetch, maybeTruncate.
+    """
+    truncating = following(replica).truncating
+    replica, effects = _sends(replica, now, truncating)
+    return Step(replica, effects, "follower_asks_for_epoch_end" if truncating else "follower_sends_fetch")
+
+
+def waits(replica: Replica, answer: FetchResponse | OffsetForLeaderEpochResponse) -> bool:
+    """The answer is to the very question for which this follower waits; any other is dropped.
+
+    Before KIP-320 an answer does not tell the epoch: it is taken if it is from the leader and from the log end.
+    """
+    fetch, fences = following(replica).fetch, replica.settings.insync_design.fences_fetches
+    if fetch is None or isinstance(fetch, FetchRequest) != isinstance(answer, FetchResponse):
+        return False
+    if answer.leader != replica.leader or (fences and answer.leader_epoch != fetch.leader_epoch):
+        return False
+    return (answer.offset, answer.last_epoch) == (fetch.offset, fetch.last_epoch)
+
+
+def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLeaderEpochResponse, now: Millis) -> Step:
+    """An answer arrives: what it brings is sent to the disk first, unless it brings nothing."""
+    if not waits(replica, answer):
+        return Step(replica)
+    if isinstance(answer, FetchResponse) and _has_nothing_of(answer, replica):
+        cut = TruncateLog(partition=replica.partition, offset=answer.log_start, anew=True)
+        return Step(attrs.evolve(replica, awaited=FollowerTruncation(answer.log_start, anew=True)), (cut,))
+    if answer.error is not Error.NONE:
+        return _tries_later(replica, now)
+    if isinstance(answer, OffsetForLeaderEpochResponse):
+        return _cuts(replica, answer.ends) if answer.ends is not None else _tries_later(replica, now)
+    if answer.diverging is not None:
+        # What else a diverging answer may carry is ignored: there is no watermark below a divergence (KAFKA-14704).
+        if replica.settings.insync_design.watermark_of_diverging:
+            known = max(replica.high_watermark, min(answer.high_watermark, replica.log.end))
+            replica = attrs.evolve(replica, high_watermark=known)
+        return _cuts(replica, answer.diverging)
+    if not answer.records:
+        return follower_appends(attrs.evolve(replica, awaited=FollowerAppend(answer)), None, now)
+    try:
+        found = list(batches(answer.records, check=True))
+    except BadBatch:
+        return _tries_later(replica, now)
+    expected = replica.log.end
+    for batch in found:
+        if batch.base_offset < expected:
+            return _tries_later(replica, now)
+        expected = batch.next_offset
+    write = AppendLog(partition=replica.partition, records=answer.records, flush=flushes(replica, expected))
+    return Step(attrs.evolve(replica, awaited=FollowerAppend(answer)), (write,))
+
+
+def _has_nothing_of(answer: FetchResponse, replica: Replica) -> bool:
+    """The leader's log starts past the end of this one (AbstractFetcherThread.fetchOffsetAndTruncate)."""
+    return answer.error is Error.OFFSET_OUT_OF_RANGE and answer.log_start > replica.log.end
+
+
+def _tries_later(replica: Replica, now: Millis) -> Step:
+    """Nothing was learned; ask again after replica.fetch.backoff.ms."""
+    again = Following(
+        retry_at=now + replica.settings.replica_fetch_backoff_ms, truncating=following(replica).truncating
+    )
+    return Step(attrs.evolve(replica, role=again))
+
+
+def _cuts(replica: Replica, told: EpochEnd) -> Step:
+    point = truncation_point(replica, told)
+    awaited = FollowerTruncation(point, asks_again(replica, told, point), told == UNDEFINED)
+    return Step(attrs.evolve(replica, awaited=awaited), (TruncateLog(partition=replica.partition, offset=point),))
+
+
+def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> Step:
+    """What the follower was sent is in its log; it takes over the leader's watermark, even a lower one, and asks on.
+
+    ReplicaFetcherThread.processPartitionData.
+    """
+    assert isinstance(replica.awaited, FollowerAppend)
+    log = replica.log if done is None else done.log
+    response = replica.awaited.response
+    watermark = max(log.start, min(response.high_watermark, log.end))
+    start = min(response.log_start, watermark)
+    advance = (AdvanceLogStart(partition=replica.partition, offset=start),) if start > log.start else ()
+    replica, read = moves(attrs.evolve(replica, log=log, awaited=None), watermark)
+    replica, effects = _sends(replica, now)
+    return Step(replica, (*read, *advance, *effects), "follower_appends")
+
+
+def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
+    """The follower has cut its log where it parts from the leader's, and asks again.
+
+    AbstractFetcherThread.truncateOnFetchResponse, truncateToEpochEndOffsets. Model: follower_truncates_to_watermark
+    where the leader did not know the epoch; none where the log begins anew, for the model's have no start.
+    """
+    assert isinstance(replica.awaited, FollowerTruncation)
+    awaited = replica.awaited
+    watermark = max(done.log.start, min(replica.high_watermark, done.log.end))
+    cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
+    replica, effects = _sends(cut, now, truncating=awaited.again)
+    if awaited.anew:
+        return Step(replica, effects)
+    return Step(replica, effects, "follower_truncates_to_watermark" if awaited.to_watermark else "follower_truncates")
+
+
+def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A replica learns of another leader; before KIP-101 it first cuts its log at its own, lagging, watermark."""
+    if replica.settings.insync_design.truncation is not Truncation.TO_WATERMARK:
+        return becomes_follower(replica, news, now)
+    cut = TruncateLog(partition=replica.partition, offset=replica.high_watermark)
+    return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (cut,))
+
+
+def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
+
+    Partition.makeFollower. Between KIP-101 and KIP-595 it asks first where the epoch of its last record ends.
+    """
+    asks = replica.settings.insync_design.truncation is Truncation.BEFORE_FETCH and replica.log.end > 0
+    replica = attrs.evolve(
+        replica, metadata=news.metadata, partition_epoch=news.metadata.partition_epoch, role=Following(), awaited=None
+    )
+    replica, effects = _sends(replica, now, truncating=asks)
+    return Step(replica, effects, "becomes_follower")
+
+
+def next_deadline(replica: Replica) -> Millis | None:
+    """When the follower next wants a Tick; None while it has nobody to ask."""
+    state = following(replica)
+    if replica.leader is None:
+        return None
+    if state.fetch is None:
+        return state.retry_at
+    parked = state.fetch.max_wait_ms if isinstance(state.fetch, FetchRequest) else 0
+    return state.sent_at + replica.settings.replica_socket_timeout_ms + parked
+
+
+def on_tick(replica: Replica, now: Millis) -> Step:
+    """It is time to ask, again or at last."""
+    due = next_deadline(replica)
+    return follower_sends_fetch(replica, now) if due is not None and due <= now else Step(replica)

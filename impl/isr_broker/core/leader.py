@@ -1,0 +1,393 @@
+"""A leader: appends, takes fetches as acknowledgements, commits, and keeps the in-sync set.
+
+Each function is one action of the model, under its name, and says where Kafka does it. Numbers in brackets are the
+rules that re-implementations often miss:
+
+(1) the watermark is the smallest log end over the *maximal* ISR; (2) it is held while the committed ISR is under
+`min.insync.replicas`; (3) a fetch counts only in the leader's own epoch and only if it does not diverge; (4) a follower
+joins only past the start of the leader's epoch; (5) only INELIGIBLE_REPLICA rolls a proposed ISR back; (7) the minimum
+is asked before the append, of the committed ISR, and after it, of the maximal one.
+"""
+
+from __future__ import annotations
+
+import attrs
+from immutables import Map
+
+from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, ReplicaEffect, Send
+from isr_broker.core.inputs import Appended, LearnMetadata, Produce
+from isr_broker.core.log_view import LogView
+from isr_broker.core.messages import (
+    UNDEFINED,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerId,
+    EpochEnd,
+    Error,
+    FetchRequest,
+    Millis,
+    Offset,
+    OffsetForLeaderEpochRequest,
+)
+from isr_broker.core.producers import admitted
+from isr_broker.core.record_batch import stamped
+from isr_broker.core.replica_state import (
+    Follower,
+    Leading,
+    ParkedFetch,
+    PendingIsr,
+    ProducerAppend,
+    Replica,
+    Step,
+    Waiting,
+    flushes,
+    leading,
+)
+from isr_broker.core.truncation import epoch_end, parting, refuses_to_say, says_epoch_end
+from isr_broker.core.watermark import (
+    advanced,
+    answer_to,
+    commits,
+    is_caught_up,
+    maximal_isr,
+    may_commit,
+    refuses_fetch,
+)
+
+# Appending.
+
+
+def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -> Step:
+    """A producer's batches reach a leader, which checks and stamps them and has them written.
+
+    (7) With acks=all they are refused while the committed ISR is under the minimum (NOT_ENOUGH_REPLICAS). A batch that
+    the producer has sent before is not written again; its first answer is given again (KIP-98).
+    """
+    state = leading(replica)
+
+    def refuse(error: Error) -> Step:
+        return Step(replica, (AnswerProduce(request=produce.request, partition=replica.partition, error=error),))
+
+    if produce.acks not in (-1, 0, 1):
+        return refuse(Error.INVALID_REQUIRED_ACKS)
+    if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
+        return refuse(Error.NOT_ENOUGH_REPLICAS)
+    admission = admitted(replica.log.producers, produce.records, replica.settings.message_max_bytes)
+    if admission.error is not Error.NONE:
+        return refuse(admission.error)
+    if admission.known is not None and not replica.settings.insync_design.append_retries:
+        first, count = admission.known
+        return _answers_when_committed(replica, produce, first, first + count, now)
+    first, end = replica.log.end, replica.log.end + admission.count
+    write = AppendLog(
+        partition=replica.partition,
+        records=stamped(produce.records, first, replica.leader_epoch),
+        flush=flushes(replica, end),
+    )
+    return Step(attrs.evolve(replica, awaited=ProducerAppend(produce, first)), (write,))
+
+
+def leader_appends(replica: Replica, done: Appended, now: Millis) -> Step:
+    """A producer's record is in the leader's log, in the leader's own epoch; parked fetches can be answered.
+
+    With acks=1 this is the acknowledgement, and a leader alone in the ISR commits. ReplicaManager.appendRecords,
+    Partition.appendRecordsToLeader.
+    """
+    assert isinstance(replica.awaited, ProducerAppend)
+    produce, first = replica.awaited.produce, replica.awaited.first
+    replica = attrs.evolve(replica, log=done.log, awaited=None)
+    step = _answers_when_committed(replica, produce, first, done.log.end, now)
+    members = maximal_isr(step.core)
+    watermark = advanced(step.core, leading(step.core).isr, members, now)
+    replica, committed = commits(step.core, members, watermark)
+    state = leading(replica)
+    fetched = [answer_to(replica, parked.request) for parked in state.fetches]
+    replica = attrs.evolve(replica, role=attrs.evolve(state, fetches=()))
+    return Step(replica, (*step.effects, *committed, *fetched), "leader_appends")
+
+
+def _answers_when_committed(replica: Replica, produce: Produce, first: Offset, end: Offset, now: Millis) -> Step:
+    """acks=0: no answer; acks=1, or committed already: at once; acks=all: when the watermark reaches `end`."""
+    state = leading(replica)
+    if produce.acks == -1 and replica.high_watermark < end:
+        waiting = Waiting(request=produce.request, first=first, end=end, deadline=now + produce.timeout_ms)
+        return Step(attrs.evolve(replica, role=attrs.evolve(state, waiting=(*state.waiting, waiting))))
+    if produce.acks == 0:
+        return Step(replica)
+    return Step(replica, (AnswerProduce(request=produce.request, partition=replica.partition, offset=first),))
+
+
+# Fetching.
+
+
+def takes(replica: Replica, fetch: FetchRequest | OffsetForLeaderEpochRequest) -> Error:
+    """(3) Whether this fetch is for this leader, in the very epoch in which it leads (KIP-320), by a living replica."""
+    known = leading(replica).followers.get(fetch.replica)
+    if known is None or (isinstance(fetch, FetchRequest) and fetch.broker_epoch < known.broker_epoch):
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if not replica.settings.insync_design.fences_fetches or fetch.leader_epoch == replica.leader_epoch:
+        return Error.NONE
+    old = fetch.leader_epoch < replica.leader_epoch
+    return Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
+
+
+def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> Step:
+    """A leader takes a follower's fetch as its acknowledgement, moves the watermark, and answers or parks it.
+
+    A parked fetch has been taken; only its answer is later. ReplicaManager.fetchMessages,
+    Partition.updateFollowerFetchState (recordFetchPosition), maybeIncrementLeaderHW (tryAdvanceHW).
+    """
+    error = takes(replica, fetch)
+    if error is not Error.NONE:
+        effects: list[ReplicaEffect] = []
+        if replica.settings.insync_design.refused_fetch_counts and fetch.replica in leading(replica).followers:
+            replica, effects = _acknowledges(replica, fetch, now)
+        return Step(replica, (*effects, refuses_fetch(replica, fetch, error)))
+    if fetch.offset < replica.log.start:
+        # Nothing to send, whether or not they part: the follower begins anew where this log does.
+        return Step(replica, (refuses_fetch(replica, fetch, Error.OFFSET_OUT_OF_RANGE),))
+    parts = parting(replica, fetch)
+    if parts is not None:
+        return leader_answers_diverging(replica, fetch, parts)
+    replica, effects = _acknowledges(replica, fetch, now)
+    if fetch.offset < replica.log.end or fetch.max_wait_ms == 0:
+        return Step(replica, (*effects, answer_to(replica, fetch)), "leader_answers_fetch")
+    state = leading(replica)
+    parked = ParkedFetch(fetch, now + fetch.max_wait_ms)
+    return Step(
+        attrs.evolve(replica, role=attrs.evolve(state, fetches=(*state.fetches, parked))),
+        tuple(effects),
+        "leader_answers_fetch",
+    )
+
+
+def _acknowledges(replica: Replica, fetch: FetchRequest, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
+    """The follower has everything before its fetch offset."""
+    state = leading(replica)
+    seen = _seen(replica, state.followers[fetch.replica], fetch, now)
+    others = tuple(p for p in state.fetches if p.request.replica != fetch.replica)
+    state = attrs.evolve(state, followers=state.followers.set(fetch.replica, seen), fetches=others)
+    replica = attrs.evolve(replica, role=state)
+    members = maximal_isr(replica)
+    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    return _may_join(replica, fetch.replica), effects
+
+
+def _seen(replica: Replica, before: Follower, fetch: FetchRequest, now: Millis) -> Follower:
+    """Where the follower is now, and when it last had everything (Replica.updateFetchStateOrThrow)."""
+    caught_up = before.caught_up_at
+    if fetch.offset >= replica.log.end:
+        caught_up = now if caught_up is None else max(caught_up, now)
+    elif before.end is not None and fetch.offset >= before.leader_end_then:
+        caught_up = before.fetched_at if caught_up is None else max(caught_up, before.fetched_at)
+    return Follower(
+        end=fetch.offset,
+        broker_epoch=fetch.broker_epoch,
+        caught_up_at=caught_up,
+        fetched_at=now,
+        leader_end_then=replica.log.end,
+    )
+
+
+def leader_answers_diverging(replica: Replica, fetch: FetchRequest, parts: EpochEnd) -> Step:
+    """A leader tells a follower where their logs part; such a fetch acknowledges nothing (3) (KAFKA-13141).
+
+    Nor does the answer carry a watermark (KAFKA-14704). Partition.readRecords, lastOffsetForLeaderEpoch.
+    """
+    return Step(replica, (answer_to(replica, fetch, parts),), "leader_answers_diverging")
+
+
+def leader_answers_epoch_end(replica: Replica, asked: OffsetForLeaderEpochRequest) -> Step:
+    """A leader says where an epoch ends in its log, if it knows (before KIP-595; lastOffsetForLeaderEpoch)."""
+    error = takes(replica, asked)
+    if error is not Error.NONE:
+        return Step(replica, (refuses_to_say(replica.me, asked, error),))
+    ends = epoch_end(replica, asked.last_epoch)
+    action = "leader_answers_undefined_epoch" if ends == UNDEFINED else "leader_answers_epoch_end"
+    return Step(replica, (says_epoch_end(replica.me, asked, ends),), action)
+
+
+# The in-sync set.
+
+
+def free_to_ask(replica: Replica) -> bool:
+    """Nothing that it asked is undecided as far as the leader knows."""
+    return leading(replica).pending is None
+
+
+def _asks(replica: Replica, isr: frozenset[BrokerId], now: Millis) -> Step:
+    """AlterPartition for another ISR of the metadata that the leader knows (KIP-497)."""
+    state = leading(replica)
+    request = AlterPartitionRequest(
+        partition=replica.partition,
+        leader=replica.me,
+        broker_epoch=replica.broker_epoch,
+        leader_epoch=replica.leader_epoch,
+        partition_epoch=replica.partition_epoch,
+        isr=tuple(
+            (m, state.followers[m].broker_epoch if m != replica.me else replica.broker_epoch) for m in sorted(isr)
+        ),
+    )
+    return asks_controller(attrs.evolve(replica, role=attrs.evolve(state, joining=state.joining - isr)), request, now)
+
+
+def asks_controller(replica: Replica, request: AlterPartitionRequest, now: Millis) -> Step:
+    """Send a request for the first time, or once more because no answer came; only the last copy's answer is heard.
+
+    NodeToControllerRequestThread, which sends on another connection, and so hears nothing of the copies before.
+    """
+    state = leading(replica)
+    request = attrs.evolve(request, attempt=state.attempts + 1)
+    state = attrs.evolve(state, attempts=request.attempt, pending=PendingIsr(request=request, sent_at=now))
+    return Step(attrs.evolve(replica, role=state), (Send(CONTROLLER, request),))
+
+
+def lagging(replica: Replica, now: Millis) -> frozenset[BrokerId]:
+    """Members that have not been at the log end for replica.lag.time.max.ms (Partition.getOutOfSyncReplicas)."""
+    state = leading(replica)
+    members = state.isr - {replica.me}
+    return frozenset(m for m in members if not is_caught_up(replica, state.followers[m], now))
+
+
+def leader_proposes_shrink(replica: Replica, now: Millis) -> Step:
+    """A leader asks to drop the members that lag, all in one request (Partition.maybeShrinkIsr)."""
+    state = leading(replica)
+    next_check = now + max(1, replica.settings.replica_lag_time_max_ms // 2)
+    replica = attrs.evolve(replica, role=attrs.evolve(state, next_lag_check=next_check))
+    behind = lagging(replica, now)
+    if behind and free_to_ask(replica):
+        step = _asks(replica, state.isr - behind, now)
+        return attrs.evolve(step, action="leader_proposes_shrink")
+    if not replica.settings.insync_waits_for_joiners:
+        return Step(replica)
+    # Nobody to wait for may be left among those who were about to join.
+    members = maximal_isr(replica)
+    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    return Step(replica, tuple(effects))
+
+
+def _may_join(replica: Replica, broker: BrokerId) -> Replica:
+    """Note, after its fetch, whether a follower may be proposed; Kafka asks only then (Partition.maybeExpandIsr)."""
+    state = leading(replica)
+    joins = broker not in state.isr and broker not in state.ineligible and is_in_sync(replica, broker)
+    joining = state.joining | {broker} if joins else state.joining - {broker}
+    return replica if joining == state.joining else attrs.evolve(replica, role=attrs.evolve(state, joining=joining))
+
+
+def is_in_sync(replica: Replica, broker: BrokerId) -> bool:
+    """The follower was seen at or past the watermark, and (4) the start of the leader's epoch (isFollowerInSync).
+
+    At the watermark alone it may lack what an earlier leader committed (KAFKA-7128). Model: caught_up,
+    past_epoch_start.
+    """
+    state = leading(replica)
+    end = state.followers[broker].end
+    if end is None or end < replica.high_watermark:
+        return False
+    design = replica.settings.insync_design
+    if design.watermark_past_epoch_start and replica.high_watermark < state.epoch_start:
+        return False
+    return not design.joins_past_epoch_start or end >= state.epoch_start
+
+
+def candidates(replica: Replica) -> list[BrokerId]:
+    """Followers that can be proposed now."""
+    state = leading(replica)
+    joins = state.joining - state.ineligible - state.isr if free_to_ask(replica) else frozenset[BrokerId]()
+    return sorted(b for b in joins if is_in_sync(replica, b))
+
+
+def leader_proposes_expansion(replica: Replica, broker: BrokerId, now: Millis) -> Step:
+    """A leader asks to add a follower that has caught up; from now on it counts for the watermark (1)."""
+    step = _asks(replica, leading(replica).isr | {broker}, now)
+    return attrs.evolve(step, action="leader_proposes_expansion")
+
+
+def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) -> Step:
+    """An answer to an AlterPartition, if the leader still waits for it (AlterPartitionManager's callback)."""
+    state = leading(replica)
+    asked = state.pending.request if state.pending and state.pending.in_flight else None
+    if asked is None or (asked.leader_epoch, asked.attempt) != (answer.leader_epoch, answer.attempt):
+        return Step(replica)
+    if answer.error is Error.NONE:
+        return leader_adopts_isr(replica, now)
+    if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_unknown_outcome:
+        return leader_rolls_back(replica)
+    # (5) Any other answer leaves open what became of the request.
+    assert state.pending is not None
+    unsettled = attrs.evolve(state.pending, in_flight=False)
+    return Step(attrs.evolve(replica, role=attrs.evolve(state, pending=unsettled)))
+
+
+def leader_adopts_isr(replica: Replica, now: Millis) -> Step:
+    """A leader learns that its ISR was accepted, and moves the watermark under it (handleAlterPartitionUpdate)."""
+    state = leading(replica)
+    assert state.pending is not None
+    isr = state.pending.isr
+    replica = attrs.evolve(
+        replica,
+        partition_epoch=replica.partition_epoch + 1,
+        role=attrs.evolve(state, isr=isr, pending=None),
+    )
+    replica, effects = commits(replica, isr, advanced(replica, isr, isr, now))
+    return Step(replica, tuple(effects), "leader_adopts_isr")
+
+
+def leader_rolls_back(replica: Replica) -> Step:
+    """(5) A leader learns that a proposed member is ineligible, and stops counting it (handleAlterPartitionError).
+
+    It asks again when the follower has fetched again.
+    """
+    return Step(
+        attrs.evolve(replica, role=attrs.evolve(leading(replica), pending=None, joining=frozenset[BrokerId]())),
+        (),
+        "leader_rolls_back",
+    )
+
+
+# What the controller says.
+
+
+def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Millis) -> Step:
+    """A replica learns that it leads in a new epoch, the start of which it has noted in its log.
+
+    Alone in the ISR it commits its whole log; of the others it knows nothing yet, whatever it knew before. ISR
+    members count as caught up now, the others never. Partition.makeLeader.
+    """
+    metadata, lag = news.metadata, replica.settings.replica_lag_time_max_ms
+    others = [b for b in metadata.replicas if b != replica.me]
+    state = Leading(
+        isr=metadata.isr,
+        followers=Map({b: Follower(caught_up_at=now if b in metadata.isr else None) for b in others}),
+        epoch_start=log.end,
+        min_insync_replicas=metadata.min_insync_replicas,
+        next_lag_check=now + max(1, lag // 2),
+        ineligible=news.ineligible,
+    )
+    replica = attrs.evolve(
+        replica,
+        log=log,
+        metadata=metadata,
+        partition_epoch=metadata.partition_epoch,
+        role=state,
+        awaited=None,
+    )
+    watermark = replica.high_watermark
+    if metadata.isr == frozenset({replica.me}) and may_commit(replica, metadata.isr):
+        watermark = log.end
+    return Step(attrs.evolve(replica, high_watermark=watermark), (), "becomes_leader")
+
+
+def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A leader learns newer metadata of its own epoch, which settles whatever it had asked (makeLeader)."""
+    metadata = news.metadata
+    state = attrs.evolve(
+        leading(replica),
+        isr=metadata.isr,
+        pending=None,
+        ineligible=news.ineligible,
+        min_insync_replicas=metadata.min_insync_replicas,
+    )
+    replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
+    replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
+    return Step(replica, tuple(effects), "leader_learns_isr")

@@ -1,0 +1,372 @@
+"""What brokers and the controller say to each other; the values that travel, without their encoding.
+
+A message may be late, lost, or arrive twice. An answer therefore repeats what it answers, and who gets one that it no
+longer waits for drops it. Offsets are those of Kafka: the position after the last record is the log end offset.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.errors import Error as Error
+from isr_broker.core.errors import error_of as error_of
+
+BrokerId: TypeAlias = int
+Offset: TypeAlias = int
+LeaderEpoch: TypeAlias = int
+Millis: TypeAlias = int
+
+NO_EPOCH: Final = -1
+"""The leader epoch of nothing: of the last record of an empty log, of a replica that has not learned any."""
+
+
+@attrs.frozen(order=True, cache_hash=True)
+class TopicPartition:
+    """One partition of a topic; a broker holds at most one replica of it."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@attrs.frozen
+class EpochEnd:
+    """A leader epoch and the offset at which it ends in somebody's log (OffsetForLeaderEpoch's answer)."""
+
+    epoch: LeaderEpoch
+    end: Offset
+
+
+UNDEFINED: Final = EpochEnd(NO_EPOCH, -1)
+"""The answer of a leader that knows no epoch from the asked one on (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)."""
+
+# Between replicas of a partition.
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class FetchRequest:
+    """A follower asks from its log end, which is its acknowledgement of everything before it (KIP-227's Fetch).
+
+    `leader_epoch` is the one it is in (KIP-320), `last_epoch` that of its last record (KIP-595), `broker_epoch` its
+    incarnation (KIP-903). Model: the request of follower_sends_fetch.
+    """
+
+    partition: TopicPartition
+    replica: BrokerId
+    broker_epoch: int
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+    max_wait_ms: Millis = 0
+    max_bytes: int = 1_048_576
+
+    def answer(
+        self,
+        leader: BrokerId,
+        *,
+        error: Error = Error.NONE,
+        diverging: EpochEnd | None = None,
+        records: bytes = b"",
+        high_watermark: Offset = 0,
+        log_start: Offset = 0,
+    ) -> FetchResponse:
+        """The answer of a leader to this."""
+        return FetchResponse(
+            partition=self.partition,
+            leader=leader,
+            leader_epoch=self.leader_epoch,
+            offset=self.offset,
+            last_epoch=self.last_epoch,
+            error=error,
+            diverging=diverging,
+            records=records,
+            high_watermark=high_watermark,
+            log_start=log_start,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class _LeaderAnswer:
+    """What a leader's answers repeat of the question, and whether it was taken."""
+
+    partition: TopicPartition
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+    error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class FetchResponse(_LeaderAnswer):
+    """A leader's answer: batches from the offset asked for and its watermark, or where the logs part, or an error.
+
+    `leader`, `leader_epoch`, `offset` and `last_epoch` repeat the request: without the last, a late divergence from
+    before a truncation would pass for the answer to the fetch after it. Model: the answers of leader_answers_fetch
+    and leader_answers_diverging; `log_start`, the first offset that the leader still has, is outside of it.
+    """
+
+    diverging: EpochEnd | None = None
+    records: bytes = b""
+    high_watermark: Offset = 0
+    log_start: Offset = 0
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class OffsetForLeaderEpochRequest:
+    """A follower asks, before it fetches, where the epoch of its last record ends in the leader's log (KIP-101).
+
+    `leader_epoch` is the one it is in (KIP-320), `last_epoch` the one it asks about, `offset` its log end, which no
+    leader looks at. Designs since KIP-595 do not ask. Model: follower_asks_for_epoch_end.
+    """
+
+    partition: TopicPartition
+    replica: BrokerId
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    last_epoch: LeaderEpoch
+
+    def answer(
+        self, leader: BrokerId, ends: EpochEnd | None, error: Error = Error.NONE
+    ) -> OffsetForLeaderEpochResponse:
+        """The answer of a leader to this."""
+        return OffsetForLeaderEpochResponse(
+            partition=self.partition,
+            leader=leader,
+            leader_epoch=self.leader_epoch,
+            offset=self.offset,
+            last_epoch=self.last_epoch,
+            error=error,
+            ends=ends,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class OffsetForLeaderEpochResponse(_LeaderAnswer):
+    """Where the epoch ends, or `UNDEFINED`; what was asked is repeated. Model: leader_answers_epoch_end."""
+
+    ends: EpochEnd | None = None
+
+
+# Between a leader and the controller.
+
+
+@attrs.frozen(kw_only=True)
+class AlterPartitionRequest:
+    """A leader asks for another ISR of the metadata it knows (KIP-497, KIP-903).
+
+    `isr` has each proposed member with its broker epoch as the leader saw it, -1 if it did not look. `attempt` counts
+    what the leader has sent in its epoch: a request is sent again when no answer comes, and the copies may overtake
+    each other (docs/adr/0007).
+    """
+
+    partition: TopicPartition
+    leader: BrokerId
+    broker_epoch: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    isr: tuple[tuple[BrokerId, int], ...]
+    attempt: int = 1
+
+    @property
+    def members(self) -> frozenset[BrokerId]:
+        """The proposed ISR."""
+        return frozenset(member for member, _ in self.isr)
+
+    def answer(self, error: Error) -> AlterPartitionResponse:
+        """The controller's answer to this."""
+        return AlterPartitionResponse(
+            partition=self.partition,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            attempt=self.attempt,
+            error=error,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class AlterPartitionResponse:
+    """The controller's answer; `leader_epoch`, `partition_epoch` and `attempt` repeat the request's."""
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    attempt: int = 1
+    error: Error = Error.NONE
+
+
+# Between a broker and the controller.
+
+
+@attrs.frozen(kw_only=True)
+class RegisterBroker:
+    """A starting broker registers; `incarnation` is unique to the process (KIP-631).
+
+    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    """
+
+    broker: BrokerId
+    incarnation: int
+    previous_broker_epoch: int = -1
+    host: str = ""
+    port: int = 0
+    rack: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRegistered:
+    """The answer to a registration: the broker epoch, or why not."""
+
+    broker: BrokerId
+    incarnation: int
+    broker_epoch: int = -1
+    error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class Heartbeat:
+    """A broker keeps its session alive, says how much of the metadata it knows and whether it wants to stop."""
+
+    broker: BrokerId
+    broker_epoch: int
+    metadata_offset: int
+    wants_to_shut_down: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class HeartbeatAnswer:
+    """Whether the broker is fenced, and whether it may stop now."""
+
+    broker: BrokerId
+    broker_epoch: int
+    fenced: bool = True
+    may_shut_down: bool = False
+    error: Error = Error.NONE
+
+
+@attrs.frozen(kw_only=True)
+class FetchMetadata:
+    """A broker asks for what changed after the metadata offset that it knows; parked until something has."""
+
+    broker: BrokerId
+    broker_epoch: int
+    offset: int
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class PartitionMetadata:
+    """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync.
+
+    `topic_id` is the metadata offset at which the topic was created, so that a topic of the same name is another one.
+    Without replicas, the partition is gone (RemoveTopicRecord).
+    """
+
+    partition: TopicPartition
+    replicas: tuple[BrokerId, ...]
+    isr: frozenset[BrokerId]
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch = 0
+    partition_epoch: int = 0
+    elr: frozenset[BrokerId] = frozenset()
+    last_known_leader: BrokerId | None = None
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    topic_id: int = 0
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class BrokerMetadata:
+    """One broker as the controller has it (BrokerRegistration); the broker epoch is where it was registered."""
+
+    broker: BrokerId
+    epoch: int
+    incarnation: int = 0
+    fenced: bool = True
+    shutting_down: bool = False
+    host: str = ""
+    port: int = 0
+    rack: str = ""
+
+
+MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata
+"""A record of the metadata log: the whole new value of one partition or broker."""
+
+
+@attrs.frozen(kw_only=True)
+class Metadata:
+    """What changed since the offset asked for, as it is at `offset`."""
+
+    since: int
+    offset: int
+    brokers: tuple[BrokerMetadata, ...] = ()
+    partitions: tuple[PartitionMetadata, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CreateTopic:
+    """An admin asks for a topic (CreateTopics); `replication_factor` -1 means the default.
+
+    `assignments`: the replicas of each partition, the preferred leader first, if the admin chooses them. With
+    `only_asks` nothing is created, and the answer says whether it would have been.
+    """
+
+    request: int
+    topic: str
+    partitions: int = 1
+    replication_factor: int = -1
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    only_asks: bool = False
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
+class DeleteTopic:
+    """An admin wants a topic gone (DeleteTopics)."""
+
+    request: int
+    topic: str
+
+
+@attrs.frozen(kw_only=True)
+class ElectPreferredLeader:
+    """An admin asks that the first replica of a partition leads again (ElectLeaders, KIP-460)."""
+
+    request: int
+    partition: TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class ElectUncleanLeader:
+    """An admin asks that anybody leads, since nobody eligible is there; whatever the topic's setting says."""
+
+    request: int
+    partition: TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class AdminAnswer:
+    """The answer to an admin's request; `topic_id` of the topic that was created."""
+
+    request: int
+    error: Error = Error.NONE
+    topic_id: int = 0
+
+
+ToController: TypeAlias = (
+    AlterPartitionRequest
+    | RegisterBroker
+    | Heartbeat
+    | FetchMetadata
+    | CreateTopic
+    | DeleteTopic
+    | ElectPreferredLeader
+    | ElectUncleanLeader
+)
+FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
+BetweenReplicas: TypeAlias = FetchRequest | FetchResponse | OffsetForLeaderEpochRequest | OffsetForLeaderEpochResponse
+Message: TypeAlias = BetweenReplicas | ToController | FromController

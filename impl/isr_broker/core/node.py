@@ -1,0 +1,400 @@
+"""A broker: its registration and session, the metadata it knows, and the replicas that it holds.
+
+`handle(node, input, now)`. The node routes: what is for a replica goes to that replica, and waits in its inbox while
+the replica awaits the disk, so that a replica sees its inputs one at a time and in order. It decides nothing about
+replication itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from isr_broker.core import replica as replicas
+from isr_broker.core.effects import (
+    CONTROLLER,
+    AnswerConsume,
+    AnswerFetch,
+    AnswerProduce,
+    CheckpointWatermarks,
+    DeleteLog,
+    Effect,
+    Halt,
+    OpenLog,
+    Send,
+    StopProcess,
+    Took,
+)
+from isr_broker.core.elections import available
+from isr_broker.core.inputs import (
+    Appended,
+    Consume,
+    DiskFailed,
+    EpochAssigned,
+    LearnMetadata,
+    LogOpened,
+    NodeInput,
+    Produce,
+    Received,
+    ReplicaInput,
+    Retained,
+    ShutDown,
+    Start,
+    Tick,
+    Truncated,
+)
+from isr_broker.core.leader_time import steps_down
+from isr_broker.core.messages import (
+    AlterPartitionResponse,
+    BrokerId,
+    BrokerRegistered,
+    Error,
+    FetchMetadata,
+    FetchRequest,
+    FetchResponse,
+    Heartbeat,
+    HeartbeatAnswer,
+    Metadata,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    PartitionMetadata,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.core.node_state import Inbox, Phase
+from isr_broker.core.node_state import Node as Node
+from isr_broker.core.node_state import NodeStep as NodeStep
+from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.watermark import refused, refuses_fetch
+from isr_broker.settings import MAX_LONG
+
+
+def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
+    """One input of a broker."""
+    if node.phase is Phase.STOPPED:
+        return NodeStep(node)
+    match told:
+        case Start():
+            node = attrs.evolve(node, start=told, phase=Phase.REGISTERING)
+            node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
+            return _calls(node, now)
+        case LogOpened():
+            return _opened(node, told, now)
+        case Appended() | Truncated() | EpochAssigned() | Retained():
+            return _told(node, told.partition, told, now)
+        case DiskFailed():
+            step = _told(node, told.partition, told, now)
+            stopped = attrs.evolve(step.core, phase=Phase.STOPPED)
+            return NodeStep(stopped, (*step.effects, Halt(f"{told.partition}: {told.why}")))
+        case Produce() | Consume():
+            return _told(node, told.partition, told, now)
+        case ShutDown():
+            return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
+        case Tick():
+            return _ticks(node, told.partition, now)
+        case Received():
+            return _received(node, told, now)
+
+
+def deadline(node: Node) -> Millis | None:
+    """When the node next wants a Tick; 0 for at once."""
+    if node.phase in (Phase.LOADING, Phase.STOPPED):
+        return None
+    return min(_own_deadline(node), min(node.wake.values(), default=MAX_LONG))
+
+
+def due(node: Node, now: Millis) -> list[Tick]:
+    """The Ticks that are wanted by now, the longest wanted first; each of them may make others wanted."""
+    if node.phase in (Phase.LOADING, Phase.STOPPED):
+        return []
+    late = [(at, tp) for tp, at in node.wake.items() if at <= now]
+    late.sort(key=lambda wanted: (wanted[0], wanted[1].topic, wanted[1].partition))
+    own = [Tick()] if _own_deadline(node) <= now else []
+    return own + [Tick(tp) for _, tp in late]
+
+
+def _own_deadline(node: Node) -> Millis:
+    """When the broker itself wants a Tick, whatever its replicas want."""
+    call = node.next_call if node.broker_epoch < 0 else min(node.next_call, node.next_poll)
+    return min(call, node.next_checkpoint)
+
+
+# Replicas and their inboxes.
+
+
+def _told(node: Node, tp: TopicPartition, told: ReplicaInput, now: Millis) -> NodeStep:
+    """Tell a replica, or put it into its inbox while the disk is busy or others wait; one step of one replica at most.
+
+    What waits is told at the next Ticks, one by one.
+    """
+    replica = node.held.get(tp)
+    if replica is None:
+        return NodeStep(node, _unknown(node.me, told))
+    inbox = node.inboxes.get(tp, ())
+    if not isinstance(told, replicas.DISK_DONE) and (replica.awaited is not None or inbox):
+        return NodeStep(_with(node, replica, (*inbox, told)))
+    return _takes_step(node, replica, told, inbox, now)
+
+
+def _takes_step(node: Node, replica: Replica, told: ReplicaInput, inbox: Inbox, now: Millis) -> NodeStep:
+    step = replicas.handle(replica, told, now)
+    effects: tuple[Effect, ...] = step.effects
+    if step.action is not None:
+        effects = (Took(action=step.action, partition=replica.partition, replica=node.me), *effects)
+    return NodeStep(_with(node, step.core, inbox), effects)
+
+
+def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
+    tp = replica.partition
+    due = 0 if inbox and replica.awaited is None else replicas.deadline(replica)
+    inboxes = node.inboxes
+    if inbox:
+        inboxes = inboxes.set(tp, inbox)
+    elif tp in inboxes:
+        inboxes = inboxes.delete(tp)
+    wake = node.wake
+    if due is not None:
+        wake = wake.set(tp, due)
+    elif tp in wake:
+        wake = wake.delete(tp)
+    return attrs.evolve(node, held=node.held.set(tp, replica), inboxes=inboxes, wake=wake)
+
+
+def _unknown(me: BrokerId, told: ReplicaInput) -> tuple[Effect, ...]:
+    """The answer of a broker that holds no replica of the partition."""
+    error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    match told:
+        case Produce():
+            return (AnswerProduce(request=told.request, partition=told.partition, error=error),)
+        case Consume():
+            return (AnswerConsume(request=told.request, partition=told.partition, error=error),)
+        case FetchRequest():
+            return (AnswerFetch(to=told.replica, response=refused(me, told, error)),)
+        case _:
+            return ()
+
+
+def _opened(node: Node, told: LogOpened, now: Millis) -> NodeStep:
+    """The log of a replica is open; what the node knows of the partition by now it learns at once."""
+    replica = Replica(
+        partition=told.partition,
+        me=node.me,
+        broker_epoch=node.broker_epoch,
+        settings=node.settings,
+        log=told.log,
+        high_watermark=min(told.high_watermark, told.log.end),
+    )
+    node = _with(attrs.evolve(node, opening=node.opening - {told.partition}), replica, ())
+    node = attrs.evolve(node, topic_ids=node.topic_ids.set(told.partition, told.topic_id))
+    metadata = node.partitions.get(told.partition)
+    if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
+        return _opens(_drops(node, told.partition), [metadata] if metadata is not None else [])
+    return NodeStep(node) if metadata is None else _told(node, told.partition, _news(node, metadata), now)
+
+
+def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
+    """The log here is of a topic of the same name that was deleted since (partition.metadata)."""
+    found = node.topic_ids.get(metadata.partition, 0)
+    return found not in (0, metadata.topic_id)
+
+
+def _drops(node: Node, tp: TopicPartition) -> NodeStep:
+    """The topic is deleted: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions)."""
+    waiting: list[Effect] = []
+    waiting += steps_down(node.held[tp])
+    for told in node.inboxes.get(tp, ()):
+        waiting += _unknown(node.me, told)
+    held, ids = node.held.delete(tp), node.topic_ids.delete(tp)
+    wake = node.wake.delete(tp) if tp in node.wake else node.wake
+    inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
+    return NodeStep(attrs.evolve(node, held=held, topic_ids=ids, wake=wake, inboxes=inboxes), (*waiting, DeleteLog(tp)))
+
+
+def _opens(step: NodeStep, wanted: Iterable[PartitionMetadata]) -> NodeStep:
+    """Have the logs opened of partitions that are to be here and are not."""
+    node = step.core
+    absent = [
+        p for p in wanted if node.me in p.replicas and p.partition not in node.held and p.partition not in node.opening
+    ]
+    node = attrs.evolve(node, opening=node.opening | {p.partition for p in absent})
+    return NodeStep(node, (*step.effects, *(OpenLog(p.partition, p.topic_id) for p in absent)))
+
+
+def _news(node: Node, metadata: PartitionMetadata) -> LearnMetadata:
+    """Metadata of a partition, with who of its replicas cannot join at the moment (Partition.isReplicaIsrEligible)."""
+    if not node.settings.insync_design.keeps_out_fenced:
+        return LearnMetadata(metadata=metadata)
+    away = frozenset(r for r in metadata.replicas if not available(node.brokers, r))
+    return LearnMetadata(metadata=metadata, ineligible=away)
+
+
+# Messages.
+
+
+def _received(node: Node, told: Received, now: Millis) -> NodeStep:
+    match told.message:
+        case FetchRequest() as fetch:
+            return _fetched(node, fetch, now)
+        case FetchResponse() | AlterPartitionResponse() | OffsetForLeaderEpochResponse() as answer:
+            return _told(node, answer.partition, answer, now)
+        case OffsetForLeaderEpochRequest() as asks:
+            return _told(node, asks.partition, asks, now)
+        case BrokerRegistered() as answer:
+            return _registered(node, answer, now)
+        case HeartbeatAnswer() as answer:
+            return _heard(node, answer)
+        case Metadata() as news:
+            return _learns(node, news, now)
+        case _:
+            return NodeStep(node)
+
+
+def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
+    """A follower's fetch; not one of an incarnation that this broker knows to be over (updateFetchStateOrThrow)."""
+    known, replica = node.brokers.get(fetch.replica), node.held.get(fetch.partition)
+    compares = node.settings.insync_design.compares_broker_epochs
+    if compares and replica is not None and known is not None and fetch.broker_epoch < known.epoch:
+        return NodeStep(node, (refuses_fetch(replica, fetch, Error.NOT_LEADER_OR_FOLLOWER),))
+    return _told(node, fetch.partition, fetch, now)
+
+
+def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
+    """The controller has registered the broker: from here on it is an incarnation, fenced, and asks for metadata.
+
+    Broker epochs grow, so a late answer to a registration that was sent before the last one says nothing.
+    """
+    expected = node.start is not None and answer.incarnation == node.start.incarnation
+    if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
+        return NodeStep(node)
+    phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
+    held = node.held
+    for tp, replica in node.held.items():
+        held = held.set(tp, attrs.evolve(replica, broker_epoch=answer.broker_epoch))
+    node = attrs.evolve(node, broker_epoch=answer.broker_epoch, phase=phase, held=held)
+    return _then(_calls(node, now), _polls, now)
+
+
+def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
+    """The controller has answered a heartbeat.
+
+    If it knows a later registration of this broker, another process has taken its place, and this one ends.
+    """
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(f"broker {node.me} was registered again"),))
+    if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
+        return NodeStep(node)
+    node = attrs.evolve(node, fenced=answer.fenced)
+    if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
+        last = CheckpointWatermarks(watermarks(node.held.values()))
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch, last),))
+    return NodeStep(node)
+
+
+def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
+    """Newer metadata: each replica that it is about learns it, and a new replica gets a log (BrokerMetadataPublisher).
+
+    Model: the replica's becomes_leader, becomes_follower, leader_learns_isr.
+    """
+    if not news.since <= node.metadata_offset < news.offset:
+        return NodeStep(node)
+    behind = node.metadata_offset < node.broker_epoch
+    brokers, partitions = node.brokers, node.partitions
+    for broker in news.brokers:
+        brokers = brokers.set(broker.broker, broker)
+    for partition in news.partitions:
+        if partition.replicas:
+            partitions = partitions.set(partition.partition, partition)
+        elif partition.partition in partitions:
+            partitions = partitions.delete(partition.partition)
+    node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
+    step = NodeStep(node)
+    for p in news.partitions:
+        if p.partition in node.held and (not p.replicas or _is_of_another_topic(node, p)):
+            step = _also(step, _drops(step.core, p.partition))
+    step = _opens(step, news.partitions)
+    told = {p.partition for p in news.partitions if node.me in p.replicas}
+    told |= _led_with(step.core, {b.broker for b in news.brokers})
+    for tp in sorted(told & set(step.core.held)):
+        step = _also(step, _told(step.core, tp, _news(step.core, partitions[tp]), now))
+    step = _then(step, _polls, now)
+    return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
+
+
+def _led_with(node: Node, brokers: set[BrokerId]) -> set[TopicPartition]:
+    """The partitions led here that have a replica on one of the brokers."""
+    if not brokers:
+        return set()
+    return {
+        tp
+        for tp, replica in node.held.items()
+        if isinstance(replica.role, Leading) and not brokers.isdisjoint(replica.role.followers)
+    }
+
+
+# Time.
+
+
+def _then(step: NodeStep, more: Callable[[Node, Millis], NodeStep], now: Millis) -> NodeStep:
+    return _also(step, more(step.core, now))
+
+
+def _also(step: NodeStep, after: NodeStep) -> NodeStep:
+    return NodeStep(after.core, (*step.effects, *after.effects))
+
+
+def _calls(node: Node, now: Millis) -> NodeStep:
+    """Register, or show the controller that this broker lives."""
+    start = node.start
+    assert start is not None
+    node = attrs.evolve(node, next_call=now + node.settings.broker_heartbeat_interval_ms)
+    if node.broker_epoch < 0:
+        request = RegisterBroker(
+            broker=node.me,
+            incarnation=start.incarnation,
+            previous_broker_epoch=start.previous_broker_epoch,
+            host=start.host,
+            port=start.port,
+            rack=start.rack,
+        )
+        return NodeStep(node, (Send(CONTROLLER, request),))
+    heartbeat = Heartbeat(
+        broker=node.me,
+        broker_epoch=node.broker_epoch,
+        metadata_offset=node.metadata_offset,
+        wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
+    )
+    return NodeStep(node, (Send(CONTROLLER, heartbeat),))
+
+
+def _polls(node: Node, now: Millis) -> NodeStep:
+    """Ask for newer metadata; the controller answers when there is some, and a lost question is asked again."""
+    node = attrs.evolve(node, next_poll=now + node.settings.broker_heartbeat_interval_ms)
+    poll = FetchMetadata(broker=node.me, broker_epoch=node.broker_epoch, offset=node.metadata_offset)
+    return NodeStep(node, (Send(CONTROLLER, poll),))
+
+
+def _ticks(node: Node, tp: TopicPartition | None, now: Millis) -> NodeStep:
+    """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
+    if node.phase is Phase.LOADING:
+        return NodeStep(node)
+    if node.next_call <= now:
+        return _calls(node, now)
+    if node.broker_epoch >= 0 and node.next_poll <= now:
+        return _polls(node, now)
+    if node.next_checkpoint <= now:
+        interval = node.settings.replica_high_watermark_checkpoint_interval_ms
+        node = attrs.evolve(node, next_checkpoint=now + interval)
+        return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
+    if tp is None:
+        tp = min(((at, tp) for tp, at in node.wake.items()), default=(0, None))[1]
+    if tp is None or node.wake.get(tp, MAX_LONG) > now:
+        return NodeStep(node)
+    inbox = node.inboxes.get(tp, ())
+    return _takes_step(node, node.held[tp], inbox[0], inbox[1:], now) if inbox else _told(node, tp, Tick(), now)
+
+
+def watermarks(held: Iterable[Replica]) -> tuple[tuple[TopicPartition, int], ...]:
+    """The high watermark of every replica, as it is checkpointed."""
+    return tuple(sorted((r.partition, r.high_watermark) for r in held))

@@ -1,0 +1,141 @@
+"""Record batches of version 2 as opaque bytes: the header is read and checked, the records never are.
+
+Format: KIP-98, org.apache.kafka.common.record.DefaultRecordBatch. Offsets in bytes:
+
+    0 base offset i64 | 8 length i32 | 12 partition leader epoch i32 | 16 magic i8 | 17 CRC u32 | 21 attributes i16
+    23 last offset delta i32 | 27 base timestamp i64 | 35 max timestamp i64 | 43 producer id i64
+    51 producer epoch i16 | 53 base sequence i32 | 57 count i32 | 61 records
+
+The CRC-32C covers everything from the attributes on, so a leader stamps offset and epoch without computing it again,
+and a flipped bit in those two is not its business: recovery looks at their order instead.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+
+import attrs
+import google_crc32c
+
+from isr_broker.core.messages import LeaderEpoch, Offset
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES: Final = _HEADER.size
+LENGTH_ENDS: Final = 12
+"""The length field counts what comes after itself."""
+
+_CRC_FROM: Final = 21
+_MAGIC: Final = 2
+_NO_PRODUCER: Final = -1
+_CONTROL: Final = 1 << 5
+
+# The extension has no type stubs.
+crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
+
+
+class BadBatch(ValueError):
+    """Bytes that are no valid record batch; the message says what is wrong and at which byte."""
+
+
+@attrs.frozen
+class Batch:
+    """The header of one batch, as far as a broker needs it, and where it stands in the bytes it was read from."""
+
+    position: int
+    size: int
+    base_offset: Offset
+    leader_epoch: LeaderEpoch
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def last_offset(self) -> Offset:
+        """The offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> Offset:
+        """The offset after the last record."""
+        return self.last_offset + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence number of the last record; numbers start again after 2**31 - 1."""
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+    @property
+    def idempotent(self) -> bool:
+        """It is from a producer with an identity (KIP-98), and is not a control batch."""
+        return self.producer_id != _NO_PRODUCER and not self.attributes & _CONTROL
+
+
+def header(data: bytes | memoryview, position: int) -> Batch:
+    """The header at a position; BadBatch if there is none, or what it says cannot be."""
+    left = len(data) - position
+    if left < HEADER_BYTES:
+        raise BadBatch(f"at byte {position}: {left} bytes are left, a header has {HEADER_BYTES}")
+    fields = cast("tuple[int, ...]", _HEADER.unpack_from(data, position))
+    base, length, epoch, magic, crc, attributes, delta, _, newest, producer, producer_epoch, sequence, count = fields
+    size = length + LENGTH_ENDS
+    if magic != _MAGIC:
+        raise BadBatch(f"at byte {position}: magic {magic}, not {_MAGIC}")
+    if size < HEADER_BYTES:
+        raise BadBatch(f"at byte {position}: a length of {length} is less than a header")
+    if base < 0 or delta < 0 or count < 0 or count > delta + 1:
+        raise BadBatch(f"at byte {position}: {count} records, offsets {base} to {base + delta}")
+    return Batch(position, size, base, epoch, crc, attributes, delta, newest, producer, producer_epoch, sequence, count)
+
+
+def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
+    """The batches that fill the bytes, with their CRC if asked; BadBatch where one is torn or wrong."""
+    position = 0
+    while position < len(data):
+        batch = header(data, position)
+        if position + batch.size > len(data):
+            raise BadBatch(f"at byte {position}: {batch.size} bytes long, {len(data) - position} are there")
+        if check and crc_of(data, batch) != batch.crc:
+            raise BadBatch(f"at byte {position}: CRC {crc_of(data, batch):08x}, the header says {batch.crc:08x}")
+        yield batch
+        position += batch.size
+
+
+def leader_epoch_of(data: bytes) -> LeaderEpoch:
+    """The leader epoch of the first batch."""
+    return int.from_bytes(data[12:16], "big", signed=True)
+
+
+def crc_of(data: bytes | memoryview, batch: Batch) -> int:
+    """The CRC-32C of a batch as it is."""
+    return crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))
+
+
+def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch) -> bytes:
+    """A producer's batches with their offsets, from `offset` on, and the leader epoch in which they are appended.
+
+    Model: leader_appends writes its record in the leader's own epoch.
+    """
+    out = bytearray(data)
+    for batch in batches(data):
+        struct.pack_into(">q", out, batch.position, offset)
+        struct.pack_into(">i", out, batch.position + LENGTH_ENDS, epoch)
+        offset += batch.last_offset_delta + 1
+    return bytes(out)
+
+
+def new_batch(
+    records: bytes,
+    count: int = 1,
+    timestamp: int = 0,
+    producer: tuple[int, int, int] = (_NO_PRODUCER, -1, -1),
+) -> bytes:
+    """A batch around encoded records, for tests, the simulator and tools; `producer` is id, epoch and sequence."""
+    tail = struct.pack(">hiqqqhii", 0, count - 1, timestamp, timestamp, *producer, count) + records
+    return struct.pack(">qiibI", 0, len(tail) + 9, -1, _MAGIC, crc32c(tail)) + tail

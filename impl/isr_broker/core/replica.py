@@ -1,0 +1,180 @@
+"""One replica of a partition: `handle(replica, input, now)`, and when it next wants to be woken (`deadline`).
+
+While a disk operation is under way (`replica.awaited`) only its report is taken; the node keeps the rest in order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core import consumers, follower, leader, leader_time
+from isr_broker.core.effects import AnswerConsume, AnswerProduce, AssignEpoch, ReplicaEffect
+from isr_broker.core.inputs import (
+    Appended,
+    Consume,
+    DiskDone,
+    DiskFailed,
+    EpochAssigned,
+    LearnMetadata,
+    Produce,
+    ReplicaInput,
+    Retained,
+    Tick,
+    Truncated,
+)
+from isr_broker.core.messages import (
+    AlterPartitionResponse,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from isr_broker.core.replica_state import (
+    EnteringEpoch,
+    FollowerAppend,
+    FollowerTruncation,
+    Following,
+    Leading,
+    ProducerAppend,
+    Replica,
+    Step,
+)
+from isr_broker.core.truncation import refuses_to_say
+from isr_broker.core.watermark import refuses_fetch
+
+Question: TypeAlias = Produce | Consume | FetchRequest | OffsetForLeaderEpochRequest
+DISK_DONE: Final = (Appended, Truncated, EpochAssigned, Retained, DiskFailed)
+
+
+def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
+    """One input of one replica, which is one action of the protocol or none."""
+    if isinstance(told, DISK_DONE):
+        return _disk_done(replica, told, now)
+    assert replica.awaited is None, f"{replica.partition}: {type(told).__name__} while the disk is busy"
+    match told:
+        case LearnMetadata():
+            return _learns(replica, told, now)
+        case Tick():
+            return _ticks(replica, now)
+        case FetchResponse() | OffsetForLeaderEpochResponse():
+            follows = isinstance(replica.role, Following)
+            return follower.follower_gets_answer(replica, told, now) if follows else Step(replica)
+        case AlterPartitionResponse():
+            leads = isinstance(replica.role, Leading)
+            return leader.leader_hears(replica, told, now) if leads else Step(replica)
+        case Produce() | Consume() | FetchRequest() | OffsetForLeaderEpochRequest():
+            return _asked(replica, told, now)
+
+
+def deadline(replica: Replica) -> Millis | None:
+    """When the replica next wants a Tick: 0 for at once, None while it wants none."""
+    if replica.awaited is not None:
+        return None
+    match replica.role:
+        case Leading():
+            times: list[Millis | None] = [leader_time.next_deadline(replica)]
+        case Following():
+            times = [follower.next_deadline(replica)]
+        case _:
+            return None
+    times += [c.deadline for c in replica.consumers]
+    return min((at for at in times if at is not None), default=None)
+
+
+def _ticks(replica: Replica, now: Millis) -> Step:
+    match replica.role:
+        case Leading():
+            return leader_time.on_tick(replica, now)
+        case Following():
+            served, read = consumers.waited(replica, now)
+            return Step(served, tuple(read)) if read else follower.on_tick(replica, now)
+        case None:
+            return Step(replica)
+
+
+def _asked(replica: Replica, told: Question, now: Millis) -> Step:
+    if isinstance(replica.role, Leading):
+        match told:
+            case Produce():
+                return leader.leader_is_asked_to_append(replica, told, now)
+            case Consume():
+                return consumers.consumer_reads(replica, told, now)
+            case FetchRequest():
+                return leader.leader_answers_fetch(replica, told, now)
+            case OffsetForLeaderEpochRequest():
+                return leader.leader_answers_epoch_end(replica, told)
+    follows = isinstance(replica.role, Following) and replica.leader is not None
+    if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
+        return consumers.consumer_reads(replica, told, now)
+    return Step(replica, (_not_leader(replica, told),))
+
+
+def _not_leader(replica: Replica, told: Question) -> ReplicaEffect:
+    error = Error.NOT_LEADER_OR_FOLLOWER
+    match told:
+        case Produce():
+            return AnswerProduce(request=told.request, partition=told.partition, error=error)
+        case Consume():
+            return AnswerConsume(request=told.request, partition=told.partition, error=error)
+        case FetchRequest():
+            newer = told.leader_epoch > replica.leader_epoch
+            return refuses_fetch(replica, told, Error.UNKNOWN_LEADER_EPOCH if newer else error)
+        case OffsetForLeaderEpochRequest():
+            return refuses_to_say(replica.me, told, error)
+
+
+def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """Newer metadata: a new epoch is entered by way of the disk, a new ISR of the same one at once.
+
+    Model: behind. Metadata that is no newer tells at most who may join.
+    """
+    metadata, state = news.metadata, replica.role
+    if metadata.leader_epoch > replica.leader_epoch:
+        if metadata.leader == replica.me and not replica.settings.insync_design.notes_epoch_start:
+            return _leaving(replica, leader.becomes_leader(replica, news, replica.log, now))
+        if metadata.leader == replica.me:
+            note = AssignEpoch(partition=replica.partition, epoch=metadata.leader_epoch, start=replica.log.end)
+            return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (note,))
+        return _leaving(replica, follower.follower_enters_epoch(replica, news, now))
+    if metadata.leader_epoch == replica.leader_epoch and metadata.partition_epoch > replica.partition_epoch:
+        if isinstance(state, Leading):
+            return leader.leader_learns_isr(replica, news, now)
+        return Step(attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch))
+    if isinstance(state, Leading):
+        return Step(attrs.evolve(replica, role=attrs.evolve(state, ineligible=news.ineligible)))
+    return Step(replica)
+
+
+def _leaving(before: Replica, step: Step) -> Step:
+    """A step into another epoch: whoever waited for it in the last one is told."""
+    if step.core.awaited is not None or not (isinstance(before.role, Leading) or before.consumers):
+        return step
+    core = attrs.evolve(step.core, consumers=())
+    return attrs.evolve(step, core=core, effects=(*leader_time.steps_down(before), *step.effects))
+
+
+def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
+    """A disk operation is reported: now the action that asked for it is taken."""
+    match done, replica.awaited:
+        case Retained(log=log), _:
+            return Step(attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start)))
+        case Appended(), ProducerAppend():
+            return leader.leader_appends(replica, done, now)
+        case Appended(), FollowerAppend():
+            return follower.follower_appends(replica, done, now)
+        case Truncated(), FollowerTruncation():
+            return follower.follower_truncates(replica, done, now)
+        case EpochAssigned(), EnteringEpoch(news):
+            return _leaving(replica, leader.becomes_leader(replica, news, done.log, now))
+        case Truncated(), EnteringEpoch(news):
+            watermark = min(replica.high_watermark, done.log.end)
+            cut = attrs.evolve(replica, log=done.log, high_watermark=watermark)
+            return _leaving(replica, follower.becomes_follower(cut, news, now))
+        case DiskFailed(), _:
+            return _leaving(replica, Step(attrs.evolve(replica, role=None, awaited=None)))
+        case _:
+            raise AssertionError(f"{replica.partition}: {type(done).__name__} while {replica.awaited} is awaited")

@@ -1,0 +1,129 @@
+"""What a leader counts and says: the watermark, and answers to those who wait for it or for records.
+
+The actions of a leader (`leader`) and what it does in time (`leader_time`) are made of these.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_broker.core.effects import AnswerConsume, AnswerFetch, AnswerProduce, ReplicaEffect, Slice
+from isr_broker.core.inputs import Consume
+from isr_broker.core.messages import BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.core.replica_state import Follower, Replica, leading
+
+# What is committed.
+
+
+def maximal_isr(replica: Replica) -> frozenset[BrokerId]:
+    """The committed ISR and what was asked to be added to it: all that may be in sync by now (1) (KIP-497)."""
+    now = leading(replica)
+    if now.pending is None or not replica.settings.insync_design.counts_maximal_isr:
+        return now.isr
+    return now.isr | now.pending.isr
+
+
+def may_commit(replica: Replica, isr: frozenset[BrokerId]) -> bool:
+    """The watermark is held while the committed ISR is under the minimum (2) (KAFKA-15583; isUnderMinIsr)."""
+    needs = replica.settings.insync_design.watermark_needs_minimum
+    return not needs or len(isr) >= leading(replica).min_insync_replicas
+
+
+def is_caught_up(replica: Replica, follower: Follower, now: Millis) -> bool:
+    """At the log end, or there not longer ago than replica.lag.time.max.ms (Replica.isCaughtUp)."""
+    if follower.end == replica.log.end:
+        return True
+    at, longest = follower.caught_up_at, replica.settings.replica_lag_time_max_ms
+    return at is not None and now - at <= longest
+
+
+def advanced(replica: Replica, isr: frozenset[BrokerId], members: frozenset[BrokerId], now: Millis) -> Offset:
+    """The watermark after it moved as far as it may; it never goes down (Partition.maybeIncrementLeaderHW).
+
+    It also waits for caught-up, eligible followers that are about to join (shouldWaitForReplicaToJoinIsr), which the
+    model leaves out; `insync.waits.for.joiners` switches it.
+    """
+    if not may_commit(replica, isr):
+        return replica.high_watermark
+    state, up_to = leading(replica), replica.log.end
+    for broker, follower in state.followers.items():
+        joins = (
+            replica.settings.insync_waits_for_joiners
+            and broker not in state.ineligible
+            and is_caught_up(replica, follower, now)
+        )
+        if broker in members or joins:
+            up_to = min(up_to, follower.end or 0)
+    return max(replica.high_watermark, up_to)
+
+
+def commits(replica: Replica, members: frozenset[BrokerId], watermark: Offset) -> tuple[Replica, list[ReplicaEffect]]:
+    """The watermark is at `watermark` now: producers are answered, and consumers that waited for it.
+
+    (7) While the maximal set is under the minimum the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    (Partition.checkEnoughReplicasReachOffset). Model: commits, acknowledged.
+    """
+    state, effects = leading(replica), list[ReplicaEffect]()
+    enough = len(members) >= state.min_insync_replicas
+    for waiting in state.waiting:
+        if waiting.end <= watermark:
+            error = Error.NONE if enough else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            offset = waiting.first if enough else -1
+            effects.append(
+                AnswerProduce(request=waiting.request, partition=replica.partition, error=error, offset=offset)
+            )
+    if effects:
+        state = attrs.evolve(state, waiting=tuple(w for w in state.waiting if w.end > watermark))
+        replica = attrs.evolve(replica, role=state)
+    replica, read = moves(replica, watermark)
+    return replica, effects + read
+
+
+def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEffect]]:
+    """The watermark is at `watermark` now: consumers that waited for it are answered."""
+    if watermark != replica.high_watermark:
+        replica = attrs.evolve(replica, high_watermark=watermark)
+    if not replica.consumers:
+        return replica, []
+    ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.seen)]
+    rest = tuple(c for c in replica.consumers if c not in ready)
+    return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in ready]
+
+
+# Answers.
+
+
+def readable(replica: Replica) -> Offset:
+    """Up to where consumers may read: the watermark."""
+    above = replica.settings.insync_design.read_above_watermark
+    return replica.log.end if above else replica.high_watermark
+
+
+def records_for(replica: Replica, consume: Consume) -> AnswerConsume:
+    up_to = readable(replica)
+    news = consume.offset < up_to
+    records = Slice(offset=consume.offset, up_to=up_to, max_bytes=consume.max_bytes) if news else None
+    return AnswerConsume(request=consume.request, partition=replica.partition, records=records, high_watermark=up_to)
+
+
+def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None = None) -> AnswerFetch:
+    tells = replica.settings.insync_design.watermark_of_diverging
+    response = fetch.answer(
+        replica.me,
+        diverging=diverging,
+        high_watermark=replica.high_watermark if diverging is None or tells else 0,
+        log_start=replica.log.start,
+    )
+    news = diverging is None and fetch.offset < replica.log.end
+    records = Slice(offset=fetch.offset, up_to=replica.log.end, max_bytes=fetch.max_bytes) if news else None
+    return AnswerFetch(to=fetch.replica, response=response, records=records)
+
+
+def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
+    """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
+    return AnswerFetch(to=fetch.replica, response=fetch.answer(replica.me, error=error, log_start=replica.log.start))
+
+
+def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
+    """The answer to a fetch that was not taken, or did not even arrive."""
+    return fetch.answer(by, error=error)

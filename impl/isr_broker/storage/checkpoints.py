@@ -1,0 +1,153 @@
+"""Small files that are replaced as a whole: checkpoints as text, and the mark of a clean shutdown.
+
+A checkpoint is written to a temporary file, flushed, renamed over the old one, and the folder flushed, so that after a
+crash either the old one is there or the new one. One that cannot be read counts as missing: whoever asks must be safe
+without (a watermark or recovery point of 0, leader epochs found again in the records).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final, cast
+
+from isr_broker.core.leader_epochs import EpochStart
+from isr_broker.core.messages import Offset, TopicPartition
+from isr_broker.storage.disk import ROOT, Disk, folder_of
+
+WATERMARKS: Final = "replication-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+EPOCHS: Final = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+TEMPORARY: Final = ".tmp"
+_VERSION: Final = "0"
+
+
+def replace(disk: Disk, path: str, contents: bytes, in_place: bool = False) -> None:
+    """Put a whole file in the place of another, or of none (Utils.atomicMoveWithFallback).
+
+    `in_place` is what must not be done: a crash may then leave half of it (designs.PLANTED).
+    """
+    if in_place:
+        _overwrite(disk, path, contents)
+        return
+    temporary = path + TEMPORARY
+    disk.remove(temporary)
+    file = disk.open(temporary)
+    try:
+        file.append(contents)
+        file.flush()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.flush_folder(folder_of(path))
+
+
+def _overwrite(disk: Disk, path: str, contents: bytes) -> None:
+    file = disk.open(path)
+    try:
+        file.truncate(0)
+        file.append(contents)
+        file.flush()
+    finally:
+        file.close()
+    disk.flush_folder(folder_of(path))
+
+
+def contents(disk: Disk, path: str) -> bytes | None:
+    """A whole file, None if there is none."""
+    if not disk.exists(path):
+        return None
+    file = disk.open(path)
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def _rows(disk: Disk, path: str) -> list[list[str]] | None:
+    """The rows of a checkpoint: a version, their number, then each of them (CheckpointFile)."""
+    found = contents(disk, path)
+    if found is None:
+        return None
+    lines = found.decode("utf-8", "replace").split("\n")
+    if len(lines) < 3 or lines[0] != _VERSION or lines[-1] != "":
+        return None
+    rows = [line.split(" ") for line in lines[2:-1]]
+    return rows if lines[1] == str(len(rows)) else None
+
+
+def _write(disk: Disk, path: str, rows: list[str], in_place: bool) -> None:
+    replace(disk, path, "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode(), in_place)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def is_whole(disk: Disk, path: str) -> bool:
+    """There is no such checkpoint, or it can be read: what replacing it atomically is for."""
+    return not disk.exists(path) or _rows(disk, path) is not None
+
+
+def write_offsets(
+    disk: Disk, path: str, offsets: Iterable[tuple[TopicPartition, Offset]], in_place: bool = False
+) -> None:
+    """One offset per partition (OffsetCheckpointFile)."""
+    _write(disk, path, [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets)], in_place)
+
+
+def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
+    """One offset per partition; none if the file is missing or cannot be read."""
+    found: dict[TopicPartition, Offset] = {}
+    for row in _rows(disk, path) or []:
+        numbers = [_number(text) for text in row[1:]]
+        if len(row) != 3 or numbers[0] is None or numbers[1] is None:
+            return {}
+        found[TopicPartition(row[0], numbers[0])] = numbers[1]
+    return found
+
+
+def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False) -> None:
+    """Where each leader epoch starts (LeaderEpochCheckpointFile)."""
+    _write(disk, path, [f"{e.epoch} {e.start}" for e in epochs], in_place)
+
+
+def read_epochs(disk: Disk, path: str) -> tuple[EpochStart, ...] | None:
+    """Where each leader epoch starts; None if the file is missing or cannot be read."""
+    rows = _rows(disk, path)
+    if rows is None:
+        return None
+    found: list[EpochStart] = []
+    for row in rows:
+        numbers = [_number(text) for text in row]
+        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+            return None
+        found.append(EpochStart(numbers[0], numbers[1]))
+    return tuple(found)
+
+
+def leave_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
+    """Leave the mark of a clean shutdown, with the broker epoch that ended with it (CleanShutdownFileHandler)."""
+    replace(disk, CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode())
+
+
+def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:
+    """The broker epoch in the mark of a clean shutdown, which is removed for good before this returns.
+
+    Were it removed later, a crash while the logs are loaded would look like a clean shutdown; `keep` is what must not
+    be done (designs.PLANTED). None without a mark; -1 if it names no epoch.
+    """
+    found = contents(disk, CLEAN_SHUTDOWN)
+    if found is None:
+        return None
+    if not keep:
+        disk.remove(CLEAN_SHUTDOWN)
+        disk.flush_folder(ROOT)
+    try:
+        mark = cast("object", json.loads(found))
+    except ValueError:
+        return None
+    epoch = cast("dict[str, object]", mark).get("brokerEpoch") if isinstance(mark, dict) else None
+    return epoch if isinstance(epoch, int) else -1

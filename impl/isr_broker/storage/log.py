@@ -1,0 +1,249 @@
+"""A log on disk: segments of record batches, and the leader epochs beside them.
+
+Every operation gives back what a core needs to know (`LogView`). What makes a crash at any moment harmless:
+
+- the start of an epoch is durable before the first batch of that epoch is written, so the file is never behind the log;
+- a segment is flushed before the next one begins, so only the last one can lack what was not flushed;
+- old segments are removed from the front, each of them for good before the next, so what is left has no gap;
+- truncation goes from the end to the front and is flushed, so what was cut does not come back (Kafka leaves this to
+  the operating system; a replica could then return with records that it had already replaced);
+- opening stops at the first batch that is not whole, and removes everything after it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import attrs
+
+from isr_broker.core.effects import Slice
+from isr_broker.core.leader_epochs import Epochs
+from isr_broker.core.log_view import LogView, Producers, with_batch
+from isr_broker.core.messages import LeaderEpoch, Millis, Offset
+from isr_broker.core.record_batch import batches
+from isr_broker.core.topic_ids import FILE, file_of, in_file
+from isr_broker.settings import Settings
+from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
+from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.segment import SUFFIX, Segment, file_name
+
+
+@attrs.define
+class Log:
+    """The log of one replica (UnifiedLog, LocalLog).
+
+    `view` is what the replica's core knows of it, `named` whether its folder and first segment are there for good.
+    """
+
+    disk: Disk
+    folder: str
+    settings: Settings
+    segments: list[Segment]
+    view: LogView
+    named: bool
+
+    @classmethod
+    def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
+        """A new, empty log of a topic, or the one that is there.
+
+        A new one is durable with its first flush, as in Kafka: until then a crash may take it, and there is nothing in
+        it that was promised. A thousand new logs cost no flush this way.
+        """
+        if disk.exists(folder):
+            return cls.open(disk, folder, settings)
+        disk.make_folder(folder)
+        if topic_id:
+            identity = disk.open(f"{folder}/{FILE}")
+            identity.append(file_of(topic_id))
+            identity.close()
+        segment = Segment.open(disk, folder, 0, settings.log_index_interval_bytes)
+        return cls(disk, folder, settings, [segment], LogView(), named=False)
+
+    @classmethod
+    def open(cls, disk: Disk, folder: str, settings: Settings, recovery_point: Offset = 0, start: Offset = 0) -> Log:
+        """Recovery: the longest valid prefix of what is there, everything from the recovery point on checked.
+
+        With a recovery point past the end (after a clean shutdown) only headers are read. LogLoader.load,
+        LogSegment.recover.
+        """
+        for name in disk.names(folder):
+            if name.endswith(TEMPORARY):
+                disk.remove(f"{folder}/{name}")
+        bases = [int(n.removesuffix(SUFFIX)) for n in disk.names(folder) if n.endswith(SUFFIX)]
+        first = bases[0] if bases else start
+        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first), named=False)
+        for base in bases:
+            if base != log.view.end:
+                log._drop(base)
+                continue
+            segment = Segment.open(disk, folder, base, settings.log_index_interval_bytes)
+            log.segments.append(segment)
+            log.view = log.view.appended(segment.scan(base, recovery_point))
+            if segment.file.size() != segment.size:
+                segment.cut(segment.size)
+        if log.view.end < start:
+            # What is there ends before the log is said to start: none of it counts.
+            for segment in log.segments:
+                segment.file.close()
+                log._drop(segment.base_offset)
+            log.segments, log.view = [], LogView(start=start, end=start)
+        log.view = log.view.started(start)
+        if not log.segments:
+            log._roll()
+        log.flush()
+        if settings.insync_design.epoch_file_behind:
+            said = Epochs(read_epochs(disk, f"{folder}/{EPOCHS}") or ())
+            log.view = attrs.evolve(log.view, epochs=said.cut(log.view.end))
+        log._keep_epochs(log.view.epochs)
+        return log
+
+    def _drop(self, base: Offset) -> None:
+        self.disk.remove(f"{self.folder}/{base:020d}{SUFFIX}")
+        self.disk.flush_folder(self.folder)
+
+    def _keep_epochs(self, epochs: Epochs) -> None:
+        """Make the epochs durable. The file is for those who read it; opening a log finds them in the records."""
+        path = f"{self.folder}/{EPOCHS}"
+        if read_epochs(self.disk, path) != epochs.entries:
+            write_epochs(self.disk, path, epochs.entries, self.settings.insync_design.checkpoint_in_place)
+
+    def _keep_names(self) -> None:
+        """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile)."""
+        if not self.named:
+            if self.disk.exists(f"{self.folder}/{FILE}"):
+                identity = self.disk.open(f"{self.folder}/{FILE}")
+                identity.flush()
+                identity.close()
+            self.disk.flush_folder(self.folder)
+            self.disk.flush_folder(ROOT)
+            self.named = True
+
+    def _roll(self) -> None:
+        """Begin a new segment, with everything before it durable (UnifiedLog.roll)."""
+        self._keep_names()
+        if self.segments:
+            self.segments[-1].file.flush()
+        segment = Segment.open(self.disk, self.folder, self.view.end, self.settings.log_index_interval_bytes)
+        self.segments.append(segment)
+        self.disk.flush_folder(self.folder)
+        self.view = attrs.evolve(self.view, flushed=self.view.end)
+
+    def append(self, records: bytes, flush: bool = False) -> LogView:
+        """Write batches that continue the log; flush them if asked (UnifiedLog.append).
+
+        Model: the log of leader_appends and follower_appends.
+        """
+        view = self.view.appended(batches(records))
+        if view.epochs != self.view.epochs and not self.settings.insync_design.epoch_file_behind:
+            self._keep_epochs(view.epochs)
+        last = self.segments[-1]
+        if last.size and last.size + len(records) > self.settings.log_segment_bytes:
+            self._roll()
+        self.segments[-1].append(records)
+        self.view = attrs.evolve(view, flushed=self.view.flushed)
+        return self.flush() if flush else self.view
+
+    def flush(self) -> LogView:
+        """Make everything durable; from here on the recovery point is the log end (UnifiedLog.flush)."""
+        self._keep_names()
+        self.segments[-1].file.flush()
+        self.view = attrs.evolve(self.view, flushed=self.view.end)
+        return self.view
+
+    def truncate(self, offset: Offset) -> LogView:
+        """Cut the log at the offset, the first of some batch, and its epochs with it (UnifiedLog.truncateTo).
+
+        Model: the log of follower_truncates.
+        """
+        offset = max(offset, self.view.start)
+        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+            segment = self.segments.pop()
+            segment.file.close()
+            self._drop(segment.base_offset)
+        last = self.segments[-1]
+        last.cut(last.position_of(offset) if offset > last.base_offset else 0)
+        self.view = self.view.truncated(offset, self._producers())
+        self._keep_epochs(self.view.epochs)
+        return self.view
+
+    def begin_anew(self, offset: Offset) -> LogView:
+        """Forget everything, and start at an offset past the log end (UnifiedLog.truncateFullyAndStartAt)."""
+        for segment in reversed(self.segments):
+            segment.file.close()
+            self._drop(segment.base_offset)
+        self.segments, self.view = [], LogView(start=offset, end=offset)
+        self._roll()
+        self._keep_epochs(self.view.epochs)
+        return self.view
+
+    def advance_start(self, start: Offset) -> LogView:
+        """The log starts at an offset from now on; segments below are removed, but never the last.
+
+        UnifiedLog.maybeIncrementLogStartOffset, deleteLogStartOffsetBreachedSegments.
+        """
+        self.view = self.view.started(start)
+        while len(self.segments) > 1 and self.segments[1].base_offset <= self.view.start:
+            segment = self.segments.pop(0)
+            segment.file.close()
+            self._drop(segment.base_offset)
+        self._keep_epochs(self.view.epochs)
+        return self.view
+
+    def retained(self, since: Millis, most_bytes: int, committed: Offset) -> Offset:
+        """Where the log is to start: without the oldest segments that have nothing newer, or are too many bytes.
+
+        -1 for any number of bytes. What is not committed stays, and the last segment does, which Kafka would roll
+        first (UnifiedLog.deleteOldSegments).
+        """
+        size = sum(segment.size for segment in self.segments)
+        for segment, following in pairwise(self.segments):
+            size -= segment.size
+            too_old, too_many = 0 <= segment.newest < since, 0 <= most_bytes <= size
+            if following.base_offset > committed or not (too_old or too_many):
+                return max(segment.base_offset, self.view.start)
+        return max(self.segments[-1].base_offset, self.view.start)
+
+    def _producers(self) -> Producers:
+        """The producers' last batches as the records have them (ProducerStateManager.truncateAndReload)."""
+        producers = Producers()
+        for segment in self.segments:
+            for batch in segment.scan(segment.base_offset, self.view.end):
+                producers = with_batch(producers, batch)
+        return producers
+
+    def assign_epoch(self, epoch: LeaderEpoch, start: Offset) -> LogView:
+        """Note durably where a leader epoch starts. Model: start_of_own_epoch, in becomes_leader."""
+        epochs = self.view.epochs.assign(epoch, start)
+        self._keep_epochs(epochs)
+        self.view = attrs.evolve(self.view, epochs=epochs)
+        return self.view
+
+    def read(self, wanted: Slice) -> bytes:
+        """Whole batches, from one segment."""
+        for segment in reversed(self.segments):
+            if segment.base_offset <= wanted.offset:
+                return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
+        return b""
+
+    def topic_id(self) -> int:
+        """Of which topic it is; 0 if nobody has noted that."""
+        return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
+
+    def remove(self) -> None:
+        """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""
+        self.close()
+        for segment in reversed(self.segments):
+            self.disk.remove(f"{self.folder}/{file_name(segment.base_offset)}")
+        for name in self.disk.names(self.folder):
+            self.disk.remove(f"{self.folder}/{name}")
+        self.disk.remove(self.folder)
+        self.disk.flush_folder(ROOT)
+
+    def contents(self) -> bytes:
+        """Every batch, for tools and tests."""
+        return b"".join(segment.file.read(0, segment.size) for segment in self.segments)
+
+    def close(self) -> None:
+        """Give the files back."""
+        for segment in self.segments:
+            segment.file.close()

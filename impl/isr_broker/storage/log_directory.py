@@ -1,0 +1,184 @@
+"""All logs of a broker in one data directory: what a driver does with the cores' disk effects.
+
+`load` at the start, then `perform` for each effect, `read` for each slice of an answer, `close` at the end. An
+operation that fails is reported as `DiskFailed`; nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import attrs
+
+from isr_broker.core.effects import (
+    AdvanceLogStart,
+    AppendLog,
+    AssignEpoch,
+    CheckpointWatermarks,
+    DiskOperation,
+    Slice,
+    TruncateLog,
+)
+from isr_broker.core.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Retained, Truncated
+from isr_broker.core.messages import Millis, Offset, TopicPartition
+from isr_broker.core.record_batch import leader_epoch_of
+from isr_broker.settings import MAX_LONG, Settings
+from isr_broker.storage.checkpoints import (
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    WATERMARKS,
+    leave_clean_shutdown,
+    read_offsets,
+    take_clean_shutdown,
+    write_offsets,
+)
+from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.log import Log
+from isr_broker.storage.offsets_topic import TOPIC
+
+_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+
+
+@attrs.define
+class LogDirectory:
+    """The logs of one broker (LogManager).
+
+    `points` are the recovery points as they are on disk. None of them may ever be past what is durable, or a torn batch
+    below it would be taken for whole: so they are written again, before anything else, when a log has become shorter.
+    """
+
+    disk: Disk
+    settings: Settings
+    logs: dict[TopicPartition, Log] = attrs.field(factory=dict[TopicPartition, Log])
+    points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
+
+    def load(self) -> tuple[int, list[LogOpened]]:
+        """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
+
+        -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs).
+        """
+        mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
+        points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
+        starts = read_offsets(self.disk, LOG_STARTS)
+        watermarks = read_offsets(self.disk, WATERMARKS)
+        found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
+        names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
+
+        def recovered(tp: TopicPartition) -> tuple[Log, int]:
+            point = points.get(tp, 0) if mark is None else MAX_LONG
+            log = Log.open(self.disk, names[tp], self.settings, point, starts.get(tp, 0))
+            return log, log.topic_id()
+
+        opened: list[LogOpened] = []
+        logs = self.disk.together([partial(recovered, tp) for tp in names])
+        for tp, (log, topic_id) in zip(names, logs, strict=True):
+            self.logs[tp] = log
+            watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
+            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
+        self._lower_points()
+        return -1 if mark is None else mark, opened
+
+    def open(self, tp: TopicPartition, topic_id: int = 0) -> LogOpened | DiskFailed:
+        """The log of a partition, created for this topic if there is none."""
+        try:
+            log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
+            found = log.topic_id()
+        except OSError as error:
+            return DiskFailed(partition=tp, why=str(error))
+        self.logs[tp] = log
+        return LogOpened(partition=tp, log=log.view, topic_id=found)
+
+    def delete(self, tp: TopicPartition) -> None:
+        """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
+        log = self.logs.pop(tp, None)
+        self.points.pop(tp, None)
+        if log is not None:
+            with contextlib.suppress(OSError):
+                log.remove()
+
+    def perform(self, operation: DiskOperation | AdvanceLogStart) -> DiskDone:
+        """Do what a replica asked of the disk, and say that it is done, or that it failed."""
+        tp, log = operation.partition, self.logs[operation.partition]
+        try:
+            match operation:
+                case AppendLog(records=records, flush=flush):
+                    return Appended(partition=tp, log=log.append(records, flush))
+                case AdvanceLogStart(offset=offset):
+                    return Retained(partition=tp, log=log.advance_start(offset))
+                case TruncateLog(offset=offset, anew=anew):
+                    done = Truncated(partition=tp, log=log.begin_anew(offset) if anew else log.truncate(offset))
+                    self._lower_points()
+                    return done
+                case AssignEpoch(epoch=epoch, start=start):
+                    return EpochAssigned(partition=tp, log=log.assign_epoch(epoch, start))
+        except OSError as error:
+            return DiskFailed(partition=tp, why=str(error))
+
+    def begins_epoch(self, write: AppendLog) -> bool:
+        """Whether an append has to note the start of an epoch first, durably, and so takes long."""
+        return leader_epoch_of(write.records) > self.logs[write.partition].view.epochs.latest()
+
+    def perform_all(self, operations: Sequence[DiskOperation]) -> list[DiskDone]:
+        """Operations on several logs, as they come when a broker fails that led them all."""
+        return self.disk.together([partial(self.perform, operation) for operation in operations])
+
+    def retain(self, wall: Millis, watermarks: Mapping[TopicPartition, Offset]) -> Iterator[Retained | DiskFailed]:
+        """Old segments go, and producers that have been idle for long are forgotten (LogManager.cleanupLogs).
+
+        `wall` is the time that producers write into batches. Not of the committed offsets of groups, which Kafka
+        compacts.
+        """
+        settings = self.settings
+        since = wall - settings.log_retention_ms if settings.log_retention_ms >= 0 else -1
+        for tp, watermark in watermarks.items():
+            log = self.logs.get(tp)
+            if log is None or tp.topic == TOPIC:
+                continue
+            before = log.view
+            try:
+                start = log.retained(since, settings.log_retention_bytes, watermark)
+                if start > before.start:
+                    log.advance_start(start)
+            except OSError as error:
+                yield DiskFailed(partition=tp, why=str(error))
+                continue
+            log.view = log.view.without_idle(wall - settings.producer_id_expiration_ms)
+            if log.view is not before:
+                yield Retained(partition=tp, log=log.view)
+
+    def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
+        """The batches of a slice."""
+        return self.logs[tp].read(wanted)
+
+    def checkpoint(self, effect: CheckpointWatermarks) -> None:
+        """Write the watermarks, and with them how much of each log is durable and where it starts."""
+        write_offsets(self.disk, WATERMARKS, effect.watermarks, self.settings.insync_design.checkpoint_in_place)
+        self._checkpoint_logs()
+
+    def _lower_points(self) -> None:
+        """Write the recovery points if one on disk is past what is durable (LogManager.truncateTo)."""
+        if any(point > self.logs[tp].view.flushed for tp, point in self.points.items() if tp in self.logs):
+            self._checkpoint_logs()
+
+    def _checkpoint_logs(self) -> None:
+        points = {tp: log.view.flushed for tp, log in self.logs.items()}
+        in_place = self.settings.insync_design.checkpoint_in_place
+        write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
+        self.points = points
+        write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()], in_place)
+
+    def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
+        """The orderly end: flush everything, write every checkpoint, and only then leave the mark.
+
+        Model: broker_shuts_down.
+        """
+        for log in self.logs.values():
+            log.flush()
+        self.checkpoint(watermarks)
+        leave_clean_shutdown(self.disk, broker_epoch)
+        for log in self.logs.values():
+            log.close()

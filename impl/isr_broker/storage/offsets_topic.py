@@ -1,0 +1,102 @@
+"""Committed offsets as records of the topic __consumer_offsets, in Kafka's form (OffsetCommitKey, OffsetCommitValue).
+
+A group belongs to one partition of the topic, and the leader of that partition coordinates it. What was committed is
+thus as durable as any acknowledged write, and the next leader finds it in its log. Nothing is ever compacted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from isr_broker.core.messages import Millis, Offset, TopicPartition
+from isr_broker.core.record_batch import HEADER_BYTES, batches, new_batch
+
+TOPIC: Final = "__consumer_offsets"
+
+Committed: TypeAlias = dict[tuple[str, TopicPartition], tuple[Offset, str]]
+"""By group and partition: the offset, and what the group's member wrote beside it."""
+
+_KEY: Final = 1
+_VALUE: Final = 3
+_MOST: Final = 2**31
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """To which partition of the topic a group belongs (GroupMetadataManager.partitionFor, String.hashCode)."""
+    code, text = 0, group.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(text), 2):
+        code = (31 * code + int.from_bytes(text[at : at + 2], "big")) % (2 * _MOST)
+    signed = code - 2 * _MOST if code >= _MOST else code
+    return (0 if signed == -_MOST else abs(signed)) % partitions
+
+
+def batch_of(group: str, new: Mapping[TopicPartition, tuple[Offset, str]], now: Millis) -> bytes:
+    """A batch with one record for each offset."""
+    records: list[bytes] = []
+    for number, (tp, (offset, note)) in enumerate(new.items()):
+        key = struct.pack(">h", _KEY) + _text(group) + _text(tp.topic) + struct.pack(">i", tp.partition)
+        value = struct.pack(">hqi", _VALUE, offset, -1) + _text(note) + struct.pack(">q", now)
+        inner = (
+            b"\0" + _varint(0) + _varint(number) + _varint(len(key)) + key + _varint(len(value)) + value + _varint(0)
+        )
+        records.append(_varint(len(inner)) + inner)
+    return new_batch(b"".join(records), count=len(records), timestamp=now)
+
+
+def committed_in(log: bytes) -> Committed:
+    """What the batches of a partition say; the last word counts."""
+    found: Committed = {}
+    for batch in batches(log):
+        at = batch.position + HEADER_BYTES
+        for _ in range(batch.count):
+            size, at = _number(log, at)
+            key, value = _key_and_value(log, at)
+            at += size
+            if key[:2] == struct.pack(">h", _KEY):
+                group, after = _read_text(key, 2)
+                topic, after = _read_text(key, after)
+                (partition,) = struct.unpack_from(">i", key, after)
+                (offset,) = struct.unpack_from(">q", value, 2)
+                found[group, TopicPartition(topic, partition)] = (offset, _read_text(value, 14)[0])
+    return found
+
+
+def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes]:
+    _, at = _number(data, at + 1)
+    _, at = _number(data, at)
+    size, at = _number(data, at)
+    key = data[at : at + size]
+    length, at = _number(data, at + size)
+    return key, data[at : at + length]
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _read_text(data: bytes, at: int) -> tuple[str, int]:
+    (size,) = struct.unpack_from(">h", data, at)
+    return data[at + 2 : at + 2 + size].decode(), at + 2 + size
+
+
+def _varint(number: int) -> bytes:
+    """Zig-zag, seven bits at a time."""
+    left, out = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value >> 1 ^ -(value & 1), at

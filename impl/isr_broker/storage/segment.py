@@ -1,0 +1,114 @@
+"""One segment of a log: a file of batches, one after the other, and where some of them begin.
+
+The index is in memory only: opening a log reads every header anyway, which finds the producers' last batches and the
+leader epochs again, and with them the index. So there is no index file that could be wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from isr_broker.core.messages import Millis, Offset
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, batches, crc_of, header
+from isr_broker.storage.disk import Disk, File
+
+SUFFIX: Final = ".log"
+_CHUNK: Final = 1 << 20
+
+
+def file_name(base_offset: Offset) -> str:
+    """The name of a segment's file: its base offset with twenty digits (LogFileUtils.filenamePrefixFromOffset)."""
+    return f"{base_offset:020d}{SUFFIX}"
+
+
+@attrs.define
+class Segment:
+    """A segment: `base_offset` names it, `size` is where the next batch goes, `newest` the largest timestamp so far.
+
+    `index` has the base offset and position of a batch about every `interval` bytes.
+    """
+
+    base_offset: Offset
+    file: File
+    interval: int
+    size: int = 0
+    newest: Millis = -1
+    index: list[tuple[Offset, int]] = attrs.field(factory=list[tuple[Offset, int]])
+
+    @classmethod
+    def open(cls, disk: Disk, folder: str, base_offset: Offset, interval: int) -> Segment:
+        """The segment's file, whatever is in it; `scan` finds out."""
+        return cls(base_offset, disk.open(f"{folder}/{file_name(base_offset)}"), interval)
+
+    def append(self, records: bytes) -> None:
+        """Write batches at the end."""
+        self.file.append(records)
+        for batch in batches(records):
+            self._note(batch, self.size + batch.position)
+        self.size += len(records)
+
+    def _note(self, batch: Batch, position: int) -> None:
+        self.newest = max(self.newest, batch.max_timestamp)
+        if not self.index or position - self.index[-1][1] >= self.interval:
+            self.index.append((batch.base_offset, position))
+
+    def scan(self, expected: Offset, check_from: Offset) -> Iterator[Batch]:
+        """The batches from the beginning, each of which continues the one before; stops at the first that does not.
+
+        Batches that reach past `check_from` have their CRC checked; a flipped bit in an offset, which no CRC covers,
+        shows in the sequence. `size` is then the length of what is good.
+        """
+        self.size, self.newest, self.index, end = 0, -1, [], self.file.size()
+        while self.size + HEADER_BYTES <= end:
+            try:
+                batch = attrs.evolve(header(self.file.read(self.size, HEADER_BYTES), 0), position=self.size)
+            except BadBatch:
+                return
+            if batch.base_offset != expected or self.size + batch.size > end:
+                return
+            if batch.next_offset > check_from and self._crc(batch) != batch.crc:
+                return
+            yield batch
+            self._note(batch, self.size)
+            self.size += batch.size
+            expected = batch.next_offset
+
+    def _crc(self, batch: Batch) -> int:
+        whole = self.file.read(batch.position, batch.size)
+        return crc_of(whole, attrs.evolve(batch, position=0))
+
+    def position_of(self, offset: Offset) -> int:
+        """Where the batch with this offset begins; the end, if it is not in this segment."""
+        at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
+        position = self.index[at][1] if at >= 0 else 0
+        while position < self.size:
+            batch = header(self.file.read(position, HEADER_BYTES), 0)
+            if batch.next_offset > offset:
+                return position
+            position += batch.size
+        return self.size
+
+    def read(self, offset: Offset, up_to: Offset, max_bytes: int) -> bytes:
+        """Whole batches from the one with `offset` on that end at or below `up_to`.
+
+        The first is read however large it is, the others as far as `max_bytes` go.
+        """
+        start = position = self.position_of(offset)
+        while position < self.size:
+            batch = header(self.file.read(position, HEADER_BYTES), 0)
+            too_much = position > start and position + batch.size - start > max_bytes
+            if batch.next_offset > up_to or too_much:
+                break
+            position += batch.size
+        return self.file.read(start, position - start)
+
+    def cut(self, size: int) -> None:
+        """Cut the file, durably, and forget what the index says of what is gone."""
+        self.file.truncate(size)
+        self.file.flush()
+        self.size = size
+        self.index = [entry for entry in self.index if entry[1] < size]

@@ -1,0 +1,313 @@
+"""Requests about topics and settings: what there is, and what an admin wants changed. docs: KafkaApis, ControllerApis.
+
+A change is the controller's to make; a request that names several things is answered when it has decided on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import attrs
+
+from isr_broker.core.messages import (
+    AdminAnswer,
+    CreateTopic,
+    DeleteTopic,
+    ElectPreferredLeader,
+    ElectUncleanLeader,
+    Error,
+    Millis,
+    PartitionMetadata,
+    TopicPartition,
+)
+from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import Topics
+from isr_broker.runtime import Admin, ClientAnswer, Runtime
+from isr_broker.storage.offsets_topic import TOPIC
+from isr_broker.wire import protocol
+from isr_broker.wire.descriptions import described_broker, described_topic
+from isr_broker.wire.protocol import Answer, Fields, Request
+
+LEADER_NOT_AVAILABLE: Final = 5
+INVALID_CONFIG: Final = 40
+INVALID_REQUEST: Final = 42
+UNKNOWN_TOPIC_ID: Final = 100
+_UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
+_SERVED: Final = {
+    protocol.METADATA,
+    protocol.CREATE_TOPICS,
+    protocol.DELETE_TOPICS,
+    protocol.DESCRIBE_CONFIGS,
+    protocol.ELECT_LEADERS,
+    protocol.DESCRIBE_TOPIC_PARTITIONS,
+}
+_TOPIC_SETTINGS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+"""What may be said of a topic when it is created."""
+
+MOST_DESCRIBED: Final = 2_000
+"""Partitions in one answer (max.request.partition.size.limit)."""
+
+_BROKER, _TOPIC = 4, 2
+_PREFERRED: Final = 0
+
+
+@attrs.define
+class AdminRequests:
+    """The handlers of one broker."""
+
+    runtime: Runtime
+    index: Topics = attrs.field(factory=Topics)
+
+    @property
+    def topics(self) -> Topics:
+        """What this broker knows of topics now."""
+        return self.index.of(self.runtime.node.partitions)
+
+    def serves(self, key: int) -> bool:
+        """Whether an API is about topics or settings."""
+        return key in _SERVED
+
+    def serve(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """Answer a request, now or when the controller has."""
+        body = request.body
+        match request.key:
+            case protocol.METADATA:
+                reply(self._metadata(request, now))
+            case protocol.CREATE_TOPICS:
+                self._create(body, now, reply)
+            case protocol.DELETE_TOPICS:
+                self._delete(body, now, reply)
+            case protocol.DESCRIBE_CONFIGS:
+                reply({"results": [self._config(resource) for resource in body.all("resources")]})
+            case protocol.ELECT_LEADERS:
+                self._elect(body, now, reply)
+            case _:
+                reply(self._partitions(body))
+
+    def _each(self, wanted: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
+        """Ask the controller for each of several things; `then` gets its answers in their order."""
+        found: dict[int, AdminAnswer] = {}
+
+        def answered(number: int, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AdminAnswer)
+            found[number] = answer
+            if len(found) == len(wanted):
+                then([found[n] for n in range(len(wanted))])
+
+        for number, make in enumerate(wanted):
+            self.runtime.ask(partial(_numbered, make), partial(answered, number), now)
+        if not wanted:
+            then([])
+
+    # What there is
+
+    def _partition(self, p: PartitionMetadata) -> Answer:
+        """A partition as this broker knows it, with those that may lead though they are not in sync (KIP-966)."""
+        brokers = self.runtime.node.brokers
+        return {
+            "error_code": 0 if p.leader is not None else LEADER_NOT_AVAILABLE,
+            "partition_index": p.partition.partition,
+            "leader_id": -1 if p.leader is None else p.leader,
+            "leader_epoch": p.leader_epoch,
+            "replica_nodes": p.replicas,
+            "isr_nodes": sorted(p.isr),
+            "eligible_leader_replicas": sorted(p.elr),
+            "last_known_elr": [] if p.last_known_leader is None else [p.last_known_leader],
+            "offline_replicas": [r for r in p.replicas if r not in brokers or brokers[r].fenced],
+        }
+
+    def _metadata(self, request: Request, now: Millis) -> Answer:
+        """Brokers and topics as this broker knows them; an unknown topic is created if client and settings agree."""
+        node, body, topics = self.runtime.node, request.body, self.topics
+        every = not body.all("topics") if request.version == 0 else not body.has("topics")
+        may_create = body.number("allow_auto_topic_creation", 1) and self.runtime.settings.auto_create_topics_enable
+        found: list[Answer] = []
+        for topic in [Fields({"name": n}) for n in topics.by_name] if every else body.all("topics"):
+            uuid, by_id = topic.data("topic_id") or b"", not topic.has("name")
+            name = topics.name(uuid) if by_id else topic.text("name")
+            there, error = topics.by_name.get(name), 0
+            if there is None and by_id:
+                error = UNKNOWN_TOPIC_ID
+            elif there is None:
+                error = LEADER_NOT_AVAILABLE if may_create else _UNKNOWN_TOPIC
+                if may_create:
+                    made = CreateTopic(request=0, topic=name, partitions=self.runtime.settings.num_partitions)
+                    self._each([made], now, _nothing)
+            found.append(
+                {
+                    "error_code": error,
+                    "name": None if by_id and request.version >= 12 and not name else name,
+                    "topic_id": uuid if by_id else topics.uuid(name),
+                    "is_internal": name == TOPIC,
+                    "partitions": [self._partition(p) for p in there or ()],
+                }
+            )
+        alive = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
+        # Some clients take an empty list to mean that every broker is gone, and never ask again.
+        brokers = alive or [b for b in node.brokers.values() if b.broker == self.runtime.me]
+        return {
+            "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack or None} for b in brokers],
+            "cluster_id": "insync",
+            "controller_id": brokers[0].broker if brokers else -1,
+            "topics": found,
+        }
+
+    def _partitions(self, body: Fields) -> Answer:
+        """DescribeTopicPartitions: so many partitions in the order of their names, and where to go on (KIP-966)."""
+        topics, cursor = self.topics, body.part("cursor")
+        names = sorted({t.text("name") for t in body.all("topics")} or topics.by_name)
+        begin = (cursor.text("topic_name"), cursor.number("partition_index", 0))
+        left = min(max(body.number("response_partition_limit", MOST_DESCRIBED), 1), MOST_DESCRIBED)
+        found: list[Answer] = []
+        after: Answer | None = None
+        for name in (n for n in names if n >= begin[0]):
+            there = topics.by_name.get(name)
+            rest = [p for p in there or () if (name, p.partition.partition) >= begin]
+            if rest and left == 0:
+                after = {"topic_name": name, "partition_index": rest[0].partition.partition}
+                break
+            found.append(
+                {
+                    "error_code": 0 if there else _UNKNOWN_TOPIC,
+                    "name": name,
+                    "topic_id": topics.uuid(name),
+                    "is_internal": name == TOPIC,
+                    "partitions": [self._partition(p) for p in rest[:left]],
+                }
+            )
+            if len(rest) > left:
+                after = {"topic_name": name, "partition_index": rest[left].partition.partition}
+                break
+            left -= len(rest)
+        return {"topics": found, "next_cursor": after}
+
+    def _config(self, resource: Fields) -> Answer:
+        """DescribeConfigs: of a topic, or of this broker."""
+        kind, name = resource.number("resource_type"), resource.text("resource_name")
+        wanted = set(resource.texts("configuration_keys")) if resource.has("configuration_keys") else None
+        error, why, configs = 0, "", list[Answer]()
+        topic = self.topics.by_name.get(name)
+        if kind == _TOPIC and topic is not None:
+            configs = described_topic(topic[0], self.runtime.settings)
+        elif kind == _TOPIC:
+            error, why = _UNKNOWN_TOPIC, f"there is no topic {name!r}"
+        elif kind == _BROKER and name == str(self.runtime.me):
+            configs = described_broker(self.runtime.settings)
+        else:
+            error, why = INVALID_REQUEST, f"broker {self.runtime.me} describes topics and itself"
+        return {
+            "error_code": error,
+            "error_message": why or None,
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": [c for c in configs if wanted is None or c["name"] in wanted],
+        }
+
+    # What an admin wants changed
+
+    def _create(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """CreateTopics; `min.insync.replicas` and `unclean.leader.election.enable` may be given per topic."""
+        topics = body.all("topics")
+        refusals = [_bad_config(topic) for topic in topics]
+        good = [topic for topic, why in zip(topics, refusals, strict=True) if not why]
+
+        def answered(answers: list[AdminAnswer]) -> None:
+            said = iter(answers)
+            found: list[Answer] = []
+            for topic, why in zip(topics, refusals, strict=True):
+                answer = None if why else next(said)
+                error = INVALID_CONFIG if answer is None else answer.error.value
+                topic_id = uuid_of(answer.topic_id if answer else 0)
+                message = why or (answer.error.name if answer and answer.error is not Error.NONE else None)
+                found.append(
+                    {"name": topic.text("name"), "error_code": error, "error_message": message, "topic_id": topic_id}
+                )
+            reply({"topics": found})
+
+        self._each([self._creation(topic, body) for topic in good], now, answered)
+
+    def _creation(self, topic: Fields, body: Fields) -> CreateTopic:
+        configs = {c.text("name"): c.text("value") for c in topic.all("configs")}
+        minimum, unclean = (configs.get(name) for name in _TOPIC_SETTINGS)
+        chosen = {a.number("partition_index"): tuple(a.numbers("broker_ids")) for a in topic.all("assignments")}
+        partitions = topic.number("num_partitions")
+        return CreateTopic(
+            request=0,
+            topic=topic.text("name"),
+            partitions=self.runtime.settings.num_partitions if partitions == -1 else partitions,
+            replication_factor=topic.number("replication_factor"),
+            # A partition that is left out is one without replicas, which the controller refuses.
+            assignments=tuple(chosen.get(number, ()) for number in range(len(chosen))),
+            only_asks=bool(body.number("validate_only", 0)),
+            min_insync_replicas=None if minimum is None else int(minimum),
+            unclean_leader_election=None if unclean is None else unclean == "true",
+        )
+
+    def _delete(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """DeleteTopics, by name or, since version 6, by id."""
+        topics = self.topics
+        asked = body.all("topics") or [Fields({"name": name}) for name in body.texts("topic_names")]
+        names = [t.text("name") if t.has("name") else topics.name(t.data("topic_id") or b"") for t in asked]
+
+        def answered(answers: list[AdminAnswer]) -> None:
+            found: list[Answer] = []
+            for topic, name, answer in zip(asked, names, answers, strict=True):
+                by_id = not topic.has("name")
+                uuid = topic.data("topic_id") if by_id else topics.uuid(name)
+                error = UNKNOWN_TOPIC_ID if by_id and not name else answer.error.value
+                found.append({"name": name if name or not by_id else None, "topic_id": uuid, **_error(error)})
+            reply({"responses": found})
+
+        self._each([DeleteTopic(request=0, topic=name) for name in names], now, answered)
+
+    def _elect(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """ElectLeaders: the preferred ones, or any (KIP-460); without partitions, wherever there is a need."""
+        every = not body.has("topic_partitions")
+        wanted = [
+            TopicPartition(topic.text("topic"), n)
+            for topic in body.all("topic_partitions")
+            for n in topic.numbers("partitions")
+        ]
+        if every:
+            wanted = [p.partition for there in self.topics.by_name.values() for p in there]
+        make = ElectPreferredLeader if body.number("election_type", _PREFERRED) == _PREFERRED else ElectUncleanLeader
+
+        def answered(answers: list[AdminAnswer]) -> None:
+            found: dict[str, list[Answer]] = {}
+            for tp, answer in zip(wanted, answers, strict=True):
+                if not every or answer.error is not Error.ELECTION_NOT_NEEDED:
+                    said = {"partition_id": tp.partition, **_error(answer.error.value)}
+                    found.setdefault(tp.topic, []).append(said)
+            results = [{"topic": topic, "partition_result": said} for topic, said in found.items()]
+            reply({"error_code": 0, "replica_election_results": results})
+
+        self._each([make(request=0, partition=tp) for tp in wanted], now, answered)
+
+
+def _numbered(request: Admin, number: int) -> Admin:
+    return attrs.evolve(request, request=number)
+
+
+def _nothing(answers: list[AdminAnswer]) -> None:
+    """Nobody waits."""
+
+
+def _error(code: int) -> Answer:
+    """An error code, and its name for those who read; no text where there is no error."""
+    names = {error.value: error.name for error in Error}
+    return {"error_code": code, "error_message": names.get(code) if code else None}
+
+
+def _bad_config(topic: Fields) -> str:
+    """What is wrong with the settings of a new topic, empty if nothing is."""
+    for config in topic.all("configs"):
+        name, value = config.text("name"), config.text("value")
+        if name not in _TOPIC_SETTINGS:
+            return f"{name} cannot be set for a topic here; {' and '.join(_TOPIC_SETTINGS)} can"
+        if name == "min.insync.replicas" and not (value.isascii() and value.isdigit() and int(value) >= 1):
+            return f"{name}={value}: it must be a whole number, at least 1"
+        if name == "unclean.leader.election.enable" and value not in ("true", "false"):
+            return f"{name}={value}: it must be true or false"
+    return ""

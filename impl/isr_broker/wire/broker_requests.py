@@ -1,0 +1,240 @@
+"""What the controller answers brokers: AlterPartition, BrokerRegistration, BrokerHeartbeat (ControllerApis).
+
+The controller's core answers when its decision is durable; what it answers is matched with the request that it is to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final, TypeAlias, cast
+
+import attrs
+
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerId,
+    BrokerRegistered,
+    Error,
+    Heartbeat,
+    HeartbeatAnswer,
+    Message,
+    Millis,
+    RegisterBroker,
+    TopicPartition,
+)
+from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.core.topics import Topics
+from isr_broker.runtime import Runtime
+from isr_broker.wire import protocol
+from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of
+from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
+
+Reply: TypeAlias = Callable[[Answer], None]
+Then: TypeAlias = Callable[[Message, Stamp | None], None]
+
+_SERVED: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
+_WITH_EPOCHS: Final = 3
+
+
+@attrs.define
+class BrokerRequests:
+    """The handlers of the controller's broker; elsewhere every request is NOT_CONTROLLER."""
+
+    runtime: Runtime
+    index: Topics = attrs.field(factory=Topics)
+    waiting: dict[Hashable, deque[Then]] = attrs.field(factory=dict[Hashable, deque[Then]])
+
+    def serves(self, key: int) -> bool:
+        """Whether an API is one that brokers ask the controller with."""
+        return key in _SERVED
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a request when the controller has."""
+        body, broker = request.body, request.body.number("broker_id")
+        if self.runtime.controller is None or broker == self.runtime.me:
+            # The controller's own broker talks to it within the process: whoever else takes its number is not it.
+            error = Error.NOT_CONTROLLER if self.runtime.controller is None else Error.STALE_BROKER_EPOCH
+            reply({"error_code": error.value, "is_fenced": True})
+            return
+        stamps = stamps_in(request.tags)
+        match request.key:
+            case protocol.BROKER_REGISTRATION:
+                self._registers(broker, body, stamps.get(ALONE), now, reply)
+            case protocol.BROKER_HEARTBEAT:
+                self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
+            case _:
+                self._alters(request, now, reply)
+
+    def _tell(self, source: BrokerId, told: list[tuple[Message, Stamp | None]], now: Millis) -> None:
+        self.runtime.received([(source, CONTROLLER, with_stamp(message, stamp)) for message, stamp in told], now)
+
+    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """The controller's core has answered a broker: the oldest request that this is an answer to."""
+        message = bare(sent)
+        waiting = self.waiting.get(_answer_to(to, message))
+        if waiting:
+            then = waiting.popleft()
+            if not waiting:
+                del self.waiting[_answer_to(to, message)]
+            then(message, stamp_of(sent))
+
+    def _await(self, key: Hashable, then: Then) -> None:
+        self.waiting.setdefault(key, deque()).append(then)
+
+    # The life of a broker
+
+    def _registers(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+        listeners = body.all("listeners")
+        where = listeners[0] if listeners else Fields({})
+        message = RegisterBroker(
+            broker=broker,
+            incarnation=incarnation_of(body.data("incarnation_id") or b""),
+            previous_broker_epoch=body.number("previous_broker_epoch"),
+            host=where.text("host"),
+            port=max(where.number("port"), 0),
+            rack=body.text("rack"),
+        )
+
+        def then(answer: Message, stamp: Stamp | None) -> None:
+            assert isinstance(answer, BrokerRegistered)
+            reply({"error_code": answer.error.value, "broker_epoch": answer.broker_epoch, HEADER_TAGS: _alone(stamp)})
+
+        self._await((broker, message.incarnation), then)
+        self._tell(broker, [(message, stamp)], now)
+
+    def _heartbeat(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+        message = Heartbeat(
+            broker=broker,
+            broker_epoch=body.number("broker_epoch"),
+            metadata_offset=body.number("current_metadata_offset"),
+            wants_to_shut_down=bool(body.number("want_shut_down", 0)),
+        )
+
+        def then(answer: Message, stamp: Stamp | None) -> None:
+            assert isinstance(answer, HeartbeatAnswer)
+            fails = answer.error is not Error.NONE
+            reply(
+                {
+                    "error_code": answer.error.value,
+                    "is_caught_up": not fails and message.metadata_offset >= answer.broker_epoch,
+                    "is_fenced": answer.fenced,
+                    "should_shut_down": answer.may_shut_down,
+                    HEADER_TAGS: _alone(stamp),
+                }
+            )
+
+        self._await((broker, message.broker_epoch, "lives"), then)
+        self._tell(broker, [(message, stamp)], now)
+
+    # In-sync sets
+
+    def _alters(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Every partition is decided by itself; all of them become durable, and are answered, together."""
+        assert self.runtime.controller is not None
+        body, broker = request.body, request.body.number("broker_id")
+        topics, stamps = self.index.of(self.runtime.controller.partitions), stamps_in(request.tags)
+        attempts = _attempts(request.tags)
+        rows: list[tuple[bytes, Answer]] = []
+        said: dict[tuple[str, int], Stamp] = {}
+        told: list[tuple[Message, Stamp | None]] = []
+        names: dict[str, bytes] = {}
+        asked: dict[TopicPartition, AlterPartitionRequest] = {}
+
+        def then(answer: Message, stamp: Stamp | None) -> None:
+            assert isinstance(answer, AlterPartitionResponse)
+            tp = answer.partition
+            rows.append((names[tp.topic], _decided(asked[tp], answer)))
+            if stamp is not None:
+                said[tp.topic, tp.partition] = stamp
+            if len(rows) == total:
+                reply(_answer(rows, said))
+
+        for topic in body.all("topics"):
+            uuid = topic.data("topic_id") or b""
+            name = topics.name(uuid)
+            names[name] = uuid
+            for p in topic.all("partitions"):
+                tp, attempt = TopicPartition(name, p.number("partition_index")), next(attempts, 1)
+                if not name or tp in asked:
+                    error = Error.INVALID_REQUEST if name else Error.UNKNOWN_TOPIC_ID
+                    rows.append((uuid, {"partition_index": tp.partition, "error_code": error.value}))
+                    continue
+                asked[tp] = AlterPartitionRequest(
+                    partition=tp,
+                    leader=broker,
+                    broker_epoch=body.number("broker_epoch"),
+                    leader_epoch=p.number("leader_epoch"),
+                    partition_epoch=p.number("partition_epoch"),
+                    isr=_proposed(request.version, p),
+                    attempt=attempt,
+                )
+                told.append((asked[tp], stamps.get((tp.topic, tp.partition))))
+        total = len(rows) + len(told)
+        for tp, message in asked.items():
+            self._await((broker, tp, message.leader_epoch, message.partition_epoch, message.attempt), then)
+        self._tell(broker, told, now)
+        if not told:
+            reply(_answer(rows, said))
+
+
+def _attempts(tags: Tags) -> Iterator[int]:
+    """How often each partition's leader has asked, in the order of the partitions; once, if nothing is said."""
+    try:
+        said = cast("object", json.loads(tags.get(ATTEMPTS, b"[]")))
+    except ValueError:
+        said = []
+    return iter([n for n in cast("list[object]", said) if isinstance(n, int)] if isinstance(said, list) else [])
+
+
+def _answer_to(to: BrokerId, message: Message) -> Hashable:
+    """What request an answer is to."""
+    match message:
+        case BrokerRegistered():
+            return to, message.incarnation
+        case HeartbeatAnswer():
+            return to, message.broker_epoch, "lives"
+        case AlterPartitionResponse():
+            return to, message.partition, message.leader_epoch, message.partition_epoch, message.attempt
+        case _:
+            raise AssertionError(f"no answer of the controller to a request: {message}")
+
+
+def _alone(stamp: Stamp | None) -> Tags:
+    return written({} if stamp is None else {ALONE: stamp})
+
+
+def _proposed(version: int, p: Fields) -> tuple[tuple[BrokerId, int], ...]:
+    """The proposed members with their broker epochs, which are not looked at before version 3 (KIP-903)."""
+    if version < _WITH_EPOCHS:
+        return tuple((b, -1) for b in p.numbers("new_isr"))
+    return tuple((m.number("broker_id"), m.number("broker_epoch")) for m in p.all("new_isr_with_epochs"))
+
+
+def _decided(asked: AlterPartitionRequest, answer: AlterPartitionResponse) -> Answer:
+    """The partition as it is with the change, or only why there is none."""
+    if answer.error is not Error.NONE:
+        return {"partition_index": asked.partition.partition, "error_code": answer.error.value}
+    return {
+        "partition_index": asked.partition.partition,
+        "error_code": 0,
+        "leader_id": asked.leader,
+        "leader_epoch": asked.leader_epoch,
+        "isr": sorted(asked.members),
+        "leader_recovery_state": 0,
+        "partition_epoch": asked.partition_epoch + 1,
+    }
+
+
+def _answer(rows: list[tuple[bytes, Answer]], said: dict[tuple[str, int], Stamp]) -> Answer:
+    """All decisions; a stale broker epoch is an error of the whole request."""
+    stale = Error.STALE_BROKER_EPOCH.value
+    if rows and all(row["error_code"] == stale for _, row in rows):
+        return {"error_code": stale, "topics": [], HEADER_TAGS: written(said)}
+    topics: dict[bytes, list[Answer]] = {}
+    for uuid, row in rows:
+        topics.setdefault(uuid, []).append(row)
+    return {"topics": [{"topic_id": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(said)}

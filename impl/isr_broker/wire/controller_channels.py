@@ -1,0 +1,236 @@
+"""A broker's requests to the controller, in Kafka's protocol: AlterPartition, BrokerRegistration, BrokerHeartbeat.
+
+Two conversations, as in Kafka: one that changes in-sync sets, many partitions in one request (AlterPartitionManager),
+and one that keeps the broker registered and alive (BrokerLifecycleManager).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    BrokerId,
+    BrokerRegistered,
+    Error,
+    Heartbeat,
+    HeartbeatAnswer,
+    Message,
+    RegisterBroker,
+    TopicPartition,
+    error_of,
+)
+from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.wire import protocol
+from isr_broker.wire.decoder import BadFrame
+from isr_broker.wire.protocol import HEADER_TAGS, Answer
+
+ALTER_VERSION: Final = 3
+REGISTRATION_VERSION: Final = 4
+HEARTBEAT_VERSION: Final = 1
+
+ATTEMPTS: Final = 10_001
+"""The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
+the first (docs/adr/0007)."""
+
+CLUSTER: Final = "insync"
+LISTENER: Final = "PLAINTEXT"
+
+_INCARNATION_BYTES: Final = 16
+
+
+@attrs.define
+class AlterPartitions:
+    """The conversation about in-sync sets; `topic_id` knows the ids of topics."""
+
+    me: BrokerId
+    topic_id: Callable[[str], bytes]
+    waiting: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
+    asked: dict[tuple[bytes, int], Message | Stamped] = attrs.field(factory=dict[tuple[bytes, int], Message | Stamped])
+    correlation: int = 0
+
+    def put(self, sent: Message | Stamped) -> None:
+        """A leader asks; what it asked before and is not sent yet is not sent any more."""
+        self.waiting[_alter(sent).partition] = sent
+
+    def next(self) -> bytes | None:
+        """All that waits, in one request."""
+        if not self.waiting:
+            return None
+        self.correlation += 1
+        self.asked = {(self.topic_id(tp.topic), tp.partition): sent for tp, sent in self.waiting.items()}
+        self.waiting.clear()
+        topics: dict[bytes, list[tuple[Answer, int]]] = {}
+        stamps: dict[tuple[str, int], Stamp] = {}
+        for (topic_id, number), sent in self.asked.items():
+            request, stamp = _alter(sent), stamp_of(sent)
+            members = [{"broker_id": b, "broker_epoch": epoch} for b, epoch in request.isr]
+            partition: Answer = {
+                "partition_index": number,
+                "leader_epoch": request.leader_epoch,
+                "new_isr_with_epochs": members,
+                "leader_recovery_state": 0,
+                "partition_epoch": request.partition_epoch,
+            }
+            topics.setdefault(topic_id, []).append((partition, request.attempt))
+            if stamp is not None:
+                stamps[request.partition.topic, number] = stamp
+        attempts = [attempt for partitions in topics.values() for _, attempt in partitions]
+        fields: Answer = {
+            "broker_id": self.me,
+            "broker_epoch": _alter(next(iter(self.asked.values()))).broker_epoch,
+            "topics": [{"topic_id": t, "partitions": [p for p, _ in rows]} for t, rows in topics.items()],
+            HEADER_TAGS: written(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+        }
+        return protocol.ask(
+            protocol.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields
+        )
+
+    def answered(self, frame: bytes) -> list[Parcel]:
+        """What was decided about each; an error of the whole request is one of each."""
+        response = _response(protocol.ALTER_PARTITION, ALTER_VERSION, frame, self.correlation)
+        asked, self.asked = self.asked, {}
+        stamps, whole = stamps_in(response.tags), error_of(response.body.number("error_code", 0))
+        if whole is Error.NOT_CONTROLLER:
+            raise BadFrame("the controller is elsewhere")
+        said: dict[tuple[bytes, int], Error] = dict.fromkeys(asked, whole) if whole is not Error.NONE else {}
+        for topic in response.body.all("topics"):
+            for p in topic.all("partitions"):
+                key = (topic.data("topic_id") or b"", p.number("partition_index"))
+                said[key] = error_of(p.number("error_code", 0))
+        found: list[Parcel] = []
+        for key, error in said.items():
+            if key not in asked:
+                continue
+            request = _alter(asked[key])
+            stamp = stamps.get((request.partition.topic, request.partition.partition))
+            found.append((CONTROLLER, self.me, with_stamp(request.answer(error), stamp)))
+        return found
+
+    def broken(self) -> list[Parcel]:
+        """What was asked may have been decided; its leader asks again in time."""
+        lost = [*self.asked.values(), *self.waiting.values()]
+        self.asked = {}
+        self.waiting.clear()
+        return [(self.me, CONTROLLER, sent) for sent in lost]
+
+
+@attrs.define
+class Lifecycle:
+    """The conversation that keeps a broker registered: the newest registration or heartbeat that waits is sent."""
+
+    me: BrokerId
+    waiting: Message | Stamped | None = None
+    asked: Message | Stamped | None = None
+    correlation: int = 0
+
+    def put(self, sent: Message | Stamped) -> None:
+        """A broker's core wants to be heard."""
+        self.waiting = sent
+
+    def next(self) -> bytes | None:
+        """A BrokerRegistration or a BrokerHeartbeat."""
+        sent, self.waiting = self.waiting, None
+        if sent is None:
+            return None
+        self.asked = sent
+        self.correlation += 1
+        stamp, message = stamp_of(sent), bare(sent)
+        tags = written({} if stamp is None else {ALONE: stamp})
+        name = f"broker-{self.me}-lifecycle"
+        match message:
+            case RegisterBroker():
+                fields = {**_registration(message), HEADER_TAGS: tags}
+                return protocol.ask(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, self.correlation, name, fields)
+            case Heartbeat():
+                fields = {**_heartbeat(message), HEADER_TAGS: tags}
+                return protocol.ask(protocol.BROKER_HEARTBEAT, HEARTBEAT_VERSION, self.correlation, name, fields)
+            case _:
+                raise AssertionError(f"no message of a broker's life: {message}")
+
+    def answered(self, frame: bytes) -> list[Parcel]:
+        """Whether the broker is registered, or fenced."""
+        asked, self.asked = self.asked, None
+        message = bare(asked) if asked is not None else None
+        answer: BrokerRegistered | HeartbeatAnswer
+        match message:
+            case RegisterBroker():
+                response = _response(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, frame, self.correlation)
+                answer = BrokerRegistered(
+                    broker=message.broker,
+                    incarnation=message.incarnation,
+                    broker_epoch=response.body.number("broker_epoch"),
+                    error=error_of(response.body.number("error_code", 0)),
+                )
+            case Heartbeat():
+                response = _response(protocol.BROKER_HEARTBEAT, HEARTBEAT_VERSION, frame, self.correlation)
+                answer = HeartbeatAnswer(
+                    broker=message.broker,
+                    broker_epoch=message.broker_epoch,
+                    fenced=bool(response.body.number("is_fenced", 1)),
+                    may_shut_down=bool(response.body.number("should_shut_down", 0)),
+                    error=error_of(response.body.number("error_code", 0)),
+                )
+            case _:
+                raise BadFrame("an answer to nothing")
+        return [(CONTROLLER, self.me, with_stamp(answer, stamps_in(response.tags).get(ALONE)))]
+
+    def broken(self) -> list[Parcel]:
+        """The broker's core is heard again in time."""
+        lost = [sent for sent in (self.asked, self.waiting) if sent is not None]
+        self.asked = self.waiting = None
+        return [(self.me, CONTROLLER, sent) for sent in lost]
+
+
+def _alter(sent: Message | Stamped) -> AlterPartitionRequest:
+    message = bare(sent)
+    assert isinstance(message, AlterPartitionRequest)
+    return message
+
+
+def _response(key: int, version: int, frame: bytes, correlation: int) -> protocol.Response:
+    response = protocol.answered(key, version, frame)
+    if response.correlation != correlation:
+        raise BadFrame(f"the answer to request {response.correlation}, {correlation} is expected")
+    return response
+
+
+def incarnation_id(incarnation: int) -> bytes:
+    """The incarnation as the UUID that Kafka's protocol wants."""
+    return incarnation.to_bytes(_INCARNATION_BYTES, "big")
+
+
+def incarnation_of(uuid: bytes) -> int:
+    """The incarnation in a UUID."""
+    return int.from_bytes(uuid, "big")
+
+
+def _registration(message: RegisterBroker) -> Answer:
+    return {
+        "broker_id": message.broker,
+        "cluster_id": CLUSTER,
+        "incarnation_id": incarnation_id(message.incarnation),
+        "listeners": _listeners([(message.host, message.port)]),
+        "rack": message.rack or None,
+        "previous_broker_epoch": message.previous_broker_epoch,
+    }
+
+
+def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:
+    return [{"name": LISTENER, "host": host, "port": port, "security_protocol": 0} for host, port in addresses]
+
+
+def _heartbeat(message: Heartbeat) -> Answer:
+    return {
+        "broker_id": message.broker,
+        "broker_epoch": message.broker_epoch,
+        "current_metadata_offset": message.metadata_offset,
+        "want_fence": False,
+        "want_shut_down": message.wants_to_shut_down,
+    }

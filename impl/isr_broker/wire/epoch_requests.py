@@ -1,0 +1,87 @@
+"""OffsetForLeaderEpoch of followers: each question is answered by its replica's core (KIP-101)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import (
+    BrokerId,
+    Message,
+    Millis,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    TopicPartition,
+)
+from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.runtime import Runtime
+from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
+
+Reply: TypeAlias = Callable[[Answer], None]
+Told: TypeAlias = Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]
+
+
+@attrs.define
+class EpochRequests:
+    """Where epochs end, as followers ask a broker; `waits` has who asked, by follower and partition."""
+
+    runtime: Runtime
+    waits: dict[tuple[BrokerId, TopicPartition], Told] = attrs.field(
+        factory=dict[tuple[BrokerId, TopicPartition], Told]
+    )
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """A follower asks where epochs end; every partition is answered by its replica's core (KIP-101)."""
+        source, stamps = request.body.number("replica_id"), stamps_in(request.tags)
+        found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
+        asked: list[TopicPartition] = []
+
+        def told(response: OffsetForLeaderEpochResponse, stamp: Stamp | None) -> None:
+            found[response.partition] = (response, stamp)
+            if len(found) == len(asked):
+                reply(_epoch_ends(found))
+
+        wanted: list[tuple[OffsetForLeaderEpochRequest, Stamp | None]] = []
+        for topic in request.body.all("topics"):
+            for p in topic.all("partitions"):
+                tp = TopicPartition(topic.text("topic"), p.number("partition"))
+                ask = OffsetForLeaderEpochRequest(
+                    partition=tp,
+                    replica=source,
+                    leader_epoch=p.number("current_leader_epoch"),
+                    offset=-1,
+                    last_epoch=p.number("leader_epoch"),
+                )
+                wanted.append((ask, stamps.get((tp.topic, tp.partition))))
+        asked += {ask.partition for ask, _ in wanted}
+        for ask, stamp in wanted:
+            self.waits[source, ask.partition] = told
+            self.runtime.received([(source, self.runtime.me, with_stamp(ask, stamp))], now)
+        if not asked:
+            reply({"topics": []})
+
+    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """The core of a replica has said where an epoch ends."""
+        response = bare(sent)
+        assert isinstance(response, OffsetForLeaderEpochResponse)
+        then = self.waits.pop((to, response.partition), None)
+        if then is not None:
+            then(response, stamp_of(sent))
+
+
+def _epoch_ends(found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:
+    topics: dict[str, list[Answer]] = {}
+    for tp, (response, _) in found.items():
+        ends = response.ends
+        topics.setdefault(tp.topic, []).append(
+            {
+                "partition": tp.partition,
+                "error_code": response.error.value,
+                "leader_epoch": -1 if ends is None else ends.epoch,
+                "end_offset": -1 if ends is None else ends.end,
+            }
+        )
+    stamps = {(tp.topic, tp.partition): stamp for tp, (_, stamp) in found.items() if stamp is not None}
+    return {"topics": [{"topic": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(stamps)}

@@ -1,0 +1,368 @@
+"""Fetch, of consumers and followers (KafkaApis.handleFetchRequest).
+
+Each partition of a fetch is a question to its replica's core, which may park it; the fetch is answered as soon as any
+partition is, or, a consumer's, when all together have `min_bytes` (DelayedFetch). The questions of a session stay with
+their replicas, so the next fetch asks those only that have answered, or of which something else is asked. A fetch with
+a replica id is a follower's: its leader's core takes it, or refuses it if it is from no follower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.effects import AnswerConsume
+from isr_broker.core.inputs import Consume
+from isr_broker.core.messages import BrokerId, Error, FetchRequest, FetchResponse, Message, Millis, TopicPartition
+from isr_broker.core.replica_state import Replica
+from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.core.topic_ids import topic_id_of
+from isr_broker.core.topics import Topics
+from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.wire.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    Open,
+    Part,
+    Said,
+    Session,
+    SessionCache,
+)
+from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
+from isr_broker.wire.replica_selector import preferred_read_replica
+
+_TOLD_DIVERGENCE: Final = 12
+"""Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
+_NAMED_BY_ID: Final = 13
+_WITH_SESSIONS: Final = 7
+
+Reply: TypeAlias = Callable[[Answer], None]
+
+
+@attrs.frozen
+class _Asking:
+    """What all partitions of a fetch have in common."""
+
+    replica: BrokerId
+    broker_epoch: int
+    rack: str
+    wait: Millis
+    limit: int
+
+
+@attrs.define
+class FetchRequests:
+    """The fetches of one broker.
+
+    - `waits`: whose question a replica has, by follower and partition.
+    - `ready`: sessions whose fetch can be answered when this turn is over; `meagre`: partitions of which there is
+      something, but not enough, and which are to be asked for more.
+    """
+
+    runtime: Runtime
+    topics: Callable[[], Topics]
+    cache: SessionCache = attrs.field(init=False)
+    waits: dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]] = attrs.field(
+        factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
+    )
+    ready: list[Session] = attrs.field(factory=list[Session])
+    meagre: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
+
+    def __attrs_post_init__(self) -> None:
+        settings, start = self.runtime.settings, self.runtime.node.start
+        self.cache = SessionCache(
+            settings.max_incremental_fetch_session_cache_slots,
+            first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
+        )
+        self.runtime.after_turn = self.flush
+
+    # Requests
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a fetch, now or later."""
+        body = request.body
+        state = body.part("replica_state")
+        replica = state.number("replica_id", body.number("replica_id"))
+        limit = min(
+            body.number("max_bytes", self.runtime.settings.fetch_max_bytes), self.runtime.settings.fetch_max_bytes
+        )
+        common = _Asking(
+            replica, state.number("replica_epoch"), body.text("rack_id"), body.number("max_wait"), max(limit, 0)
+        )
+        session, full = self._session(request, replica, now)
+        if isinstance(session, Error):
+            reply({"error_code": session.value, "session_id": NO_SESSION, "responses": []})
+            return
+        consumer = replica < 0
+        least = min(body.number("min_bytes", 1), common.limit) if consumer else 0
+        opened = Open(reply, full, glancing=consumer, limit=common.limit, least=least, until=now + common.wait)
+        session.open = opened
+        self._asks(session, opened, common, now)
+        if opened.glancing:
+            opened.glancing = False
+            opened.answered = opened.answered or common.wait <= 0 or _suffices(session, opened)
+            if not opened.answered:
+                # Not enough there at once: now every replica is asked to answer when there is more.
+                meagre = [part for part in session.parts.values() if part.held is not None and part.held.news]
+                for part in session.parts.values():
+                    part.held = part.held if part in meagre else None
+                self._asks(session, opened, common, now, common.wait)
+                for part in meagre:
+                    self._asks_more(session, part, opened, now)
+        opened.asking = False
+        if opened.answered or not session.parts:
+            self._replies(session)
+
+    def _session(self, request: Request, replica: BrokerId, now: Millis) -> tuple[Session | Error, bool]:
+        """The session that a request begins, continues, or does without; and whether all of it is to be told."""
+        body, by_id = request.body, request.version >= _NAMED_BY_ID
+        session_id, epoch = body.number("session_id", NO_SESSION), body.number("session_epoch", FINAL_EPOCH)
+        if request.version < _WITH_SESSIONS:
+            session_id, epoch = NO_SESSION, FINAL_EPOCH
+        stamps = stamps_in(request.tags)
+        if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+            found = self.cache.find(session_id, epoch, by_id)
+            if isinstance(found, Session) and found.replica == replica:
+                found.update(body, stamps, self._name)
+                self.cache.continues(found, now)
+                return found, False
+            return found if isinstance(found, Error) else Error.FETCH_SESSION_ID_NOT_FOUND, False
+        self.cache.ends(session_id)
+        session = Session(replica, by_id=by_id)
+        session.update(body, stamps, self._name)
+        if replica >= 0 and request.version < _TOLD_DIVERGENCE:
+            for part in session.parts.values():
+                part.held = _error(part, Error.INVALID_REQUEST)
+        elif epoch == INITIAL_EPOCH:
+            self.cache.admits(session, now)
+        return session, True
+
+    # Questions to replicas
+
+    def _asks(self, session: Session, opened: Open, common: _Asking, now: Millis, wait: Millis = 0) -> None:
+        """Ask the replicas that do not have the question yet, until the answer is full (KIP-74)."""
+        taken = 0
+        for part in list(session.parts.values()):
+            if part.held is None and part.asked is None and (taken == 0 or taken < common.limit):
+                room = common.limit - taken if common.limit > taken else common.limit
+                self._ask(session, part, common, min(part.max_bytes, room), now, wait)
+            if part.held is not None:
+                taken += part.held.size
+                opened.answered = opened.answered or session.privileged
+
+    def _ask(self, session: Session, part: Part, common: _Asking, size: int, now: Millis, wait: Millis) -> None:
+        tp = self._partition(part)
+        if tp is None:
+            part.held = _error(part, Error.UNKNOWN_TOPIC_ID)
+            return
+        if session.privileged:
+            self._ask_for_follower(session, part, common, tp, now)
+            return
+        replica = self.runtime.node.held.get(tp)
+        refused = _refused(replica, part)
+        prefers = preferred_read_replica(self.runtime.node, replica, common.rack, part.offset) if replica else None
+        if refused is not None or prefers is not None:
+            part.held = _error(part, refused or Error.NONE, prefers, replica.high_watermark if replica else -1)
+            return
+        told = Consume(request=0, partition=tp, offset=part.offset, max_bytes=size, max_wait_ms=wait)
+        self._consumes(session, part, told, now)
+
+    def _asks_more(self, session: Session, part: Part, opened: Open, now: Millis) -> None:
+        """What there is of a partition is too little: its replica is asked once more, to answer when there is more."""
+        tp, held = self._partition(part), part.held
+        if tp is None or held is None or opened.answered:
+            return
+        room = opened.limit - (session.holds() - held.size)
+        self._consumes(
+            session,
+            part,
+            Consume(
+                request=0,
+                partition=tp,
+                offset=part.offset,
+                max_bytes=min(part.max_bytes, max(room, 1)),
+                max_wait_ms=max(opened.until - now, 0),
+                seen=held.watermark,
+            ),
+            now,
+        )
+
+    def _consumes(self, session: Session, part: Part, told: Consume, now: Millis) -> None:
+        part.asked, part.seen = object(), told.seen
+        then = partial(self._consumed, session, part, part.asked)
+        self.runtime.ask(lambda number: attrs.evolve(told, request=number), then, now)
+
+    def _partition(self, part: Part) -> TopicPartition | None:
+        """Which partition a name or an id means now; None if there is no such id."""
+        name = part.topic if isinstance(part.topic, str) else self._name(part.topic)
+        return TopicPartition(name, part.number) if isinstance(part.topic, str) or name else None
+
+    def _name(self, uuid: bytes) -> str:
+        """The topic with an id; before this broker has learned of any, as its logs have it (PartitionMetadataFile)."""
+        name, wanted = self.topics().name(uuid), topic_id_of(uuid)
+        if name or not wanted or self.runtime.knows_itself():
+            return name
+        return next((tp.topic for tp, known in self.runtime.node.topic_ids.items() if known == wanted), "")
+
+    def _ask_for_follower(self, session: Session, part: Part, common: _Asking, tp: TopicPartition, now: Millis) -> None:
+        part.asked = object()
+        self.waits[session.replica, tp] = (session, part)
+        if part.request is None or part.request.broker_epoch != common.broker_epoch:
+            part.request = FetchRequest(
+                partition=tp,
+                replica=session.replica,
+                broker_epoch=common.broker_epoch,
+                leader_epoch=part.leader_epoch,
+                offset=part.offset,
+                last_epoch=part.last_epoch,
+                max_wait_ms=common.wait,
+                max_bytes=part.max_bytes,
+            )
+        self.runtime.received([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
+
+    # Answers of replicas
+
+    def _consumed(self, session: Session, part: Part, token: object, answer: ClientAnswer, records: bytes) -> None:
+        assert isinstance(answer, AnswerConsume)
+        if part.asked is not token:
+            return
+        replica = self.runtime.node.held.get(answer.partition)
+        fields: Answer = {
+            "partition_index": part.number,
+            "error_code": answer.error.value,
+            "high_watermark": answer.high_watermark,
+            "last_stable_offset": answer.high_watermark,
+            "log_start_offset": replica.log.start if replica is not None else -1,
+            "aborted_transactions": None,
+            "records": records,
+        }
+        self._said(session, part, Said(fields, len(records), bool(records) or answer.error is not Error.NONE))
+
+    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """The core of a replica has answered a follower; only the answer to its last question is told."""
+        response = bare(sent)
+        assert isinstance(response, FetchResponse)
+        session, part = self.waits.get((to, response.partition), (None, None))
+        if session is None or part is None or part.request is None:
+            return
+        asked = (part.request.leader_epoch, part.request.offset, part.request.last_epoch)
+        if asked != (response.leader_epoch, response.offset, response.last_epoch):
+            return
+        del self.waits[to, response.partition]
+        replica = self.runtime.node.held.get(response.partition)
+        fails = response.error is not Error.NONE
+        fields: dict[str, object] = {
+            "partition_index": part.number,
+            "error_code": response.error.value,
+            "high_watermark": -1 if fails else response.high_watermark,
+            "last_stable_offset": -1 if fails else response.high_watermark,
+            "log_start_offset": replica.log.start if replica is not None else -1,
+            "aborted_transactions": None,
+            "records": response.records,
+        }
+        if response.diverging is not None:
+            fields["diverging_epoch"] = {"epoch": response.diverging.epoch, "end_offset": response.diverging.end}
+        news = fails or response.diverging is not None or bool(response.records)
+        self._said(session, part, Said(fields, len(response.records), news, stamp_of(sent)))
+
+    def _said(self, session: Session, part: Part, said: Said) -> None:
+        """An answer for a partition: told with the fetch that is open, or with the next, if there is room."""
+        part.asked = None
+        if session.parts.get(part.key) is not part:
+            return
+        opened, tells = session.open, said.news or said.stamp is not None
+        if opened is not None:
+            part.held = said
+            # A replica that had nothing, or no more than before, has waited as long as it was to.
+            over = not opened.glancing and (not tells or said.watermark <= part.seen)
+            if over or (tells and _suffices(session, opened)):
+                opened.answered = True
+                self.ready.append(session)
+            elif not opened.glancing:
+                self.meagre.append((session, part))
+        elif tells and session.holds() + said.size <= self.runtime.settings.replica_fetch_response_max_bytes:
+            part.held = said
+
+    # Answers
+
+    def flush(self, now: Millis) -> None:
+        """What one turn of the broker has answered is told together."""
+        meagre, self.meagre = self.meagre, []
+        for session, part in meagre:
+            if session.open is not None and session.parts.get(part.key) is part and part.asked is None:
+                self._asks_more(session, part, session.open, now)
+        ready, self.ready = self.ready, []
+        for session in ready:
+            if session.open is not None and session.open.answered and not session.open.asking:
+                self._replies(session)
+
+    def _replies(self, session: Session) -> None:
+        opened = session.open
+        assert opened is not None
+        session.open = None
+        topics: dict[str | bytes, list[Answer]] = {}
+        stamps: dict[tuple[str, int], Stamp] = {}
+        for part in list(session.parts.values()):
+            said, part.held = part.held, None
+            if said is None and opened.full:
+                said = self._nothing_yet(part)
+            if said is None:
+                continue
+            if part.seen:
+                # What it would answer to the question for more is nothing new by then.
+                part.asked, part.seen = None, 0
+            now = (said.fields["high_watermark"], said.fields["log_start_offset"])
+            if opened.full or said.news or said.stamp is not None or now != part.told:
+                topics.setdefault(part.topic, []).append(said.fields)
+                part.told = None if said.fields["error_code"] else now
+                if said.stamp is not None and part.request is not None:
+                    stamps[part.request.partition.topic, part.number] = said.stamp
+            if said.size:
+                session.last(part)
+        named = (
+            ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
+        )
+        opened.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: written(stamps)})
+
+    def _nothing_yet(self, part: Part) -> Said:
+        """A partition that a full answer has to name, though its replica has not answered, or there was no room."""
+        tp = self._partition(part)
+        replica = self.runtime.node.held.get(tp) if tp is not None else None
+        return _error(part, Error.NONE, None, replica.high_watermark if replica else -1, replica)
+
+
+def _suffices(session: Session, opened: Open) -> bool:
+    """What is held is worth an answer: an error, another replica, or as many bytes as were asked for.
+
+    ReplicaManager.fetchMessages, DelayedFetch.tryComplete.
+    """
+    held = [part.held for part in session.parts.values() if part.held is not None]
+    return sum(said.size for said in held) >= opened.least or any(said.news and not said.size for said in held)
+
+
+def _refused(replica: Replica | None, part: Part) -> Error | None:
+    """A consumer believes in another leader epoch than this replica does (KIP-320)."""
+    if replica is None or part.leader_epoch in (-1, replica.leader_epoch):
+        return None
+    return Error.FENCED_LEADER_EPOCH if part.leader_epoch < replica.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+
+def _error(
+    part: Part, error: Error, prefers: BrokerId | None = None, watermark: int = -1, replica: Replica | None = None
+) -> Said:
+    """An answer without records."""
+    fields: Answer = {
+        "partition_index": part.number,
+        "error_code": error.value,
+        "high_watermark": watermark,
+        "last_stable_offset": watermark,
+        "log_start_offset": replica.log.start if replica is not None else -1,
+        "aborted_transactions": None,
+        "preferred_read_replica": -1 if prefers is None else prefers,
+        "records": b"",
+    }
+    return Said(fields, news=error is not Error.NONE or prefers is not None)

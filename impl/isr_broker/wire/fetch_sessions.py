@@ -1,0 +1,246 @@
+"""Fetch sessions (KIP-227): what a client or follower fetches, remembered, so that only what changes need be said.
+
+A session's requests are numbered (its epoch); one that is out of order is refused, and the client begins again with a
+full fetch. The cache is bounded: a follower's session may take the place of a client's, a larger one that of a smaller,
+any that of one not used for two minutes (FetchSessionCacheShard.tryEvict).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import BrokerId, Error, FetchRequest, Millis, Offset
+from isr_broker.core.stamps import Stamp
+from isr_broker.wire.protocol import Answer, Fields
+
+NO_SESSION: Final = 0
+"""The session id of whoever has none (INVALID_SESSION_ID)."""
+FINAL_EPOCH: Final = -1
+"""The epoch of a fetch that ends its session, and of one that wants none."""
+INITIAL_EPOCH: Final = 0
+_MAX_INT: Final = 2**31 - 1
+
+EVICTION_MS: Final[Millis] = 120_000
+"""How long a session is safe from others (MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS)."""
+
+MOST_PARTITIONS: Final = 1_000_000
+"""In all sessions together; a session that would need more is not given."""
+
+Key: TypeAlias = tuple[str | bytes, int]
+"""A partition as requests name it: by its topic's name, or id from version 13 on, and its number."""
+
+
+@attrs.define
+class Said:
+    """An answer of a replica for one partition, and how many bytes of records it has.
+
+    `news`: it must be told, having records, an error, or something else that the one who fetches has to act on.
+    """
+
+    fields: Answer
+    size: int = 0
+    news: bool = False
+    stamp: Stamp | None = None
+
+    @property
+    def watermark(self) -> int:
+        """The watermark that it tells."""
+        told = self.fields["high_watermark"]
+        return told if isinstance(told, int) else -1
+
+
+@attrs.define(eq=False)
+class Part:
+    """One partition of a session: what is asked of it, and what is known of the answer.
+
+    - `request`: what its replica is asked for a follower; `asked` while it has not answered yet.
+    - `seen`: the watermark above which its replica was asked for more than is held, 0 if it was not.
+    - `held`: the answer that is not yet told; `told` the watermark and log start that were, as far as there were any.
+    """
+
+    topic: str | bytes
+    number: int
+    offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_epoch: int
+    stamp: Stamp | None = None
+    request: FetchRequest | None = None
+    asked: object | None = None
+    seen: Offset = 0
+    held: Said | None = None
+    told: tuple[object, object] | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its name in requests."""
+        return self.topic, self.number
+
+    def same_as(self, other: Part) -> bool:
+        """Nothing else is asked."""
+        return (self.offset, self.max_bytes, self.leader_epoch, self.last_epoch, self.stamp) == (
+            other.offset,
+            other.max_bytes,
+            other.leader_epoch,
+            other.last_epoch,
+            other.stamp,
+        )
+
+
+@attrs.define(eq=False)
+class Open:
+    """A fetch that waits for its answer.
+
+    `full` if that names every partition; `answered` once there is something to answer; `glancing` while replicas are
+    asked what there is at once, `asking` while they are asked at all. A consumer's waits `until` then for the `least`
+    number of bytes, and gets no more than `limit`.
+    """
+
+    reply: Callable[[Answer], None]
+    full: bool
+    glancing: bool
+    limit: int
+    least: int
+    until: Millis
+    answered: bool = False
+    asking: bool = True
+
+
+@attrs.define(eq=False)
+class Session:
+    """What one client or follower fetches; with id 0, by a single request.
+
+    `epoch` is that of the next request. `parts` in the order in which they are served, whoever had records last.
+    """
+
+    replica: BrokerId
+    id: int = NO_SESSION
+    epoch: int = 1
+    by_id: bool = False
+    created_at: Millis = 0
+    used_at: Millis = 0
+    parts: dict[Key, Part] = attrs.field(factory=dict[Key, Part])
+    open: Open | None = None
+
+    @property
+    def privileged(self) -> bool:
+        """A follower's."""
+        return self.replica >= 0
+
+    def update(self, body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> None:
+        """What a request adds, changes, and forgets."""
+        for part in parts_of(body, stamps, name):
+            known = self.parts.get(part.key)
+            if known is not None:
+                part.told = known.told
+            if known is None or not known.same_as(part):
+                self.parts[part.key] = part
+        for topic in body.all("forgotten_topics_data"):
+            for number in topic.numbers("partitions"):
+                self.parts.pop((_topic(topic), number), None)
+
+    def last(self, part: Part) -> None:
+        """Whoever had records is served after the others next time."""
+        if self.parts.get(part.key) is part:
+            self.parts[part.key] = self.parts.pop(part.key)
+
+    def holds(self) -> int:
+        """Bytes of records that wait to be told."""
+        return sum(p.held.size for p in self.parts.values() if p.held is not None)
+
+
+def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> Iterator[Part]:
+    """The partitions that a request names."""
+    for topic in body.all("topics"):
+        key = _topic(topic)
+        called = (name(key) if isinstance(key, bytes) else key) if stamps else ""
+        for p in topic.all("partitions"):
+            number = p.number("partition")
+            yield Part(
+                topic=key,
+                number=number,
+                offset=p.number("fetch_offset"),
+                max_bytes=p.number("partition_max_bytes"),
+                leader_epoch=p.number("current_leader_epoch"),
+                last_epoch=p.number("last_fetched_epoch"),
+                stamp=stamps.get((called, number)),
+            )
+
+
+def _topic(topic: Fields) -> str | bytes:
+    uuid = topic.data("topic_id")
+    return topic.text("topic") if uuid is None else uuid
+
+
+@attrs.define
+class SessionCache:
+    """The sessions of one broker; `first` is where its session ids begin, another in each life."""
+
+    slots: int
+    first: int = 1
+    sessions: dict[int, Session] = attrs.field(factory=dict[int, Session])
+    given: int = 0
+
+    def find(self, session_id: int, epoch: int, by_id: bool) -> Session | Error:
+        """The session that a request continues, or why it cannot (FetchManager.newContext)."""
+        session = self.sessions.get(session_id)
+        if session is None:
+            return Error.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return Error.INVALID_FETCH_SESSION_EPOCH
+        if session.by_id != by_id:
+            return Error.FETCH_SESSION_TOPIC_ID_ERROR
+        return session
+
+    def continues(self, session: Session, now: Millis) -> None:
+        """A request of the session was taken; one without partitions is over, as is one when there are too many."""
+        session.epoch, session.used_at = session.epoch % _MAX_INT + 1, now
+        if not session.parts or self._partitions() > MOST_PARTITIONS:
+            self.ends(session.id)
+
+    def ends(self, session_id: int) -> None:
+        """The session is no more."""
+        self.sessions.pop(session_id, None)
+
+    def admits(self, session: Session, now: Millis) -> None:
+        """Give a session its id, if there is room or somebody has to make room."""
+        if not session.parts or self._partitions() + len(session.parts) > MOST_PARTITIONS:
+            return
+        if len(self.sessions) >= self.slots and not self._evicts(session, now):
+            return
+        while session.id == NO_SESSION or session.id in self.sessions:
+            session.id = (self.first + self.given) % _MAX_INT + 1
+            self.given += 1
+        session.created_at = session.used_at = now
+        self.sessions[session.id] = session
+
+    def _partitions(self) -> int:
+        return sum(len(s.parts) for s in self.sessions.values())
+
+    def _evicts(self, wanted: Session, now: Millis) -> bool:
+        if not self.sessions:
+            return False
+        oldest = min(self.sessions.values(), key=lambda s: s.used_at)
+        if now - oldest.used_at > EVICTION_MS:
+            self.ends(oldest.id)
+            return True
+        # A session is safe from larger ones while it is young, and a client's never from a follower's.
+        least = min(self._evictable(wanted, now), key=_weight, default=None)
+        if least is None or _weight(least) >= _weight(wanted):
+            return False
+        self.ends(least.id)
+        return True
+
+    def _evictable(self, wanted: Session, now: Millis) -> Iterable[Session]:
+        return (
+            s
+            for s in self.sessions.values()
+            if now - s.created_at > EVICTION_MS or (wanted.privileged and not s.privileged)
+        )
+
+
+def _weight(session: Session) -> tuple[bool, int]:
+    return session.privileged, len(session.parts)

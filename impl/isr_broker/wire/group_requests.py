@@ -1,0 +1,281 @@
+"""Requests about consumer groups: from the fields of Kafka's protocol to the coordinator, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from isr_broker.core.effects import AnswerProduce
+from isr_broker.core.inputs import Produce
+from isr_broker.core.messages import (
+    CreateTopic,
+    Error,
+    LeaderEpoch,
+    Millis,
+    Offset,
+    PartitionMetadata,
+    TopicPartition,
+)
+from isr_broker.core.replica_state import Leading
+from isr_broker.core.topics import Topics
+from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
+from isr_broker.wire import protocol
+from isr_broker.wire.groups import Groups, Member, Reply
+from isr_broker.wire.protocol import Answer, Fields, Request
+
+COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+COORDINATOR_NOT_AVAILABLE: Final = 15
+NOT_COORDINATOR: Final = 16
+_COMMITS_WITHIN: Final = 5_000
+"""Milliseconds (offsets.commit.timeout.ms)."""
+
+_SERVED: Final = {
+    protocol.FIND_COORDINATOR,
+    protocol.JOIN_GROUP,
+    protocol.SYNC_GROUP,
+    protocol.HEARTBEAT,
+    protocol.LEAVE_GROUP,
+    protocol.OFFSET_COMMIT,
+    protocol.OFFSET_FETCH,
+}
+
+
+@attrs.define
+class Coordinated:
+    """The groups of one partition of the topic, in one leader epoch."""
+
+    epoch: LeaderEpoch
+    groups: Groups
+
+
+@attrs.define
+class GroupRequests:
+    """The handlers of one broker; `parts` are those of the topic's partitions that it leads and was asked about."""
+
+    runtime: Runtime
+    parts: dict[TopicPartition, Coordinated] = attrs.field(factory=dict[TopicPartition, Coordinated])
+    index: Topics = attrs.field(factory=Topics)
+
+    def serves(self, key: int) -> bool:
+        """Whether an API is about groups."""
+        return key in _SERVED
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a request, now or when the group is ready."""
+        body = request.body
+        if request.key == protocol.FIND_COORDINATOR:
+            reply(self._coordinators(body, now))
+            return
+        names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
+        found = {name: self._groups_of(name) for name in names}
+        errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
+        if request.key == protocol.OFFSET_FETCH:
+            reply(_fetches(found, body))
+            return
+        groups = found[body.text("group_id")] if not errors else None
+        if isinstance(groups, Groups):
+            self._serve(groups, request, now, reply)
+        else:
+            reply(_not_here(request, next(iter(errors.values()))))
+
+    # Who coordinates
+
+    def _partition_of(self, group: str) -> PartitionMetadata | None:
+        """The partition of the topic to which a group belongs; None if there is no such topic yet."""
+        there = self.index.of(self.runtime.node.partitions).by_name.get(TOPIC)
+        return there[partition_of(group, len(there))] if there else None
+
+    def _groups_of(self, group: str) -> Groups | int:
+        """The groups among which this one is, or why they are not to be had here.
+
+        A new leader reads what was committed from its log, once all of that is committed.
+        """
+        p = self._partition_of(group)
+        replica = self.runtime.node.held.get(p.partition) if p is not None else None
+        self._drop_lost()
+        if replica is None or not isinstance(replica.role, Leading):
+            return NOT_COORDINATOR
+        tp = replica.partition
+        if tp not in self.parts:
+            if replica.high_watermark < replica.log.end:
+                return COORDINATOR_LOAD_IN_PROGRESS
+            committed = committed_in(self.runtime.logs.logs[tp].contents())
+            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, committed)
+            self.parts[tp] = Coordinated(replica.leader_epoch, groups)
+        return self.parts[tp].groups
+
+    def _drop_lost(self) -> None:
+        held = self.runtime.node.held
+        for tp, part in list(self.parts.items()):
+            replica = held.get(tp)
+            if replica is None or not isinstance(replica.role, Leading) or replica.leader_epoch != part.epoch:
+                del self.parts[tp]
+                part.groups.give_up(NOT_COORDINATOR)
+
+    def _coordinators(self, body: Fields, now: Millis) -> Answer:
+        """FindCoordinator: for one group, or since version 4 for several; the topic is created when first asked for."""
+        is_group = body.number("key_type", 0) == 0
+        if is_group and self._partition_of("") is None:
+            settings = self.runtime.settings
+            make = CreateTopic(
+                request=0,
+                topic=TOPIC,
+                partitions=settings.offsets_topic_num_partitions,
+                replication_factor=settings.offsets_topic_replication_factor,
+            )
+            self.runtime.ask(lambda number: attrs.evolve(make, request=number), _nothing, now)
+        said = [{**self._coordinator(name, is_group), "key": name} for name in body.texts("coordinator_keys")]
+        return {**self._coordinator(body.text("key"), is_group), "coordinators": said}
+
+    def _coordinator(self, group: str, is_group: bool) -> Answer:
+        p = self._partition_of(group) if is_group else None
+        at = self.runtime.node.brokers.get(p.leader) if p is not None and p.leader is not None else None
+        if at is None:
+            return {"error_code": COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
+        return {"error_code": 0, "node_id": at.broker, "host": at.host, "port": at.port}
+
+    # Time
+
+    def deadline(self) -> Millis | None:
+        """When `tick` is next wanted."""
+        times = [part.groups.deadline() for part in self.parts.values()]
+        return min((at for at in times if at is not None), default=None)
+
+    def tick(self, now: Millis) -> None:
+        """Whatever is due by now happens."""
+        self._drop_lost()
+        for part in self.parts.values():
+            part.groups.tick(now)
+
+    # Requests of members
+
+    def _serve(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
+        body = request.body
+        group, member = body.text("group_id"), body.text("member_id")
+        generation = body.number("generation_id", body.number("generation_id_or_member_epoch"))
+        match request.key:
+            case protocol.JOIN_GROUP:
+                session = body.number("session_timeout")
+                joining = Member(
+                    identity=member,
+                    protocols={p.text("name"): p.data("metadata") or b"" for p in body.all("protocols")},
+                    session_ms=session,
+                    rebalance_ms=body.number("rebalance_timeout", session),
+                    heard=now,
+                )
+                groups.join(group, body.text("protocol_type"), joining, request.client or "client", now, reply)
+            case protocol.SYNC_GROUP:
+                parts = {a.text("member_id"): a.data("assignment") or b"" for a in body.all("assignments")}
+                groups.sync(group, member, generation, parts, now, reply)
+            case protocol.HEARTBEAT:
+                reply({"error_code": groups.heartbeat(group, member, generation, now)})
+            case protocol.LEAVE_GROUP:
+                leaving = [m.text("member_id") for m in body.all("members")] or [member]
+                codes = [groups.leave(group, m, now) for m in leaving]
+                members = [{"member_id": m, "error_code": c} for m, c in zip(leaving, codes, strict=True)]
+                reply({"error_code": 0 if body.all("members") else codes[0], "members": members})
+            case protocol.OFFSET_COMMIT:
+                self._commits(groups, request, now, reply)
+            case _:
+                raise AssertionError(f"API {request.key} is no request of a member")
+
+    def _commits(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
+        """OffsetCommit: answered when the records are in every log that is in sync, like any acks=all."""
+        body, group = request.body, request.body.text("group_id")
+        new: dict[TopicPartition, tuple[Offset, str]] = {}
+        for topic in body.all("topics"):
+            for p in topic.all("partitions"):
+                tp = TopicPartition(topic.text("name"), p.number("partition_index"))
+                new[tp] = (p.number("committed_offset"), p.text("committed_metadata"))
+        generation = body.number("generation_id_or_member_epoch")
+        code = groups.may_commit(group, body.text("member_id"), generation, now)
+        where = self._partition_of(group)
+        if code or not new or where is None:
+            reply(_of_each(new, code))
+            return
+
+        def written(answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AnswerProduce)
+            if answer.error is Error.NONE:
+                groups.committed.update({(group, tp): said for tp, said in new.items()})
+            reply(_of_each(new, _AS_COORDINATOR.get(answer.error, answer.error.value)))
+
+        told = Produce(
+            request=0, partition=where.partition, records=batch_of(group, new, now), acks=-1, timeout_ms=_COMMITS_WITHIN
+        )
+        self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+
+
+_AS_COORDINATOR: Final = {
+    Error.NOT_LEADER_OR_FOLLOWER: NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: NOT_COORDINATOR,
+    Error.UNKNOWN_TOPIC_OR_PARTITION: COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: COORDINATOR_NOT_AVAILABLE,
+}
+"""What a commit that was not written is called (GroupMetadataManager.storeOffsets)."""
+
+
+def _nothing(answer: ClientAnswer, records: bytes) -> None:
+    """Nobody waits."""
+
+
+def _not_here(request: Request, error: int) -> Answer:
+    """An error, wherever this version of the answer has room for it."""
+    body = request.body
+    topics: list[Answer] = []
+    for topic in body.all("topics"):
+        numbers = [p.number("partition_index") for p in topic.all("partitions")]
+        partitions = [{"partition_index": n, "error_code": error} for n in numbers]
+        topics.append({"name": topic.text("name"), "partitions": partitions})
+    topics = topics if request.key == protocol.OFFSET_COMMIT else []
+    return {"error_code": error, "topics": topics, "generation_id": -1, "assignment": b""}
+
+
+def _of_each(new: Iterable[TopicPartition], code: int) -> Answer:
+    """The same for every partition."""
+    topics: dict[str, list[Answer]] = {}
+    for tp in new:
+        topics.setdefault(tp.topic, []).append({"partition_index": tp.partition, "error_code": code})
+    return {"topics": [{"name": name, "partitions": partitions} for name, partitions in sorted(topics.items())]}
+
+
+def _fetches(found: Mapping[str, Groups | int], body: Fields) -> Answer:
+    """OffsetFetch: one group, or since version 8 several; without topics all that the group has committed."""
+    said = {name: groups if isinstance(groups, int) else 0 for name, groups in found.items()}
+
+    def topics(name: str, asked: Fields) -> list[Answer]:
+        groups = found.get(name)
+        return _committed(groups if isinstance(groups, Groups) else None, name, asked, said[name])
+
+    several: list[Answer] = []
+    for g in body.all("groups"):
+        name = g.text("group_id")
+        several.append({"group_id": name, "error_code": said[name], "topics": topics(name, g)})
+    if several:
+        return {"groups": several}
+    name = body.text("group_id")
+    return {"error_code": said[name], "topics": topics(name, body)}
+
+
+def _committed(groups: Groups | None, group: str, asked: Fields, error: int) -> list[Answer]:
+    everything = groups.committed if groups is not None else {}
+    known = {tp: said for (name, tp), said in everything.items() if name == group}
+    wanted = list(known)
+    if asked.has("topics"):
+        wanted = list[TopicPartition]()
+        for topic in asked.all("topics"):
+            numbers = topic.values.get("partition_indexes")
+            items = numbers if isinstance(numbers, list) else []
+            wanted += [TopicPartition(topic.text("name"), n) for n in items if isinstance(n, int)]
+    topics: dict[str, list[Answer]] = {}
+    for tp in wanted:
+        offset, note = known.get(tp, (-1, ""))
+        topics.setdefault(tp.topic, []).append(
+            {"partition_index": tp.partition, "committed_offset": offset, "metadata": note, "error_code": error}
+        )
+    return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]

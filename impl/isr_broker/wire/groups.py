@@ -1,0 +1,233 @@
+"""Consumer groups: who is in one, who reads which partitions, and how far they have read (GroupCoordinator).
+
+The classic protocol: members join, the coordinator waits for all of them, one of them divides the partitions, all learn
+their part; whoever is not heard of is out, and they join again. No clock: `tick` and `deadline`.
+
+What is committed is kept in a topic (`offsets_topic`). Who is in a group is not: when another broker becomes the
+coordinator the members join again, where Kafka's would not notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import Millis
+from isr_broker.storage.offsets_topic import Committed
+from isr_broker.wire.protocol import Answer
+
+Reply: TypeAlias = Callable[[Answer], None]
+
+NONE: Final = 0
+ILLEGAL_GENERATION: Final = 22
+INCONSISTENT_GROUP_PROTOCOL: Final = 23
+UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
+
+
+class State(Enum):
+    """Where a group is (ClassicGroupState)."""
+
+    EMPTY = "nobody is in it"
+    JOINING = "it waits for its members to join again"
+    SYNCING = "it waits for its leader to divide the partitions"
+    STABLE = "everybody has a part"
+
+
+@attrs.define
+class Member:
+    """One member. `joining` and `syncing` answer the request that it waits for."""
+
+    identity: str
+    protocols: dict[str, bytes]
+    session_ms: Millis
+    rebalance_ms: Millis
+    heard: Millis
+    joining: Reply | None = None
+    syncing: Reply | None = None
+    assignment: bytes = b""
+
+
+@attrs.define
+class Group:
+    """One group."""
+
+    kind: str = ""
+    state: State = State.EMPTY
+    generation: int = 0
+    leader: str = ""
+    protocol: str = ""
+    members: dict[str, Member] = attrs.field(factory=dict[str, Member])
+    not_before: Millis = 0
+    deadline: Millis = 0
+
+
+@attrs.define
+class Groups:
+    """The groups of one coordinator, with what they have `committed`.
+
+    `initial_delay_ms` is how long the first member of a group waits for others.
+    """
+
+    initial_delay_ms: Millis
+    committed: Committed = attrs.field(factory=Committed)
+    groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
+    members: int = 0
+
+    # Requests of members
+
+    def join(self, name: str, kind: str, member: Member, client: str, now: Millis, reply: Reply) -> None:
+        """A member joins, for the first time or again; it is answered when all have (JoinGroup)."""
+        group = self.groups.setdefault(name, Group())
+        if member.identity and member.identity not in group.members:
+            reply({"error_code": UNKNOWN_MEMBER_ID, "member_id": member.identity})
+            return
+        shared = [set(m.protocols) for m in group.members.values() if m.identity != member.identity]
+        if not member.protocols or (shared and (group.kind != kind or not set(member.protocols).intersection(*shared))):
+            reply({"error_code": INCONSISTENT_GROUP_PROTOCOL, "member_id": member.identity})
+            return
+        if not member.identity:
+            self.members += 1
+            member.identity = f"{client}-{now}-{self.members}"
+        if not group.members:
+            group.kind, group.not_before = kind, now + self.initial_delay_ms
+        member.joining, member.heard = reply, now
+        group.members[member.identity] = member
+        self._rejoin(group, now)
+        self._maybe_joined(group, now)
+
+    def _rejoin(self, group: Group, now: Millis) -> None:
+        """Everybody has to join again."""
+        if group.state is State.JOINING:
+            return
+        for member in group.members.values():
+            if member.syncing is not None:
+                member.syncing({"error_code": REBALANCE_IN_PROGRESS})
+                member.syncing = None
+        group.state = State.JOINING
+        group.deadline = now + max((m.rebalance_ms for m in group.members.values()), default=0)
+
+    def _maybe_joined(self, group: Group, now: Millis) -> None:
+        """If all have joined, they are a generation; the leader learns of all others, to divide the partitions."""
+        if group.state is not State.JOINING or now < group.not_before:
+            return
+        waiting = [m for m in group.members.values() if m.joining is not None]
+        if len(waiting) < len(group.members) and now < group.deadline:
+            return
+        group.members = {m.identity: m for m in waiting}
+        if not waiting:
+            group.state = State.EMPTY
+            return
+        group.generation += 1
+        group.state = State.SYNCING
+        group.deadline = now + max(m.rebalance_ms for m in waiting)
+        if group.leader not in group.members:
+            group.leader = waiting[0].identity
+        common = set(waiting[0].protocols).intersection(*(m.protocols for m in waiting))
+        group.protocol = next(p for p in group.members[group.leader].protocols if p in common)
+        everybody = [{"member_id": m.identity, "metadata": m.protocols[group.protocol]} for m in waiting]
+        for member in waiting:
+            reply, member.joining, member.heard = member.joining, None, now
+            answer: Answer = {
+                "generation_id": group.generation,
+                "protocol_type": group.kind,
+                "protocol_name": group.protocol,
+                "leader": group.leader,
+                "member_id": member.identity,
+                "members": everybody if member.identity == group.leader else [],
+            }
+            if reply is not None:
+                reply(answer)
+
+    def _known(self, name: str, identity: str, generation: int) -> tuple[Group, Member] | int:
+        group = self.groups.get(name, Group())
+        member = group.members.get(identity)
+        if member is None:
+            return UNKNOWN_MEMBER_ID
+        return ILLEGAL_GENERATION if generation != group.generation else (group, member)
+
+    def sync(
+        self, name: str, identity: str, generation: int, parts: dict[str, bytes], now: Millis, reply: Reply
+    ) -> None:
+        """A member wants its part; the leader brings the parts of all (SyncGroup)."""
+        known = self._known(name, identity, generation)
+        if isinstance(known, int):
+            reply({"error_code": known})
+            return
+        group, member = known
+        member.heard = now
+        if group.state is State.JOINING:
+            reply({"error_code": REBALANCE_IN_PROGRESS})
+            return
+        member.syncing = reply
+        if group.state is State.SYNCING and identity == group.leader:
+            group.state = State.STABLE
+            for other in group.members.values():
+                other.assignment = parts.get(other.identity, b"")
+        if group.state is State.STABLE:
+            for other in group.members.values():
+                said, other.syncing = other.syncing, None
+                if said is not None:
+                    said({"protocol_type": group.kind, "protocol_name": group.protocol, "assignment": other.assignment})
+
+    def heartbeat(self, name: str, identity: str, generation: int, now: Millis) -> int:
+        """A member lives; an error code tells it what to do (Heartbeat)."""
+        known = self._known(name, identity, generation)
+        if isinstance(known, int):
+            return known
+        group, member = known
+        member.heard = now
+        return REBALANCE_IN_PROGRESS if group.state is State.JOINING else NONE
+
+    def leave(self, name: str, identity: str, now: Millis) -> int:
+        """A member leaves (LeaveGroup)."""
+        group = self.groups.get(name, Group())
+        if group.members.pop(identity, None) is None:
+            return UNKNOWN_MEMBER_ID
+        self._rejoin(group, now)
+        self._maybe_joined(group, now)
+        return NONE
+
+    def may_commit(self, name: str, identity: str, generation: int, now: Millis) -> int:
+        """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit)."""
+        group = self.groups.get(name, Group())
+        if generation >= 0 or group.members:
+            known = self._known(name, identity, generation)
+            if isinstance(known, int):
+                return known
+            known[1].heard = now
+        return NONE
+
+    def give_up(self, error: int) -> None:
+        """Another broker is the coordinator from now on: whoever waits is told."""
+        for group in self.groups.values():
+            for member in group.members.values():
+                for reply in (member.joining, member.syncing):
+                    if reply is not None:
+                        reply({"error_code": error, "member_id": member.identity, "generation_id": -1})
+        self.groups.clear()
+
+    # Time
+
+    def deadline(self) -> Millis | None:
+        """When `tick` is next wanted."""
+        times: list[Millis] = []
+        for group in self.groups.values():
+            if group.state is State.JOINING:
+                everybody = all(m.joining is not None for m in group.members.values())
+                times.append(group.not_before if everybody else group.deadline)
+            times += [m.heard + m.session_ms for m in group.members.values() if m.joining is None]
+        return min(times, default=None)
+
+    def tick(self, now: Millis) -> None:
+        """Members that were not heard of are out; a group that has waited long enough goes on without the others."""
+        for group in self.groups.values():
+            lost = [m for m in group.members.values() if m.joining is None and m.heard + m.session_ms <= now]
+            for member in lost:
+                del group.members[member.identity]
+            if lost:
+                self._rejoin(group, now)
+            self._maybe_joined(group, now)

@@ -1,0 +1,210 @@
+"""Requests of clients: from the fields of Kafka's protocol to inputs of the cores, and back. docs: KafkaApis.
+
+A request may concern many partitions. It is answered when the last of them is, except a fetch (`fetch_requests`), which
+is answered as soon as any has something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.effects import AnswerProduce
+from isr_broker.core.inputs import Produce
+from isr_broker.core.messages import (
+    BrokerId,
+    Error,
+    FetchResponse,
+    Message,
+    Millis,
+    OffsetForLeaderEpochResponse,
+    TopicPartition,
+)
+from isr_broker.core.record_batch import batches
+from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.stamps import Stamped, bare
+from isr_broker.runtime import Asked, ClientAnswer, Runtime
+from isr_broker.storage.offsets_topic import TOPIC
+from isr_broker.wire import protocol
+from isr_broker.wire.admin_requests import AdminRequests
+from isr_broker.wire.broker_requests import BrokerRequests
+from isr_broker.wire.epoch_requests import EpochRequests
+from isr_broker.wire.fetch_requests import FetchRequests
+from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.protocol import Answer, Fields, Request
+
+Reply: TypeAlias = Callable[[Answer | None], None]
+"""Takes the fields of the answer, or None where none is wanted (acks=0)."""
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_IDS_PER_LIFE: Final = 1 << 24
+
+
+@attrs.define
+class Requests:
+    """The handlers of one broker."""
+
+    runtime: Runtime
+    groups: GroupRequests
+    admin: AdminRequests = attrs.field(init=False)
+    fetches: FetchRequests = attrs.field(init=False)
+    epochs: EpochRequests = attrs.field(init=False)
+    brokers: BrokerRequests = attrs.field(init=False)
+    producer_ids: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.admin = AdminRequests(self.runtime)
+        self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
+        self.epochs = EpochRequests(self.runtime)
+        self.brokers = BrokerRequests(self.runtime)
+
+    def answers_broker(self, to: BrokerId, sent: Message | Stamped) -> None:
+        """A core here has answered another broker."""
+        match bare(sent):
+            case FetchResponse():
+                self.fetches.answered(to, sent)
+            case OffsetForLeaderEpochResponse():
+                self.epochs.answered(to, sent)
+            case _:
+                self.brokers.answered(to, sent)
+
+    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
+        """Answer a request, now or later."""
+        body = request.body
+        match request.key:
+            case key if self.groups.serves(key):
+                self.groups.serve(request, now, reply)
+            case protocol.API_VERSIONS:
+                reply({"api_keys": protocol.api_keys()})
+            case key if self.admin.serves(key):
+                self.admin.serve(request, now, reply)
+            case protocol.PRODUCE:
+                self._produce(body, now, reply)
+            case protocol.FETCH:
+                self.fetches.serve(request, now, reply)
+            case key if self.brokers.serves(key):
+                self.brokers.serve(request, now, reply)
+            case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
+                self.epochs.serve(request, now, reply)
+            case protocol.LIST_OFFSETS:
+                reply({"topics": self._per_partition(body, self._offset)})
+            case protocol.OFFSET_FOR_LEADER_EPOCH:
+                reply({"topics": self._per_partition(body, self._epoch_end)})
+            case protocol.INIT_PRODUCER_ID:
+                reply(self._producer_id(body))
+            case _:
+                raise AssertionError(f"API {request.key} is advertised but not served")
+
+    # Records
+
+    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+        """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        acks, timeout = body.number("acks"), body.number("timeout")
+        wanted: dict[TopicPartition, bytes] = {}
+        for topic in body.all("topic_data"):
+            for p in topic.all("partition_data"):
+                wanted[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
+        found: dict[TopicPartition, Answer] = {}
+        if acks == 0:
+            reply(None)
+
+        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AnswerProduce)
+            found[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
+            if acks != 0 and len(found) == len(wanted):
+                reply({"responses": _by_topic(found, "partition_responses")})
+
+        for tp, records in wanted.items():
+            if tp.topic == TOPIC:
+                answered(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+                continue
+            told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
+            self.runtime.ask(_numbered(told), partial(answered, tp), now)
+        if not wanted and acks != 0:
+            reply({"responses": []})
+
+    # Offsets
+
+    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer]) -> list[Answer]:
+        """An answer of each partition's leader, or an error."""
+        topics: list[Answer] = []
+        for topic in body.all("topics"):
+            name = topic.text("name") or topic.text("topic")
+            answers: list[Answer] = []
+            for p in topic.all("partitions"):
+                number = p.number("partition_index", p.number("partition"))
+                replica = self.runtime.node.held.get(TopicPartition(name, number))
+                leads = replica is not None and isinstance(replica.role, Leading)
+                said = answer(replica, p) if replica is not None and leads else self._error_of(replica, p)
+                answers.append({"partition_index": number, "partition": number, **said})
+            topics.append({"name": name, "topic": name, "partitions": answers})
+        return topics
+
+    def _error_of(self, replica: Replica | None, asked: Fields) -> Answer:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if replica is None else Error.NOT_LEADER_OR_FOLLOWER
+        return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
+
+    def _offset(self, replica: Replica, asked: Fields) -> Answer:
+        """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
+        assert isinstance(replica.role, Leading)
+        at = asked.number("timestamp")
+        found: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
+        if at == _EARLIEST:
+            return {**found, "offset": replica.log.start}
+        if replica.high_watermark < replica.role.epoch_start:
+            return {**found, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
+        if at == _LATEST:
+            return {**found, "offset": replica.high_watermark}
+        for batch in batches(self.runtime.logs.logs[replica.partition].contents()):
+            if batch.max_timestamp >= at and batch.next_offset <= replica.high_watermark:
+                return {**found, "offset": batch.base_offset, "timestamp": batch.max_timestamp}
+        return {**found, "offset": -1}
+
+    def _epoch_end(self, replica: Replica, asked: Fields) -> Answer:
+        """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
+        current = asked.number("current_leader_epoch")
+        if current not in (-1, replica.leader_epoch):
+            old = current < replica.leader_epoch
+            error = Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
+            return {"error_code": error.value, "leader_epoch": -1, "end_offset": -1}
+        end = replica.log.epochs.end_of(asked.number("leader_epoch"), replica.log.end)
+        return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
+
+    # Producers
+
+    def _producer_id(self, body: Fields) -> Answer:
+        """A new producer identity, unique because a broker epoch is (KIP-98); no transactions."""
+        if body.has("transactional_id") or self.runtime.node.broker_epoch < 0:
+            return {"error_code": _COORDINATOR_NOT_AVAILABLE, "producer_id": -1, "producer_epoch": -1}
+        self.producer_ids += 1
+        identity = self.runtime.node.broker_epoch * _IDS_PER_LIFE + self.producer_ids
+        return {"error_code": 0, "producer_id": identity, "producer_epoch": 0}
+
+
+_COORDINATOR_NOT_AVAILABLE: Final = 15
+
+
+def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
+    """Takes the fields of the answer and says it as a frame, which is empty where none is wanted, unless `over`."""
+
+    def reply(fields: Answer | None) -> None:
+        if not over():
+            say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
+
+    return reply
+
+
+def _numbered(request: Asked) -> Callable[[int], Asked]:
+    """The request, to be given a number."""
+    return lambda number: attrs.evolve(request, request=number)
+
+
+def _by_topic(found: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
+    topics: dict[str, list[Answer]] = {}
+    for tp, said in sorted(found.items(), key=lambda item: item[0]):
+        topics.setdefault(tp.topic, []).append(said)
+    return [{name: topic, inner: partitions} for topic, partitions in topics.items()]

@@ -1,0 +1,138 @@
+"""Kafka's jars: of a release, from Maven Central and held to pinned checksums, or of a downloaded Kafka."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from isr_kafka.programs import Unavailable, cache_folder, locked, maven
+
+PINNED: Final = Path(__file__).parent / "pinned"
+RELEASES: Final = tuple(
+    sorted((path.stem for path in PINNED.glob("*.*.*.txt")), key=lambda v: tuple(map(int, v.split("."))), reverse=True)
+)
+"""The releases of Apache Kafka with pinned jars, the newest first."""
+
+BINDINGS: Final = re.compile(r"(slf4j-(reload4j|log4j12|simple|nop)|log4j-slf4j2?-impl|logback-classic)-[\d.]+\.jar")
+"""What a downloaded Kafka logs with: it would write to where the protocol is spoken."""
+
+
+@attrs.frozen
+class Pinned:
+    """One jar of Maven Central: where it is, and its SHA-256."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """Its file name."""
+        return f"{self.artifact}-{self.version}.jar"
+
+
+def pinned(name: str) -> tuple[Pinned, ...]:
+    """The jars of a release, or of our tools; Unavailable if there is no such list."""
+    path = PINNED / f"{name}.txt"
+    if not path.is_file():
+        raise Unavailable(f"Kafka {name} is not pinned here; there are {', '.join(RELEASES)}")
+    found: list[Pinned] = []
+    for line in path.read_text().splitlines():
+        sha256, where = line.split()
+        group, artifact, version = where.split(":")
+        found.append(Pinned(group, artifact, version, sha256))
+    return tuple(found)
+
+
+def jars(version: str | None = None, home: Path | None = None) -> list[Path]:
+    """The jars of a release (the newest pinned one if none is named), or those of a downloaded Kafka at `home`."""
+    return _downloaded(home) if home is not None else _provided(version or RELEASES[0])
+
+
+def tools() -> list[Path]:
+    """What our Java needs beside Kafka: ByteBuddy, which plants mistakes."""
+    return _provided("tools")
+
+
+def release_of(found: Iterable[Path]) -> str:
+    """The version that the broker's jar names itself, 4.5.0-SNAPSHOT too; Unavailable if there is none."""
+    for path in found:
+        if (match := re.fullmatch(r"kafka_2\.1\d-(\d+\.\d+\.\d+.*)\.jar", path.name)) is not None:
+            return match[1]
+    raise Unavailable("among these jars there is no kafka_2.13-VERSION.jar")
+
+
+def classpath(*parts: Path | Iterable[Path]) -> str:
+    """A class path: folders of classes and lists of jars, those that come first win."""
+    paths = (path for part in parts for path in ([part] if isinstance(part, Path) else part))
+    return os.pathsep.join(map(str, paths))
+
+
+def cached(version: str) -> bool:
+    """Whether the jars of a release are on this machine."""
+    return all((_folder(version) / jar.file).is_file() for jar in pinned(version))
+
+
+def _folder(name: str) -> Path:
+    return cache_folder() / "jars" / name
+
+
+def _downloaded(home: Path) -> list[Path]:
+    folder = home / "libs" if (home / "libs").is_dir() else home
+    found = sorted(path for path in folder.glob("*.jar") if not BINDINGS.fullmatch(path.name))
+    if not found:
+        raise Unavailable(f"{home} has no libs/ with Kafka's jars")
+    release_of(found)
+    return found
+
+
+def _provided(name: str) -> list[Path]:
+    wanted = pinned(name)
+    folder = _folder(name)
+    files = [folder / jar.file for jar in wanted]
+    if not all(path.is_file() for path in files):
+        with locked(folder):
+            _fetch(name, wanted, folder)
+    return files
+
+
+def _fetch(name: str, wanted: tuple[Pinned, ...], folder: Path) -> None:
+    """Have Maven copy the jars, and keep those that are what they should be."""
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        (Path(work) / "pom.xml").write_text(_project(wanted))
+        command = [maven(), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={work}/jars"]
+        ran = subprocess.run(command, cwd=work, capture_output=True, text=True)
+        if ran.returncode != 0:
+            said = next((line for line in ran.stdout.splitlines() if "ERROR" in line), "it does not say why")
+            reason = re.sub(r"\x1b\[[\d;]*m", "", said).removeprefix("[ERROR]").strip()
+            raise Unavailable(f"Maven cannot fetch the jars of {name}: {reason[:200]}")
+        for jar in wanted:
+            path = Path(work) / "jars" / jar.file
+            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
+                raise Unavailable(f"Maven's {jar.file} is not the file that is pinned: its SHA-256 differs")
+            shutil.move(path, folder / jar.file)
+
+
+def _project(wanted: tuple[Pinned, ...]) -> str:
+    """A project that depends on exactly these, and on nothing that they depend on."""
+    alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    listed = "".join(
+        f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.artifact}</artifactId>"
+        f"<version>{jar.version}</version>{alone}</dependency>\n"
+        for jar in wanted
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>insync</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies>\n{listed}</dependencies></project>\n"
+    )

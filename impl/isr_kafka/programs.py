@@ -1,0 +1,76 @@
+"""The programs that Kafka needs, and where things are kept; each missing one is one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+OLDEST_JAVA: Final = 17
+"""Kafka 4's servers are compiled for it."""
+
+
+class Unavailable(Exception):
+    """Kafka cannot be had here; the message says what is missing, and what would help."""
+
+
+def cache_folder() -> Path:
+    """Where jars and classes are kept: INSYNC_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("INSYNC_CACHE")
+    if chosen:
+        return Path(chosen) / "kafka"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "insync" / "kafka"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """One process at a time fills a folder of the cache."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def java() -> str:
+    """The Java runtime: JAVA_HOME's, else the one on the PATH."""
+    found = _program("java", "a Java runtime is missing")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        raise Unavailable(f"{found} is older than Java {OLDEST_JAVA}, which Kafka needs ({_install()})")
+    return found
+
+
+def javac() -> str:
+    """The Java compiler."""
+    return _program("javac", "the Java compiler is missing")
+
+
+def maven() -> str:
+    """Maven, which fetches jars."""
+    found = shutil.which("mvn")
+    if found is None:
+        raise Unavailable(
+            "Maven, which fetches Kafka's jars, is missing (Debian: apt-get install maven; or use --kafka-home)"
+        )
+    return found
+
+
+def _program(name: str, missing: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=f"{home}/bin") if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise Unavailable(f"{missing} ({_install()})")
+    return found
+
+
+def _install() -> str:
+    return "Debian: apt-get install openjdk-17-jdk-headless"

@@ -1,0 +1,132 @@
+"""`insync cluster up`: brokers as processes of their own, until they are stopped in order."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import cast
+
+from insync_cli import old_options as options
+from insync_cli import terminal
+from insync_cli.clusters import settings
+from insync_cli.exits import Exit, UsageError
+from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
+from isr_cluster.processes import HOST, Mishap, Processes, in_use
+
+EXAMPLE = """\
+insync cluster up --brokers 3 --data data --base-port 9092
+insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace"""
+
+MOST_BROKERS = 50
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser(
+        "cluster",
+        "A cluster of real processes on this machine; the first broker has the controller. Ctrl-C stops it in order, "
+        "a second one at once.",
+        EXAMPLE,
+    )
+    p.add_argument("what", choices=("up",), help="up: start the brokers, and stay until they are stopped")
+    p.add_argument("--brokers", type=options.positive, default=3, metavar="N", help="how many (default 3)")
+    p.add_argument("--data", required=True, metavar="DIR", help="the folder for their data, one folder per broker")
+    p.add_argument(
+        "--base-port", type=options.positive, default=9092, metavar="N", help="the first broker's port (default 9092)"
+    )
+    settings.add_to(p)
+    p.add_json()
+    return p.read(argv)
+
+
+def defaults(brokers: int) -> dict[str, str]:
+    """What a cluster of so many has unless it was set: Kafka's default of one copy would survive nothing."""
+    copies = min(3, brokers)
+    return {"default.replication.factor": str(copies), "min.insync.replicas": str(max(1, copies - 1))}
+
+
+def prepared(given: Namespace) -> Processes:
+    """The brokers, not yet started; UsageError if they cannot be."""
+    brokers, first, root = cast("int", given.brokers), cast("int", given.base_port), Path(str(given.data))
+    if brokers > MOST_BROKERS or first + brokers > 65_536:
+        raise UsageError(
+            f"--brokers {brokers} from port {first} on is too many; at most {MOST_BROKERS}, below port 65536"
+        )
+    properties = {**defaults(brokers), **settings.given(given)}
+    try:
+        cluster = cluster_of(root, brokers)
+    except OtherData as error:
+        raise UsageError(str(error)) from None
+    terminal.make_folder(root, "--data")
+    ports = {broker: first + broker - 1 for broker in range(1, brokers + 1)}
+    for broker, port in ports.items():
+        if in_use(port):
+            raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
+    return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def run(given: Namespace) -> int:
+    processes = prepared(given)
+    asked = threading.Event()
+
+    def stops(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        processes.start_all()
+        _announce(processes, cast("str | None", given.json))
+        unasked = _watch(processes, asked)
+        return _stopped(processes, unasked)
+    except Mishap as mishap:
+        raise UsageError(str(mishap)) from None
+    finally:
+        processes.kill_all()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _announce(processes: Processes, target: str | None) -> None:
+    pids = {broker: process.process.pid for broker, process in processes.running.items()}
+    for broker, port in processes.ports.items():
+        has = ", has the controller" if broker == CONTROLLER_BROKER else ""
+        print(f"broker {broker}: {HOST}:{port}, process {pids[broker]}{has}")
+    print(f"bootstrap.servers={processes.bootstrap}   (Ctrl-C stops the cluster)", flush=True)
+    brokers = [{"broker": b, "listens": f"{HOST}:{p}", "pid": pids[b]} for b, p in processes.ports.items()]
+    report = {"schema": "insync/cluster/1", "cluster": processes.cluster, "bootstrap": processes.bootstrap}
+    terminal.write_json(target, {**report, "brokers": brokers})
+
+
+def _watch(processes: Processes, asked: threading.Event) -> Mapping[int, int]:
+    """Until somebody asks to stop, or no broker is left; those that ended by themselves, with their exit codes."""
+    unasked: dict[int, int] = {}
+    while not asked.wait(0.2) and processes.running:
+        for broker, code in processes.ended().items():
+            unasked[broker] = code
+            processes.stop(broker)
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            left = ", ".join(map(str, processes.running)) or "none"
+            _say(f"{time.strftime('%H:%M:%S')} broker {broker} has ended: {how}; running: {left}")
+    return unasked
+
+
+def _stopped(processes: Processes, unasked: Mapping[int, int]) -> int:
+    codes = processes.stop_all()
+    bad = {**unasked, **{broker: code for broker, code in codes.items() if code}}
+    if bad:
+        names = ", ".join(f"{broker} ({code})" for broker, code in sorted(bad.items()))
+        print(f"insync: not in order ended broker {names}", file=sys.stderr)
+        return Exit.ENDED
+    print("every broker has stopped in order")
+    return Exit.HOLDS

@@ -1,0 +1,129 @@
+"""insync replay: every edge of the model within its bounds, on the broker's cores."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
+from insync_cli.exits import Exit, InputError
+from insync_cli.progress import Ticker
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isr_replay import Mismatch, Replayed
+
+EXAMPLE = """insync replay kip-966 --replicas 2
+insync replay kip-966 --replicas 3 --crashes 1 --isr-changes 1"""
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser(
+        "replay", "Model and broker in lock-step: every edge of the model, on the broker's cores.", EXAMPLE
+    )
+    p.add_argument("design", metavar="DESIGN", help="see: insync designs; one that the broker has (insync.design)")
+    p.add_argument("--max-states", type=options.positive, metavar="N", help="stop after N states of the cores")
+    p.add_argument("--own-look", action="store_true", help="leaders look themselves who is fenced, as Kafka's do")
+    p.add_argument("--quiet", action="store_true", help="only the result line")
+    p.add_json()
+    p.add_constants(argv)
+    return p.read(argv)
+
+
+def run(given: Namespace) -> int:
+    from isr_replay import NoSuchCores, replay
+
+    design, constants = options.design_given(given), options.constants_given(given)
+    registry.instance_of(design, constants)
+    terminal.check_json_target(cast("str | None", given.json))
+    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
+    try:
+        done = replay(
+            constants,
+            design=design,
+            own_look=cast("bool", given.own_look),
+            max_states=cast("int | None", given.max_states),
+            progress=lambda explored, known: ticker.count(explored, known, "states of the cores"),
+        )
+    except NoSuchCores as problem:
+        raise InputError(str(problem)) from None
+    finally:
+        ticker.close()
+    terminal.answer(given, report(done, constants), lambda out: print_details(out, done), result_line(done))
+    return exit_code(done)
+
+
+def exit_code(done: Replayed) -> Exit:
+    if not done.alike:
+        return Exit.SAFETY
+    return Exit.HOLDS if done.complete else Exit.INCONCLUSIVE
+
+
+def report(done: Replayed, constants: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "schema": "insync/replay/1",
+        "design": done.design,
+        "bounds": dict(constants),
+        "complete": done.complete,
+        "states": done.states,
+        "systems": done.systems,
+        "edges": done.edges,
+        "replayed": done.replayed,
+        "steps": done.steps,
+        "pairs": {"replayed": done.pairs[0], "of": done.pairs[1]},
+        "actions": {name: {"replayed": n, "of": of} for name, (n, of) in done.taken.items()},
+        "explained": dict(done.explained),
+        "mismatches": {kind.value: n for kind, n in done.count.items()},
+        "examples": [
+            {
+                "kind": m.kind.value,
+                "action": m.action,
+                "parameters": list(m.parameters),
+                "path": [[name, list(parameters)] for name, parameters in m.path],
+                "differences": {d.variable: {"cores": d.cores, "model": d.model} for d in m.differences},
+            }
+            for m in done.mismatches
+        ],
+        "seconds": round(done.seconds, 3),
+        "processor_seconds": round(done.processor, 3),
+    }
+
+
+def print_details(out: Console, done: Replayed) -> None:
+    rows = [(name, f"{n:,}", f"{of:,}") for name, (n, of) in done.taken.items() if of]
+    terminal.print_table(out, ("action", "replayed", "edges"), rows)
+    unseen = [name for name, (_, of) in done.taken.items() if not of]
+    terminal.print_lines(out, "Never enabled within these bounds", unseen)
+    terminal.print_lines(
+        out, "Explained, and no mismatch", [f"{n:,} edges: {why}" for why, n in done.explained.items()]
+    )
+    for m in done.mismatches:
+        print_mismatch(out, m)
+    out.print()
+
+
+def print_mismatch(out: Console, m: Mismatch) -> None:
+    out.print(f"\n{m.kind.value}: {called(m.action, m.parameters)}", style="bold red", soft_wrap=True)
+    for i, (action, parameters) in enumerate(m.path, 1):
+        out.print(f"  {i:>3}  {called(action, parameters)}", style="dim", soft_wrap=True)
+    for d in m.differences:
+        out.print(f"  {d.variable}: {d.cores} by the cores, {d.model} by the model", soft_wrap=True)
+
+
+def called(action: str, parameters: tuple[int, ...]) -> str:
+    return f"{action}({', '.join(map(str, parameters))})" if parameters else action
+
+
+def result_line(done: Replayed) -> str:
+    parts = [f"{done.replayed:,} of {done.edges:,} edges", f"{done.states:,} states"]
+    parts.append(f"{done.pairs[0]:,} of {done.pairs[1]:,} action pairs")
+    if done.processor > 0:
+        parts.append(f"{done.replayed / done.processor:,.0f} edges per second of a processor")
+    explained = sum(done.explained.values())
+    parts += [f"{explained:,} explained"] if explained else []
+    parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n] or ["no mismatch"]
+    parts += [] if done.complete else ["not explored to the end"]
+    return f"insync replay {done.design}: {', '.join(parts)}"

@@ -1,0 +1,1 @@
+"""Verbs that ask the model: designs, check, sample, export, mutate."""

@@ -1,0 +1,194 @@
+"""`insync check`: explore a design, a verdict per property, counterexamples saved and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from insync_cli import options, registry, runfile, terminal
+from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.model import check_text, exploration
+from insync_cli.model.exploration import Explored
+from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
+from insync_cli.terminal import QuietOutput
+from insync_cli.tracefiles import default_folder, print_short, save
+from insync_cli.version import version
+from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Verdict
+from isr_lang import Design, Instance
+
+EXAMPLE = """\
+insync check kafka-0.8 --property acked-survives
+insync check kip-966 --replicas 2 --workers 2 --json -
+insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
+insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership
+insync check kip-966 --replicas 4 --symmetry on --memory 4G --out runs/four
+insync check kip-966 --log 4 --records 4 --simulate 10000 --seed 7
+insync check kip-966 --replicas 2 --property healthy-partition-commits --unfair follower_appends"""
+USAGE = Usage("check", "Explore every reachable state of a design: a verdict per property.", EXAMPLE)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.FairWorld = group(options.FairWorld)
+    properties: tuple[str, ...] = repeated("P", "check only this one", str, name="property")
+    liveness: bool = switch("check also what must come to pass", default=False)
+    deadlock: bool = flag("also look for a state without any next step")
+    coverage: str = choice(("report", "strict"), "strict: exit 21 on a gap", "report")
+    expect: tuple[str, ...] = repeated("P=VERDICT", "exit 22 unless", str)
+    exploring: exploration.Exploring = group(exploration.Exploring)
+    output: QuietOutput = group(QuietOutput)
+    command: tuple[str, ...] = command()
+
+
+@attrs.frozen
+class Question:
+    """What is asked: `wanted` goes to the engine, `named` are the user's own words."""
+
+    instance: Instance
+    named: tuple[str, ...]
+    expected: dict[str, str]
+    deadlock: bool
+    liveness: bool
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.named, *self.expected)))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        stated = self.instance.properties
+        checkable = [*(p.name for p in stated if p.kind in CHECKED), TYPE_OK]
+        chosen = [n for n in checkable if not self.named or n in self.asked]
+        live = [p.name for p in stated if p.kind not in CHECKED]
+        chosen += [n for n in live if n in self.asked or (self.liveness and not self.named)]
+        return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.asked else ()))
+
+    def unanswered(self) -> list[Finding]:
+        """What was asked for by name and is off at these settings."""
+        off = [self.instance.design.property_named(n) for n in self.asked if n in self.instance.off_properties]
+        return [Finding(p.name, p.kind, Verdict.VACUOUS) for p in off]
+
+    def not_checked(self) -> list[str]:
+        """The liveness properties that nobody asked for."""
+        names = [p.name for p in self.instance.properties if p.kind not in CHECKED]
+        return [] if self.named else [n for n in names if n not in self.wanted]
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    question, exploring, output = asked(given), given.exploring, given.output
+    exploring.check(question.instance, question.asked)
+    output.check()
+    folder = terminal.make_folder(exploring.folder(lambda: question_folder(question, exploring)))
+    explored = exploration.explored(question.instance, question.wanted, exploring, output, folder)
+    answer = answered(question, explored, given, folder)
+    terminal.write_json(str(folder / "run.json"), answer)
+    output.write(answer)
+    if output.for_people:
+        show(given, question, explored, answer, folder)
+    return judged(question, explored, answer, strict=given.coverage == "strict")
+
+
+def asked(given: Options) -> Question:
+    """The question; UsageError for names that do not exist and constants that contradict each other."""
+    design = given.world.design
+    return Question(
+        registry.instance_of(design, given.world.constants),
+        tuple(registry.check_property(design, name) for name in given.properties),
+        expectations(design, given.expect),
+        given.deadlock,
+        given.liveness,
+    )
+
+
+def question_folder(question: Question, exploring: exploration.Exploring) -> str:
+    """Below runs/, the same for the same question."""
+    symmetry = ["symmetry"] if exploring.large.symmetry else []
+    return default_folder(question.instance, question.wanted, exploring.engine, *symmetry)
+
+
+def answered(question: Question, explored: Explored, given: Options, folder: Path) -> runfile.Run:
+    """The run file; the counterexamples and witnesses that it names are in the folder."""
+    exploring, found = given.exploring, explored.found
+    findings = (*findings_of(found), *question.unanswered())
+    saved = save(question.instance, findings, folder, shortest=not exploring.simulation.simulate)
+    return runfile.run_file(
+        question.instance,
+        found,
+        command=given.command,
+        version=version(),
+        engine=exploring.engine,
+        workers=explored.workers,
+        seed=exploring.simulation.used_seed,
+        walks=exploring.simulation.simulate,
+        findings=findings,
+        traces={name: str(path) for name, path in saved.items()},
+    )
+
+
+def judged(question: Question, explored: Explored, answer: runfile.Run, *, strict: bool) -> Exit:
+    """The answer as a number."""
+    found = explored.found
+    if found.distinct == 0 and question.wanted:
+        return Exit.ASSUMPTION
+    return runfile.exit_code(
+        answer,
+        named=question.named,
+        strict=strict,
+        uncovered=found.complete and bool(runfile.uncovered(answer)),
+        expected=question.expected,
+    )
+
+
+def findings_of(found: Exploration) -> tuple[Finding, ...]:
+    """The engine's findings; what holds of no state at all says nothing."""
+    if found.distinct:
+        return found.findings
+    return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)
+
+
+def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
+    """`acked-survives=VIOLATED` as a table."""
+    table: dict[str, str] = {}
+    verdicts = [v.value for v in Verdict]
+    for word in words:
+        name, equals, verdict = word.partition("=")
+        if not equals:
+            raise UsageError(f"--expect is PROPERTY=VERDICT, not {word}")
+        registry.check_property(design, name)
+        if verdict.upper() not in verdicts:
+            hint = did_you_mean(verdict.upper(), verdicts) or f"; they are {', '.join(verdicts)}"
+            raise UsageError(f"there is no verdict '{verdict}'{hint}")
+        table[name] = verdict.upper()
+    return table
+
+
+def show(given: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path) -> None:
+    out = given.output.console()
+    about = check_text.notes(
+        question.instance,
+        complete=explored.found.complete,
+        stopped_by=explored.stopped_by,
+        not_checked=question.not_checked(),
+    )
+    if not given.output.quiet:
+        check_text.render(out, answer, question.instance.design, about)
+        violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
+        for i, line in enumerate(violated):
+            if i == 0:
+                print_short(out, Path(str(line["trace"])))
+            out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
+        out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
+        if about.stopped_by and exploration.resumable(folder):
+            out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
+    for name, word in expected_otherwise(answer, given.expect):
+        out.print(f"expected {name}, but it is {word}", soft_wrap=True)
+    out.print(check_text.result_line(answer, about), soft_wrap=True)
+
+
+def expected_otherwise(answer: runfile.Run, words: Sequence[str]) -> list[tuple[str, str]]:
+    verdicts = {line["name"]: line["verdict"] for line in answer["properties"]}
+    pairs = [(word, verdicts.get(word.partition("=")[0], "absent")) for word in words]
+    return [(word, actual) for word, actual in pairs if word.partition("=")[2].upper() != actual]

@@ -1,0 +1,152 @@
+"""`insync certify`: a stored proof, checked again without the code that produced it."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import old_options as options
+from insync_cli import terminal
+from insync_cli.exits import Exit, InputError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isr_check.certify import Stored
+    from isr_check.opinions import Opinion
+
+SHOWN = 10
+"""How many problems, or queries without an answer, are named."""
+
+VACUITY = 3.0
+"""Seconds to look for a contradiction among what is taken as given."""
+
+EXAMPLE = """\
+insync certify proof-kip-966-3.zip
+insync certify proof-kip-966-3.zip --solver cvc5 --seconds 60"""
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
+    p.add_argument("proof", metavar="FILE", help="what `insync prove --proof FILE` wrote")
+    p.add_argument("--solver", choices=("z3", "cvc5", "both"), default="both", help="who is asked; default both")
+    p.add_argument("--seconds", type=options.seconds, default=20.0, metavar="S", help="for one query; default 20")
+    p.add_argument("--workers", type=options.positive, default=2, metavar="N", help="queries at a time; default 2")
+    p.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    p.add_json()
+    return p.read(argv)
+
+
+def run(given: Namespace) -> int:
+    from isr_check.certify import BadProof, read
+    from isr_check.opinions import SOLVERS, contradictory, missing
+
+    target, chosen = cast("str | None", given.json), cast("str", given.solver)
+    terminal.check_json_target(target)
+    solvers = list(SOLVERS) if chosen == "both" else [chosen]
+    for solver in solvers:
+        if reason := missing(solver):
+            others = " (or give --solver z3)" if solver == "cvc5" else ""
+            raise UsageError(f"{reason}{others}")
+    try:
+        stored = read(Path(cast("str", given.proof)))
+    except BadProof as problem:
+        raise InputError(str(problem)) from None
+    out = terminal.console(plain=cast("bool", given.plain))
+    report: dict[str, object] = {
+        "schema": "insync/certify/1",
+        "design": stored.manifest["design"],
+        "model_hash": stored.manifest["model_hash"],
+        "constants": stored.manifest["constants"],
+        "free": stored.manifest["free"],
+        "queries": len(stored.queries),
+        "definitions": stored.definitions,
+        "namings": stored.namings,
+        "goals_that_hold_in_every_state": stored.alone,
+    }
+    problems = list(stored.problems)
+    if not problems and contradictory(stored.together, VACUITY):
+        problems.append("what the queries take as given contradicts itself, so they would prove anything")
+    loud = target != "-"
+    if loud:
+        _claims(out, stored, problems)
+    answers: dict[str, object] = {}
+    code = Exit.INPUT if problems else Exit.HOLDS
+    for solver in solvers if not problems else []:
+        answers[solver], said = _asked(out, stored, solver, given, loud)
+        code = max(code, said)
+    terminal.write_json(target, report | {"problems": problems, "solvers": answers, "exit": int(code)})
+    return code
+
+
+def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
+    """What the proof is of, and what is wrong with it as a list of queries."""
+    from isr_check.certify import START
+
+    m = stored.manifest
+    constants = cast("Mapping[str, object]", m["constants"])
+    free = ", ".join(cast("list[str]", m["free"]))
+    wanted = [str(p["name"]) for p in cast("list[Mapping[str, object]]", m["wanted"])]
+    terminal.print_wrapped(out, f"{m['design']} (model {m['model_hash']})", 0)
+    terminal.print_wrapped(out, ", ".join(f"{k}={v}" for k, v in constants.items()), 2)
+    terminal.print_wrapped(out, f"for every value of: {free or 'nothing'}", 2)
+    terminal.print_wrapped(out, f"it claims: {', '.join(wanted) or 'nothing but its conjuncts'}", 2)
+    actions = [a for a in cast("Mapping[str, object]", m["steps"]) if a != START]
+    sizes = [len(cast("list[object]", m[name])) for name in ("conjuncts", "obligations")]
+    terminal.print_wrapped(
+        out,
+        f"conjuncts: {sizes[0]}, actions: {len(actions)}, obligations: {sizes[1]}, queries: {len(stored.queries)}",
+        2,
+    )
+    if problems:
+        terminal.print_lines(out, "INCOMPLETE or changed", problems[:SHOWN])
+        if len(problems) > SHOWN:
+            out.print(f"  and {len(problems) - SHOWN} more", soft_wrap=True)
+        return
+    terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
+    taken = terminal.count(stored.definitions, "definition")
+    if stored.namings:
+        taken += f", {terminal.count(stored.namings, 'naming')}, how conjuncts are worded after a step"
+    taken += ", and that queries say what the model says"
+    terminal.print_wrapped(out, f"taken as given: {taken}", 2)
+    if stored.alone:
+        terminal.print_wrapped(out, f"goals that hold whatever the state: {stored.alone}", 2)
+
+
+def _asked(out: Console, stored: Stored, solver: str, given: Namespace, loud: bool) -> tuple[object, Exit]:
+    """One solver's opinions, in a line."""
+    from insync_cli.progress import Ticker
+    from isr_check.opinions import opinions, version
+
+    began = time.monotonic()
+    found: list[Opinion] = []
+    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
+    limit, workers = cast("float", given.seconds), cast("int", given.workers)
+    for opinion in opinions(stored.queries, solver, limit, workers):
+        found.append(opinion)
+        ticker.count(len(found), len(stored.queries), f"queries, {solver}")
+    ticker.close()
+    count = Counter(o.said for o in found)
+    wrong, open_ones = ([o for o in found if o.said == said] for said in ("sat", "unknown"))
+    verdict = "DISAGREES" if wrong else "unknown" if open_ones else "agreed"
+    if loud:
+        taken = time.monotonic() - began
+        line = f"{solver} {version(solver)}: {verdict}; agreed on {count['unsat']} of {len(found)}"
+        line += f", unknown {len(open_ones)}, disagrees on {len(wrong)}; {taken:.1f} s"
+        terminal.print_wrapped(out, line, 0)
+        for o in (*wrong, *open_ones)[:SHOWN]:
+            said = "a state satisfies it" if o.said == "sat" else f"no answer: {o.reason}"
+            out.print(f"  {o.query}: {said}", soft_wrap=True)
+    answer = {
+        "version": version(solver),
+        "verdict": verdict,
+        "agreed": count["unsat"],
+        "unknown": [{"query": o.query, "reason": o.reason, "seconds": round(o.seconds, 3)} for o in open_ones],
+        "disagrees": [o.query for o in wrong],
+        "seconds": round(sum(o.seconds for o in found), 3),
+    }
+    return answer, Exit.UNEXPECTED if wrong else Exit.INCONCLUSIVE if open_ones else Exit.HOLDS

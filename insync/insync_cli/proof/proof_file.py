@@ -1,0 +1,60 @@
+"""`insync prove --proof FILE`: what is refuted is kept while it is proved, and stored when all of it is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from insync_cli import terminal
+from insync_cli.progress import human_size
+
+if TYPE_CHECKING:
+    from isr_check.smt import Induction
+    from isr_check.smt.obligations import Attempt, Decided
+    from isr_check.smt.proof_file import Keeping
+    from isr_lang import Property
+
+
+class Keeper:
+    """Does nothing where no proof is to be stored; otherwise keeps queries in a folder that it removes in the end."""
+
+    def __init__(self, file: str | None) -> None:
+        self.file = None if file is None else Path(file)
+        self._keeping: Keeping | None = None
+
+    def __enter__(self) -> Keeper:
+        if self.file is not None:
+            terminal.make_folder(self.file.parent, "--proof")
+            self._folder = tempfile.TemporaryDirectory(prefix="insync-proof-")
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self.file is not None:
+            self._folder.cleanup()
+
+    def attempt(self, induction: Induction, attempt: Attempt) -> Attempt:
+        """The same way to prove; what it refutes is kept, if it is to be stored."""
+        if self.file is None:
+            return attempt
+        from isr_check.smt.proof_file import Keeping
+
+        self._keeping = Keeping(induction, attempt, Path(self._folder.name))
+        return self._keeping
+
+    def store(self, decided: Sequence[Decided], wanted: Sequence[Property]) -> tuple[bool, str]:
+        """Whether the proof is stored as it was asked for, and a sentence about it."""
+        if self.file is None or self._keeping is None:
+            return True, ""
+        from isr_check.smt.proof_file import NotStored, store
+
+        try:
+            store(self.file, self._keeping, decided, wanted)
+        except NotStored as reason:
+            return False, f"no proof is stored: {reason}"
+        except OSError as problem:
+            return False, f"no proof is stored: cannot write {self.file}: {terminal.reason(problem)}"
+        size = human_size(self.file.stat().st_size)
+        return True, f"the proof is stored ({size}); to check it again: insync certify {self.file}"

@@ -1,0 +1,240 @@
+"""`insync prove`: is the invariant inductive, and do the promises follow? Bounds may be left open."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
+from insync_cli.exits import Exit, UsageError, Vacuous
+from insync_cli.progress import Brake
+from insync_cli.proof import cross_check, prove_text, question, strengthening
+from insync_cli.proof.counterexamples import Examiner
+from insync_cli.proof.proof_file import Keeper
+from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.version import version
+from isr_check.engine import Limits, Unsound
+
+if TYPE_CHECKING:
+    from isr_check.smt import Induction, Obligation, Result
+    from isr_check.smt.obligations import Attempt, Decided
+
+EXAMPLE = """\
+insync prove kip-966
+insync prove kip-966 --replicas any
+insync prove kip-966 --replicas 5 --property acked-survives --core
+insync prove kip-966 --only logs-match --only type-ok --action follower_appends
+insync prove kafka-13141 --replicas 2 --action leader_answers_diverging
+insync prove kip-966 --replicas 2 --log 1 --records 1 --epochs 1 --isr-changes 2 --crashes 1 --sessions-lost 0 \\
+    --cross-check"""
+
+LOOKED_AT = 3
+"""So many counterexamples are shown in full, and their states looked for among those that can be reached."""
+MEMORY = 1_500_000_000
+"""Bytes at which such an exploration gives up."""
+
+
+def parser(argv: Sequence[str]) -> Namespace:
+    p = options.Parser("prove", "Prove promises by induction, a solver deciding each conjunct and action.", EXAMPLE)
+    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
+    p.add_without()
+    p.add_argument("--property", action="append", default=[], metavar="P", help="prove only this one; repeatable")
+    part = p.add_argument_group("a part of the proof, from which no promise follows")
+    part.add_argument("--only", action="append", default=[], metavar="CONJUNCT", help="or promise; repeatable")
+    part.add_argument("--action", action="append", default=[], metavar="ACTION", help="repeatable")
+    group = p.add_argument_group("running")
+    group.add_argument(
+        "--seconds", type=options.seconds, default=10.0, metavar="S", help="for one question to the solver (10)"
+    )
+    group.add_argument("--workers", type=options.positive, metavar="N", default=None, help="default: all cores")
+    group.add_argument("--core", action="store_true", help="say which conjuncts each proof uses")
+    group.add_argument(
+        "--look",
+        type=options.natural,
+        default=20,
+        metavar="S",
+        help="seconds to look for a counterexample's state among those that can be reached (20; 0: do not)",
+    )
+    group.add_argument(
+        "--cross-check", action="store_true", help="explore, too, at the bounds given or the design's own"
+    )
+    helps = p.add_argument_group("working on the invariant, in place of a proof")
+    helps.add_argument("--suggest", action="store_true", help="conjuncts that hold, are inductive, and would help")
+    helps.add_argument("--graph", metavar="FILE", help="draw which property implies which: .svg, .pdf, .png or .dot")
+    p.add_argument("--proof", metavar="FILE", help="store the proof, a zip file that insync certify checks again")
+    p.add_argument("--out", metavar="DIR", help="where prove.json and the traces go (default: below runs/)")
+    p.add_argument("--quiet", action="store_true", help="only the result line")
+    p.add_json()
+    p.add_constants(argv)
+    return p.read(argv)
+
+
+def run(given: Namespace) -> int:
+    design = options.design_given(given)
+    asked = question.question(given, design)
+    if given.cross_check and asked.partial:
+        raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
+    if given.proof and asked.partial:
+        raise UsageError("--proof stores the whole proof; leave out --only and --action")
+    if given.suggest or given.graph:
+        return strengthened(given, asked)
+    target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1
+    terminal.check_json_target(target)
+    folder = terminal.make_folder(Path(cast("str | None", given.out) or asked.folder()))
+    out = terminal.console(plain=cast("bool", given.plain))
+    said = prove_text.Said(out, given, quiet=cast("bool", given.quiet) or target == "-")
+    with Brake() as brake, Keeper(cast("str | None", given.proof)) as keeper:
+        proof = Proof(asked, given, workers, said, brake)
+        decided = proof.decided(keeper)
+        stored, about_it = keeper.store(decided, asked.wanted)
+        lines = [question.obligation_line(o, r) for o, r in decided]
+        proof.examine(decided, lines, folder)
+        answer = proof.report(lines, folder)
+    terminal.write_json(str(folder / "prove.json"), answer)
+    terminal.write_json(target, answer)
+    if target != "-":
+        said.report(answer, asked, folder)
+    if about_it:
+        print(f"insync: {about_it}", file=sys.stderr)
+    return question.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
+
+
+def strengthened(given: Namespace, asked: Question) -> int:
+    """What helps with an invariant; each by itself."""
+    if given.suggest and given.graph:
+        raise UsageError("--suggest and --graph are two questions; ask one of them")
+    out = terminal.console(plain=cast("bool", given.plain))
+    seconds, quiet = cast("float", given.seconds), cast("bool", given.quiet)
+
+    def say(line: str) -> None:
+        out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    if given.graph:
+        return strengthening.drawn(asked, Path(cast("str", given.graph)), seconds, say)
+    return strengthening.suggested(asked, seconds, say, (lambda _: None) if quiet else say)
+
+
+class Proof:
+    """One run: the obligations made, decided, and looked at."""
+
+    def __init__(
+        self, asked: Question, given: Namespace, workers: int, said: prove_text.Said, brake: Callable[[], bool]
+    ) -> None:
+        self.asked, self.given, self.workers, self.said, self.brake = asked, given, workers, said, brake
+        self.began = time.monotonic()
+        self.induction = induction_of(asked)
+        self.obligations = asked.obligations(self.induction)
+        if not self.obligations:
+            raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
+
+    def decided(self, keeper: Keeper) -> list[Decided]:
+        """Every obligation with its result, each told as it comes."""
+        from isr_check.smt import prove
+        from isr_check.smt.hypotheses import Guide
+
+        total = [0, sum(bool(o.queries) for o in self.obligations)]
+
+        def progress(o: Obligation, result: Result) -> None:
+            total[0] += bool(o.queries)
+            self.said.obligation(question.obligation_line(o, result), *total)
+
+        asked, free = self.asked, self.induction.translation.bounds
+        self.said.begin(asked, len(self.obligations), sum(len(o.queries) for o in self.obligations))
+        try:
+            return prove(
+                self.induction,
+                self.obligations,
+                cast("float", self.given.seconds),
+                self.workers,
+                progress,
+                cast("bool", self.given.core),
+                Guide(asked.design, asked.constants, asked.promises) if free else None,
+                keeper.attempt(self.induction, attempt(self.induction, asked, told=bool(keeper.file))),
+                self.brake,
+            )
+        except Unsound as problem:
+            raise Vacuous(str(problem)) from None
+        finally:
+            self.said.close()
+
+    def examine(self, decided: Sequence[Decided], lines: Sequence[ObligationLine], folder: Path) -> None:
+        """Counterexamples become traces; for the first few, whether anything leads to them."""
+        from isr_check.smt import Counterexample
+
+        found = [(line, o, r) for line, (o, r) in zip(lines, decided, strict=True) if isinstance(r, Counterexample)]
+        examiner = Examiner(self.asked, folder)
+        for line, o, r in found:
+            examiner.write(line, o, r)
+        seconds = cast("int", self.given.look)
+        for line, o, r in found[: LOOKED_AT if seconds else 0]:
+            engine, _ = registry.engine_named(registry.default_engine(), self.workers)
+            examiner.reach(line, o, r, engine, self.limits(seconds), self.said.ticker())
+
+    def limits(self, seconds: float) -> Limits:
+        heavy = Brake(MEMORY)
+        return Limits(None, seconds, lambda: self.brake() or heavy())
+
+    def report(self, lines: list[ObligationLine], folder: Path) -> Report:
+        asked, design = self.asked, self.asked.design
+        instance = registry.instance_of(design, asked.closed())
+        promises = question.promise_lines(asked, lines, instance.off_properties)
+        explored = None
+        if self.given.cross_check:
+            limits, ticker = self.limits(10.0 * cast("int", self.given.look) or 200.0), self.said.ticker()
+            explored = cross_check.explored(asked, lines, promises, self.given, limits, ticker, folder / "explored")
+            for line in promises:
+                if any(d.startswith(f"{line['name']} ") for d in explored["disagreements"]):
+                    line["verdict"], line["reason"] = "ERROR", "it is proved, and violated where it is explored"
+        bounds = registry.world(asked.closed(), registry.left_out(design))
+        return Report(
+            schema=question.SCHEMA,
+            command=cast("list[str]", self.given.command),
+            version=version(),
+            model_hash=design.model_hash(),
+            design=design.name,
+            bounds={k: None if k in asked.open else v for k, v in bounds.items()},
+            workers=self.workers,
+            seconds=cast("float", self.given.seconds),
+            verdict=question.verdict(promises, lines),
+            partial=asked.partial,
+            promises=promises,
+            obligations=lines,
+            explored=explored,
+            stats=question.ProofStats(
+                obligations=len(lines),
+                asked=sum(line["queries"] > 0 for line in lines),
+                queries=sum(line["queries"] for line in lines),
+                solver_seconds=round(sum(line["seconds"] for line in lines), 3),
+                seconds=round(time.monotonic() - self.began, 3),
+            ),
+        )
+
+
+def induction_of(asked: Question) -> Induction:
+    from isr_check.smt import Induction, NotTranslatable
+
+    try:
+        return Induction(asked.design, asked.constants, asked.promises)
+    except NotTranslatable as problem:
+        raise UsageError(f"{asked.design.name} cannot be proved with these bounds open: {problem}") from None
+
+
+def attempt(induction: Induction, asked: Question, told: bool = False) -> Attempt:
+    """How the solver is asked first: with quantifiers by the hints of the conjuncts, without them all at once.
+
+    `told`: what it refutes has to be known, which it is only of one question at a time.
+    """
+    if not induction.translation.bounds and not told:
+        from isr_check.smt.finite_solver import Finite
+
+        return Finite(induction).decide
+    from isr_check.smt.strategy import Strategy
+    from isr_invariant import FOLLOWS
+
+    return Strategy(induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told).decide

@@ -1,0 +1,187 @@
+"""A proof as text: each obligation that fails as it comes, the matrix, the promises, one line at the end."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import terminal
+from insync_cli.model.check_text import world
+from insync_cli.progress import Ticker
+from insync_cli.proof.counterexamples import REACHABLE, UNDECIDED, UNREACHABLE
+from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.terminal import count
+from insync_cli.tracefiles import print_short
+from isr_check.engine import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NOTHING, PROVED = ".", "+"
+MARKS = {"proved": PROVED, "counterexample": "X", "unknown": "?", "error": "!"}
+WORDS = {"counterexample": "COUNTEREXAMPLE TO INDUCTION", "unknown": "UNKNOWN", "error": "ERROR"}
+SHOWN, SLOWEST = 3, 5
+ADVICE = {
+    REACHABLE: "this state is reachable, so what fails is wrong; strengthening will not help",
+    UNREACHABLE: "this state is not reachable at its bounds, so the invariant has to be strengthened to exclude it",
+    UNDECIDED: "whether this state is reachable was not found out in time",
+}
+
+
+class Said:
+    """What a run says while it goes on, and at its end."""
+
+    def __init__(self, out: Console, given: Namespace, *, quiet: bool) -> None:
+        self.out, self.quiet = out, quiet
+        self.plain, self.core = cast("bool", given.plain), cast("bool", given.core)
+        self._ticker = self.ticker()
+
+    def ticker(self) -> Ticker:
+        return Ticker(quiet=self.quiet, plain=self.plain)
+
+    def begin(self, asked: Question, obligations: int, queries: int) -> None:
+        if self.quiet:
+            return
+        self.out.print(f"{asked.design.name}: {asked.design.summary}", style="bold")
+        left_out = {"without": " ".join(asked_without(asked))}
+        rows = world(asked.design, {**asked.constants, **left_out})
+        rows += [("asked", f"{count(obligations, 'obligation')}, {count(queries, 'question')} to the solver")]
+        rows += [("model", asked.design.model_hash())]
+        terminal.print_table(self.out, ("", ""), rows)
+        self.out.print()
+
+    def obligation(self, line: ObligationLine, done: int, total: int) -> None:
+        """What fails is said at once; what is proved is counted."""
+        if self.quiet:
+            return
+        if line["verdict"] != "proved":
+            self.close()
+            self.out.print(f"{WORDS[line['verdict']]}  {name_of(line)}{_why(line)}", style="yellow", soft_wrap=True)
+        elif self.core and line["core"]:
+            self.close()
+            self.out.print(f"{name_of(line)}  by {', '.join(line['core'])}", style="dim", soft_wrap=True)
+        self._ticker.count(done, total, f"obligations decided, last {name_of(line)} in {line['seconds']:.1f} s")
+
+    def close(self) -> None:
+        """Make room for a line."""
+        self._ticker.close()
+
+    def report(self, report: Report, asked: Question, folder: Path) -> None:
+        if not self.quiet:
+            self._whole(report, folder)
+        self.out.print(result_line(report, asked), soft_wrap=True)
+
+    def _whole(self, report: Report, folder: Path) -> None:
+        lines, out = report["obligations"], self.out
+        for text in matrix(lines):
+            out.print(text, soft_wrap=True)
+        slow = sorted((x for x in lines if x["seconds"] >= 1), key=lambda x: -x["seconds"])[:SLOWEST]
+        terminal.print_lines(out, "Slowest", [f"{x['seconds']:7.1f} s  {name_of(x)}" for x in slow])
+        self._counterexamples(lines)
+        rows = [(line["verdict"], line["name"], line["kind"], line["reason"]) for line in report["promises"]]
+        if rows:
+            out.print()
+            terminal.print_table(out, ("verdict", "property", "kind", ""), rows)
+        if report["explored"] is not None:
+            explored = report["explored"]
+            how = "every reachable state" if explored["complete"] else "not every state, for it was stopped"
+            out.print(f"\ncross-check: {explored['distinct']:,} states explored, {how}: {explored['run']}")
+            for sentence in explored["disagreements"]:
+                out.print(f"  the engines disagree: {sentence}", style="bold red", soft_wrap=True)
+        out.print(f"\nwritten to {folder}/prove.json", soft_wrap=True)
+
+    def _counterexamples(self, lines: Sequence[ObligationLine]) -> None:
+        found = [line for line in lines if line["verdict"] in ("counterexample", "error")]
+        for line in found[:SHOWN]:
+            self.out.print(f"\n{name_of(line)}", style="bold")
+            if line["trace"] is not None:
+                print_short(self.out, Path(line["trace"]))
+            advice = ADVICE.get(line["reached"] or "", "")
+            said = "; ".join(x for x in (advice, line["reason"]) if x)
+            self.out.print(said, style="bold" if advice else "", soft_wrap=True)
+            if line["behaviour"]:
+                self.out.print(f"how to get there: insync show {line['behaviour']}", soft_wrap=True)
+        more = [f"insync show {line['trace']}" for line in found[SHOWN:] if line["trace"]]
+        terminal.print_lines(self.out, "More counterexamples to induction", more)
+
+
+def asked_without(asked: Question) -> tuple[str, ...]:
+    from insync_cli.registry import left_out
+
+    return left_out(asked.design)
+
+
+def name_of(line: ObligationLine) -> str:
+    return f"{line['conjunct']} / {line['action'] or line['kind']}"
+
+
+def _why(line: ObligationLine) -> str:
+    return f" ({line['reason']})" if line["reason"] else ""
+
+
+def matrix(lines: Sequence[ObligationLine]) -> list[str]:
+    """One row per conjunct, one column per action, with the seconds of each.
+
+    The columns are numbered, and named below.
+    """
+    columns = list(dict.fromkeys(x["action"] or x["kind"] for x in lines))
+    rows = list(dict.fromkeys(x["conjunct"] for x in lines))
+    width = max(map(len, rows), default=0)
+
+    seconds = defaultdict[str, float](float)
+    for x in lines:
+        seconds[x["conjunct"]] += x["seconds"]
+        seconds[f"/{x['action'] or x['kind']}"] += x["seconds"]
+    cells = {(x["conjunct"], x["action"] or x["kind"]): mark(x) for x in lines}
+    numbers = [f"{i + 1:2}" for i in range(len(columns))]
+    made = [" " * width + "  " + " ".join(n[0] for n in numbers), " " * width + "  " + " ".join(n[1] for n in numbers)]
+    for row in rows:
+        marks = " ".join(cells.get((row, c), " ") for c in columns)
+        made.append(f"{row:{width}}  {marks}  {seconds[row]:6.1f} s")
+    made.append(f"\n{PROVED} proved   {NOTHING} nothing to ask   X counterexample to induction   ? no answer in time")
+    for n, c in zip(numbers, columns, strict=True):
+        made.append(f"  {n} {c:40} {seconds[f'/{c}']:6.1f} s")
+    return made
+
+
+def mark(line: ObligationLine) -> str:
+    return NOTHING if line["verdict"] == "proved" and not line["queries"] else MARKS[line["verdict"]]
+
+
+def result_line(report: Report, asked: Question) -> str:
+    """The one line to grep for."""
+    stats = report["stats"]
+    work = f"({count(stats['obligations'], 'obligation')}, {stats['seconds']:.0f} s)"
+    return f"insync prove {report['design']}: {report['verdict']} - {sentence(report, asked)} {work}"
+
+
+def sentence(report: Report, asked: Question) -> str:
+    lines = report["obligations"]
+    of = {word: [x for x in lines if x["verdict"] == word] for word in MARKS}
+    held = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.PROVED]
+    violated = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VIOLATED]
+    off = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
+    parts = [f"{', '.join(violated)} violated"] if violated else []
+    parts += [f"{', '.join(off)} vacuous"] if off else []
+    if report["explored"] and report["explored"]["disagreements"]:
+        parts.append("the engines disagree")
+    if held:
+        parts.append(f"{count(len(held), 'promise')} hold{'s' if len(held) == 1 else ''} {extent(asked)}")
+    for word, what in (("error", "on which the engines disagree"), ("counterexample", "refuted"), ("unknown", "open")):
+        if of[word]:
+            parts.append(f"{count(len(of[word]), 'obligation')} {what}, first {name_of(of[word][0])}")
+    if report["partial"] and len(of["proved"]) == len(lines):
+        parts.append("every obligation that was asked is proved, which is a part of a proof and no promise")
+    return "; ".join(parts) or "nothing was asked"
+
+
+def extent(asked: Question) -> str:
+    """Of which worlds a promise is proved."""
+    options = {c.name: c.option[2:] for c in asked.design.constants() if not c.names}
+    free = [options[name] for name in asked.open]
+    given = ", ".join(f"{o} {asked.constants[name]}" for name, o in options.items() if asked.constants[name])
+    every = f"for every {', '.join(free[:-1])} and {free[-1]}" if len(free) > 1 else f"for every {''.join(free)}"
+    return f"{every}, with {given}" if free else f"with {given}"

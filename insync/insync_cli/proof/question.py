@@ -1,0 +1,261 @@
+"""What `insync prove` asks and what it reports: the question from the command line, the report as data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict, cast
+
+import attrs
+
+from insync_cli import old_options as options
+from insync_cli import registry
+from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.runfile import weakest
+from isr_check.engine import TYPE_OK, Verdict
+
+if TYPE_CHECKING:
+    from isr_check.smt import Induction, Obligation, Result
+    from isr_lang import Conjunct, Design, Property, Value
+
+SCHEMA = "insync/prove/1"
+PROVABLE = ("always", "step")
+"""The kinds of property that induction can prove."""
+ANY = "any"
+"""The value of a bound that is left open."""
+NOTHING = "-"
+"""The name of no conjunct."""
+
+
+class ObligationLine(TypedDict):
+    kind: str
+    conjunct: str
+    action: str | None
+    verdict: str
+    queries: int
+    seconds: float
+    core: list[str]
+    reason: str
+    trace: str | None
+    reached: str | None
+    behaviour: str | None
+
+
+class PromiseLine(TypedDict):
+    name: str
+    kind: str
+    verdict: str
+    reason: str
+
+
+class ExploredLine(TypedDict):
+    bounds: dict[str, Value]
+    verdict: str
+    distinct: int
+    complete: bool
+    disagreements: list[str]
+    run: str
+
+
+class ProofStats(TypedDict):
+    obligations: int
+    asked: int
+    queries: int
+    solver_seconds: float
+    seconds: float
+
+
+class Report(TypedDict):
+    schema: str
+    command: list[str]
+    version: str
+    model_hash: str
+    design: str
+    bounds: dict[str, Value | None]
+    workers: int
+    seconds: float
+    verdict: str
+    partial: bool
+    promises: list[PromiseLine]
+    obligations: list[ObligationLine]
+    explored: ExploredLine | None
+    stats: ProofStats
+
+
+@attrs.frozen(eq=False)
+class Question:
+    """`constants`: None where every value is meant. `only`, `actions`: a part of the obligations, if not empty."""
+
+    design: Design
+    constants: Mapping[str, Value | None]
+    conjuncts: Sequence[Conjunct]
+    wanted: Sequence[Property]
+    named: tuple[str, ...]
+    only: tuple[str, ...]
+    actions: tuple[str, ...]
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.only or self.actions)
+
+    @property
+    def promises(self) -> list[Property]:
+        return [c.promise for c in self.conjuncts]
+
+    @property
+    def open(self) -> list[str]:
+        return [name for name, value in self.constants.items() if value is None]
+
+    @property
+    def open_sorts(self) -> list[str]:
+        """The options of bounds that are left open and say how many elements a sort has."""
+        from isr_lang import walk
+        from isr_lang.types import SortType
+
+        sizes = [n for t in self.design.types() if isinstance(t, SortType) for n in walk(t.size) if n.op == "constant"]
+        return [n.attr.option for n in sizes if self.constants.get(n.attr.name, 0) is None]
+
+    def obligations(self, induction: Induction) -> list[Obligation]:
+        wanted = [p for p in self.wanted if not self.only or p.name in self.only]
+        names = {c.name for c in self.conjuncts} | {TYPE_OK}
+        only = [n for n in self.only if n in names] or ([NOTHING] if self.only else [])
+        return list(induction.obligations(wanted, only, self.actions))
+
+    def closed(self) -> dict[str, Value]:
+        """Every constant, where it was left open as the design has it."""
+        given = {k: v for k, v in self.constants.items() if v is not None}
+        return dict(registry.instance_of(self.design, given).constants)
+
+    def folder(self) -> str:
+        """Below runs/, the same for the same question."""
+        asked = [p.name for p in self.wanted], self.only, self.actions
+        parts = [self.design.model_hash(), self.constants, *asked]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+        return f"runs/prove-{self.design.name}-{digest}"
+
+
+def question(given: Namespace, design: Design) -> Question:
+    """UsageError for names that do not exist and constants that contradict each other."""
+    from isr_lang import Conjunct
+    from isr_proof import GIVEN, OPEN, PROMISES
+
+    conjuncts = registry.invariant_of(design)
+    if not conjuncts:
+        raise UsageError(f"no invariant is known that speaks of {design.name}")
+    known = {c.name: c for c in design.constants()}
+    told = options.constants_given(given)
+    free = [k for k, v in told.items() if v == ANY and not known[k].names]
+    fixed = {k: v for k, v in GIVEN.items() if k in known} | told
+    instance = registry.instance_of(design, {k: v for k, v in fixed.items() if k not in free})
+    left_open = [k for k in known if k in free or (k in OPEN and k not in fixed)]
+    named = cast("list[str]", given.property)
+    provable = {p.name: p for p in design.properties if p.kind in PROVABLE}
+    for name in named:
+        registry.check_property(design, name)
+        if name not in (*provable, TYPE_OK):
+            raise UsageError(f"{name} is not something that always holds; induction cannot prove it")
+    wanted = [n for n in PROMISES if n in provable and not named] + [n for n in named if n in provable]
+    only, actions = cast("list[str]", given.only), cast("list[str]", given.action)
+    _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
+    _check("action", actions, [a.name for a in design.actions], design)
+    own = {c.name for c in conjuncts}
+    more = [n for n in only if n in provable and n not in own]
+    if actions:  # what an action does to a promise is asked like a conjunct: it held before the step
+        conjuncts += [Conjunct(provable[n]) for n in more if provable[n].kind == "always"]
+    wanted += [n for n in more if n not in wanted]
+    return Question(
+        design,
+        instance.constants | dict.fromkeys(left_open),
+        conjuncts,
+        [provable[n] for n in wanted],
+        tuple(named),
+        tuple(only),
+        tuple(actions),
+    )
+
+
+def _check(what: str, names: Iterable[str], choices: Sequence[str], design: Design) -> None:
+    for name in names:
+        if name not in choices:
+            hint = did_you_mean(name, choices) or f"; those are {', '.join(choices)}"
+            raise UsageError(f"the proof of {design.name} has no {what} '{name}'{hint}")
+
+
+def obligation_line(obligation: Obligation, result: Result) -> ObligationLine:
+    from isr_check.smt import Proved, Unknown
+    from isr_check.smt.matrix import verdict
+
+    return ObligationLine(
+        kind=obligation.kind,
+        conjunct=obligation.conjunct,
+        action=obligation.action,
+        verdict=verdict(result),
+        queries=len(obligation.queries),
+        seconds=round(result.seconds, 3),
+        core=list(result.core) if isinstance(result, Proved) else [],
+        reason=result.reason if isinstance(result, Unknown) else "",
+        trace=None,
+        reached=None,
+        behaviour=None,
+    )
+
+
+def promise_lines(asked: Question, lines: Sequence[ObligationLine], off: Iterable[str]) -> list[PromiseLine]:
+    """The verdict on each wanted promise; none where only a part of the obligations was asked."""
+    if asked.partial:
+        return []
+    weak = [line for line in lines if line["kind"] != "implies" and line["verdict"] != "proved"]
+    found = [_promise(p.name, p.kind, lines, weak, off) for p in asked.wanted]
+    if TYPE_OK in asked.named:
+        found.append(_promise(TYPE_OK, "always", lines, weak, off))
+    return found
+
+
+def _promise(
+    name: str, kind: str, lines: Sequence[ObligationLine], weak: Sequence[ObligationLine], off: Iterable[str]
+) -> PromiseLine:
+    def said(verdict: Verdict, reason: str = "") -> PromiseLine:
+        return PromiseLine(name=name, kind="always", verdict=verdict.value, reason=reason)
+
+    if name in off:
+        return said(Verdict.VACUOUS, "not promised at these settings")
+    own = [line for line in lines if line["conjunct"] == name]
+    if any(line["reached"] == "reachable" for line in own):
+        return said(Verdict.VIOLATED, "its counterexample can be reached")
+    if any(line["verdict"] == "error" for line in own):
+        return said(Verdict.ERROR, "the engines disagree")
+    if any(line["verdict"] == "counterexample" for line in weak):
+        return said(Verdict.UNKNOWN, "the invariant is not inductive")
+    if weak:
+        return said(Verdict.UNKNOWN, "the invariant is not proved")
+    missing = [line for line in own if line["verdict"] != "proved"]
+    if any(line["verdict"] == "counterexample" for line in missing):
+        return said(Verdict.UNKNOWN, "it does not follow from the invariant")
+    return said(Verdict.UNKNOWN, "no answer in time") if missing else said(Verdict.PROVED)
+
+
+def exit_code(report: Report, named: Sequence[str]) -> Exit:
+    """The answer as a number; what is not known is never a success."""
+    verdicts = [line["verdict"] for line in report["promises"]]
+    decided = [line["verdict"] for line in report["obligations"]]
+    explored = report["explored"]
+    if "error" in decided or Verdict.ERROR in verdicts or (explored and explored["disagreements"]):
+        return Exit.INTERNAL
+    if Verdict.VIOLATED in verdicts:
+        return Exit.SAFETY
+    if "counterexample" in decided:
+        return Exit.NOT_INDUCTIVE
+    if any(line["verdict"] == Verdict.VACUOUS and line["name"] in named for line in report["promises"]):
+        return Exit.UNCOVERED
+    return Exit.INCONCLUSIVE if "unknown" in decided or Verdict.UNKNOWN in verdicts or not decided else Exit.HOLDS
+
+
+def verdict(promises: Sequence[PromiseLine], lines: Sequence[ObligationLine]) -> str:
+    """The word for the whole: as weak as its weakest line, whether that is a promise or an obligation."""
+    words = [line["verdict"] for line in promises]
+    if not words:
+        said = {line["verdict"] for line in lines}
+        words = [Verdict.ERROR if "error" in said else Verdict.PROVED if said == {"proved"} else Verdict.UNKNOWN]
+    return weakest(words)

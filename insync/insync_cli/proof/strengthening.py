@@ -1,0 +1,60 @@
+"""`insync prove --suggest` and `--graph`: help for whoever works on an invariant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from insync_cli.exits import Exit, Inconclusive, UsageError
+
+if TYPE_CHECKING:
+    from insync_cli.proof.question import Question
+    from isr_lang import Value
+
+Say = Callable[[str], None]
+
+SMALL = {"log": 2, "records": 2, "epochs": 1, "isr_changes": 2, "crashes": 1, "sessions_lost": 0}
+"""What was left open, where candidates are looked for: large enough for something to go wrong, and quick."""
+
+
+def closed(asked: Question) -> Mapping[str, Value]:
+    """The constants, with small values for those that were left open."""
+    known = {c.name: c for c in asked.design.constants()}
+    return {
+        k: max(known[k].low, min(known[k].high, SMALL.get(k, 2))) if v is None else v
+        for k, v in asked.constants.items()
+    }
+
+
+def suggested(asked: Question, seconds: float, say: Say, tell: Say) -> int:
+    """Conjuncts that could be added; 0 if with them, or without any, everything is proved at small bounds."""
+    from isr_check.smt.strengthening.suggestions import Effort, suggest
+
+    constants = closed(asked)
+    tell("looked for where " + ", ".join(f"{k}={constants[k]}" for k in asked.open if k in constants))
+    effort = Effort(question=seconds)
+    found = suggest(asked.design, constants, asked.promises, asked.wanted, effort, tell)
+    for line in found.lines():
+        say(line)
+    return Exit.HOLDS if found.restores else Exit.INCONCLUSIVE
+
+
+def drawn(asked: Question, path: Path, seconds: float, say: Say) -> int:
+    """The graph of what implies what, as a picture or as its description."""
+    from isr_check.smt.strengthening.property_drawing import ENDINGS, NotDrawn, draw
+    from isr_check.smt.strengthening.property_graph import property_graph
+
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"--graph takes a file that ends in {', '.join(ENDINGS)}, not '{path.name}'")
+    found = property_graph(asked.design, asked.constants, asked.promises, asked.wanted, seconds=seconds, say=say)
+    for name in (n for n in found.independent if n in found.promises):
+        say(f"{name} does not follow from the conjuncts")
+    for edge in found.undecided:
+        print(f"insync: undecided, and not drawn: {', '.join(edge.sources)} -> {edge.target}", file=sys.stderr)
+    try:
+        say(f"{len(found.edges())} arrows: {draw(found, path)}")
+    except NotDrawn as problem:
+        raise Inconclusive(str(problem)) from None
+    return Exit.HOLDS

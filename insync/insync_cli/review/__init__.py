@@ -1,0 +1,1 @@
+"""Verbs for a design review: matrix, report."""

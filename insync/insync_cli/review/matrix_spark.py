@@ -1,0 +1,46 @@
+"""`insync matrix --engine spark`: all cells in one job, a task for each, explored by kernels in the executors."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from insync_cli import registry
+from insync_cli.exits import Inconclusive, UsageError
+from isr_check.engine import Failed, Unavailable
+from isr_report.grid import CellEntry
+from isr_report.plan import Cell
+
+if TYPE_CHECKING:
+    from isr_check.engine import Finding
+
+SPARK = "spark"
+
+
+def swept(cells: Sequence[Cell], given: Namespace, folder: Path) -> list[tuple[CellEntry, list[Finding]]]:
+    """The cells in order. Their files are written by the executors, so the folder must be one that all of them see."""
+    from isr_pipeline import session
+
+    try:
+        session.check()
+        from isr_pipeline.sweeps import swept
+
+        asked = Namespace(**{**cast("dict[str, object]", vars(given)), "engine": None})
+        workers = cast("int | None", given.workers)
+        with session.running(cast("str | None", given.master), workers=workers) as spark:
+            return swept(spark, partial(answered, given=asked, folder=folder.absolute()), cells)
+    except Unavailable as problem:
+        raise UsageError(str(problem)) from None
+    except Failed as problem:
+        raise Inconclusive(str(problem)) from None
+
+
+def answered(cell: Cell, given: Namespace, folder: Path) -> tuple[CellEntry, list[Finding]]:
+    """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell."""
+    from insync_cli.review.matrix import explored
+
+    instance = registry.instance_of(registry.design_named(cell.design), cell.constants)
+    return explored(cell, instance, given, folder)

@@ -1,0 +1,187 @@
+"""The pages that a report links to: stories with their controls, counterexamples and witnesses of cells, scenes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from insync_cli import registry, runfile, terminal
+from insync_cli.options import read
+from insync_cli.progress import Brake, Ticker
+from insync_cli.version import version
+from insync_cli.view import pages, scenes
+from isr_check.engine import Limits
+from isr_check.reference import Evaluator
+from isr_report.coverage import probes
+from isr_report.grid import VIOLATED, CellEntry, Matrix, is_probe, verdict_of
+from isr_report.html import HOLDS
+from isr_report.material import Control, Played, Story, Together
+from isr_report.scenes import Scene
+from isr_trace.cases import Case
+from isr_trace.itf import itf_text, read_itf, write_text
+from isr_trace.replay import Replay, run_of, trace_of
+from isr_trace.trace import Trace
+from isr_visual.neighbours import BYTES_AT_MOST
+from isr_visual.page import page as visual_page
+from isr_visual.schedule import counterfactual
+
+MATRIX, CASES, CELLS = "matrix", "cases", "cells"
+TODAY = "kip-966"
+ROOM = 40_000
+"""Bytes for what else could happen, on the page of a cell."""
+TRIED = 4
+"""Of the cells where a promise holds, how many are tried for one that stops the schedule."""
+
+
+def story(case: Case, corpus: Path, given: Namespace, folder: Path) -> Story:
+    """A case with its page, its trace, and both of its controls run again."""
+    source = corpus / case.name / "trace.itf.json"
+    itf, target = f"{CASES}/{case.name}.itf.json", f"{CASES}/{case.name}.html"
+    terminal.make_folder(folder / CASES)
+    shutil.copyfile(source, folder / itf)
+    trace = read_itf(source)
+    pages.write_page([(source, trace, "")], folder / target, None)
+    found = control(case.command, f"{CASES}/{case.name}-broken.json", given, folder)
+    fixed = control(case.fixed_command, f"{CASES}/{case.name}-mended.json", given, folder) if case.fixed_by else None
+    return Story(case, trace, target, itf, found, fixed)
+
+
+def control(command: str, target: str, given: Namespace, folder: Path) -> Control:
+    """Run `insync check ...` of a case; its run file goes into the report's folder."""
+    from insync_cli.model import check
+
+    asked = read(check.Options, check.USAGE, shlex.split(command)[2:])
+    design = asked.world.design
+    instance = registry.instance_of(design, asked.world.constants)
+    engine = cast("str | None", given.engine) or registry.default_engine()
+    explore, workers = registry.engine_named(engine, cast("int | None", given.workers) or 1)
+    wanted = asked.properties
+    with Brake() as brake:
+        limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
+        found = explore(instance, wanted, limits, lambda _: None)
+    answer = runfile.run_file(
+        instance,
+        found,
+        command=shlex.split(command),
+        version=version(),
+        engine=engine,
+        workers=workers,
+        findings=found.findings,
+        traces={},
+    )
+    terminal.write_json(str(folder / target), answer)
+    line = answer["properties"][0]
+    return Control(design.name, command, line["verdict"], line["depth"], answer["stats"]["distinct"], target)
+
+
+def cell_pages(found: Matrix, folder: Path, given: Namespace) -> dict[str, str]:
+    """A page for the first promise that each cell breaks; cells whose stories are the same share it."""
+    pages, stories = dict[str, str](), dict[object, str]()
+    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
+    every = [(c, p) for c in found["cells"] for p in c["promises"] if p["trace"] and not is_probe(p)]
+    broken = [(c, p) for c, p in every if p["verdict"] == VIOLATED]
+    for n, (cell, promise) in enumerate(broken, 1):
+        ticker.count(n, len(broken), "counterexamples")
+        name = str(promise["trace"])
+        source = folder / MATRIX / name
+        trace = read_itf(source)
+        same = (cell["design"], promise["name"], tuple(trace.step_text(s) for s in trace.steps))
+        if same not in stories:
+            stories[same] = f"{CELLS}/{cell['name']}-{promise['name']}.html"
+            if promise is next(p for p in cell["promises"] if p["verdict"] == VIOLATED):
+                page_of_cell(source, trace, folder / stories[same], mended(found, cell, promise["name"]))
+            else:
+                del stories[same]
+        if same in stories:
+            pages[name] = stories[same]
+    ticker.close()
+    return pages
+
+
+def mended(found: Matrix, cell: CellEntry, promise: str) -> list[CellEntry]:
+    """The cells under the same fault and bounds where the promise holds, the nearest first: this design or a later one,
+    with as few settings as possible changed, then as few designs as possible passed over."""
+    names = [d["name"] for d in found["designs"]]
+
+    def settings_apart(c: CellEntry) -> int:
+        return sum(c["settings"].get(n) != v for n, v in cell["settings"].items())
+
+    def comparable(c: CellEntry) -> bool:
+        said = verdict_of(c, promise)
+        there, here = c["constants"], cell["constants"]
+        same_world = all(there[n] == here[n] for n in there.keys() & here.keys() - cell["settings"].keys())
+        later = names.index(c["design"]) >= names.index(cell["design"])
+        return later and same_world and c["fault"] == cell["fault"] and said is not None and said["verdict"] in HOLDS
+
+    good = [c for c in found["cells"] if comparable(c)]
+    return sorted(good, key=lambda c: (settings_apart(c), names.index(c["design"])))
+
+
+def page_of_cell(source: Path, trace: Trace, target: Path, others: Sequence[CellEntry] = ()) -> None:
+    """With the first of the other cells whose design, at its settings, does not come to the same end."""
+    room = min(ROOM, BYTES_AT_MOST)
+    for other in others[:TRIED]:
+        settings = {n: other["constants"][n] for n in other["settings"]}
+        shown = pages.described(source, trace, against=other["design"], settings=settings, room=room)
+        against = shown["against"]
+        broken = {name for turn in against["turns"] for name in turn["broken"]} if against is not None else set[str]()
+        if against is not None and against["parts"] is not None and trace.property_name not in broken:
+            break
+    else:
+        shown = pages.described(source, trace, room=room)
+    write_text(target, visual_page([(shown, itf_text(trace))], f"{trace.design}: {trace.property_name}"))
+
+
+def witness_pages(found: Matrix, folder: Path) -> dict[str, str]:
+    """A page for the shortest witness of each probe."""
+    pages: dict[str, str] = {}
+    for probe in probes(found):
+        if probe.shortest is not None and probe.shortest["trace"]:
+            source = folder / MATRIX / probe.shortest["trace"]
+            pages[probe.shortest["trace"]] = f"{CELLS}/witness-{probe.name}.html"
+            page_of_cell(source, read_itf(source), folder / pages[probe.shortest["trace"]])
+    return pages
+
+
+def played(s: Scene, folder: Path) -> Played:
+    trace, target = scenes.trace_of(s), f"scenes/{s.name}.html"
+    write_text(folder / target, scenes.page_of(s, trace))
+    return Played(s, trace, target)
+
+
+def together(s: Story) -> Together:
+    """The schedule of a story under today's design with its defaults."""
+    here = Evaluator(registry.instance_of(registry.design_named(s.case.design), s.trace.constants))
+    today = registry.design_named(TODAY)
+    kept = {c.name for c in today.constants() if not c.names and c.name not in today.defaults}
+    there = Evaluator(registry.instance_of(today, {n: v for n, v in s.trace.constants.items() if n in kept}))
+    states = run_of(s.trace, Replay(here)).states
+    turns = counterfactual(s.trace, states, here, there)["turns"]
+    refused = [t["refused"]["text"] if t["refused"] is not None else "" for t in turns]
+    off = {s.action for s in s.trace.steps} & set(there.instance.off_actions)
+    refused[1:] = [
+        f"{step.action} is switched off at these settings" if step.action in off else said
+        for step, said in zip(s.trace.steps, refused[1:], strict=True)
+    ]
+    replay = Replay(there)
+    moves = [m for m, no in zip(run_of(s.trace, Replay(here)).moves, refused[1:], strict=True) if not no]
+    run = replay.lenient(tuple(s.trace.initial.values()), moves)
+    upto = [i - sum(bool(r) for r in refused[1 : i + 1]) for i in range(len(refused))]
+    return Together(
+        here=s.trace,
+        there=trace_of(run, there.instance),
+        here_label=f"{s.case.design}, {settings_said(here)}",
+        there_label=f"{TODAY}, {settings_said(there)}",
+        upto=tuple(upto),
+        refused=tuple(refused),
+        page=s.page,
+    )
+
+
+def settings_said(evaluator: Evaluator) -> str:
+    constants = evaluator.instance.constants
+    return f"min ISR {constants['min_insync']}, unclean {'on' if constants['unclean'] else 'off'}"

@@ -1,0 +1,1 @@
+"""Verbs that show a trace: show, explain, minimise, scenes."""

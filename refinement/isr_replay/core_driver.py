@@ -1,0 +1,204 @@
+"""Inputs for cores, with a disk and a metadata log that do at once what they are asked for.
+
+One call is one input and whatever the disk reports because of it, which is one action of the model: until the report a
+replica takes nothing else, and nobody else sees that it is under way.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from isr_broker.core import controller as controllers
+from isr_broker.core import node as nodes
+from isr_broker.core.controller_state import Controller
+from isr_broker.core.effects import (
+    CONTROLLER,
+    AnswerConsume,
+    AnswerFetch,
+    AnswerProduce,
+    AppendLog,
+    AppendMetadata,
+    AssignEpoch,
+    CheckpointWatermarks,
+    Effect,
+    Halt,
+    OpenLog,
+    Send,
+    StopProcess,
+    Took,
+    TruncateLog,
+)
+from isr_broker.core.inputs import (
+    Appended,
+    ControllerInput,
+    EpochAssigned,
+    LogOpened,
+    NodeInput,
+    Received,
+    Tick,
+    Truncated,
+    Written,
+)
+from isr_broker.core.log_view import LogView
+from isr_broker.core.messages import BrokerId, Error, FetchMetadata, Metadata
+from isr_broker.core.record_batch import batches
+from isr_replay import canonical_form
+from isr_replay.system_state import NOW, Broker, record_in
+
+
+class CoreFailed(Exception):
+    """A core did what none of its inputs can mean; the message says what."""
+
+
+@attrs.define
+class Done:
+    """What came of an input of a broker: the broker from now on, and what it did and said."""
+
+    broker: Broker
+    actions: list[str] = attrs.field(factory=list[str])
+    sent: list[Send] = attrs.field(factory=list[Send])
+    acked: int = 0
+    consumed: list[AnswerConsume] = attrs.field(factory=list[AnswerConsume])
+    stopped: bool = False
+
+    @property
+    def action(self) -> str | None:
+        """The action that was taken, if one was."""
+        if len(self.actions) > 1:
+            raise CoreFailed(f"one input took {' and '.join(self.actions)}")
+        return self.actions[0] if self.actions else None
+
+    @property
+    def rested(self) -> Broker:
+        """The broker with its core in canonical form."""
+        node = self.broker.node
+        return self.broker if node is None else attrs.evolve(self.broker, node=canonical_form.node(node))
+
+
+def told(broker: Broker, *inputs: NodeInput, opens: bool = True) -> Done:
+    """The broker takes these inputs one after the other; `opens`: a log that it asks for is opened at once."""
+    done, todo = Done(broker), list(inputs)
+    while todo:
+        node = done.broker.node
+        assert node is not None
+        step = nodes.handle(node, todo.pop(0), NOW)
+        done.broker = attrs.evolve(done.broker, node=step.core)
+        todo[:0] = [answer for effect in step.effects for answer in _performed(done, effect, opens)]
+    return done
+
+
+def _performed(done: Done, effect: Effect, opens: bool) -> list[NodeInput]:
+    """What the disk reports; everything else is noted."""
+    broker = done.broker
+    match effect:
+        case Took(action=action):
+            done.actions.append(action)
+        case Send():
+            done.sent.append(effect)
+        case AnswerFetch(to=to, response=response, records=wanted):
+            records = b"" if wanted is None else broker.log[wanted.offset]
+            done.sent.append(Send(to, attrs.evolve(response, records=records)))
+        case AnswerProduce(request=request, error=Error.NONE):
+            done.acked |= 1 << request
+        case AnswerConsume():
+            done.consumed.append(effect)
+        case AppendLog(partition=tp, records=records):
+            new = tuple(records[b.position : b.position + b.size] for b in batches(records, check=True))
+            done.broker = attrs.evolve(broker, log=broker.log + new)
+            return [Appended(partition=tp, log=_view(broker).appended(batches(records)))]
+        case TruncateLog(partition=tp, offset=offset):
+            done.broker = attrs.evolve(broker, log=broker.log[:offset])
+            view = _view(broker)
+            return [Truncated(partition=tp, log=view.truncated(offset, view.producers))]
+        case AssignEpoch(partition=tp, epoch=epoch, start=start):
+            view = _view(broker)
+            return [EpochAssigned(partition=tp, log=attrs.evolve(view, epochs=view.epochs.assign(epoch, start)))]
+        case OpenLog(tp):
+            return [LogOpened(partition=tp, log=found(broker.log), high_watermark=broker.checkpoint)] if opens else []
+        case StopProcess(broker_epoch=epoch, watermarks=watermarks):
+            marks = dict(watermarks.watermarks)
+            mark = next(iter(marks.values()), broker.checkpoint)
+            done.broker = attrs.evolve(broker, node=None, clean=epoch, checkpoint=mark)
+            done.stopped = True
+        case Halt(why):
+            raise CoreFailed(f"broker {broker.me} halts: {why}")
+        case AppendMetadata():
+            raise CoreFailed("a broker writes no metadata")
+        case AnswerProduce() | CheckpointWatermarks():
+            pass
+        case _:
+            raise CoreFailed(f"broker {broker.me} asks for {effect}")
+    return []
+
+
+def _view(broker: Broker) -> LogView:
+    assert broker.replica is not None
+    return broker.replica.log
+
+
+def found(log: tuple[bytes, ...]) -> LogView:
+    """A log as it is known after it was opened: everything is found again in the records."""
+    return LogView().appended(batches(b"".join(log)))
+
+
+def records(broker: Broker) -> tuple[int, ...]:
+    """The names of the records in the broker's log."""
+    return tuple(record_in(batch) for batch in broker.log)
+
+
+# The controller.
+
+
+@attrs.define
+class Ruled:
+    """What came of an input of the controller."""
+
+    core: Controller
+    took: list[Took] = attrs.field(factory=list[Took])
+    sent: list[Send] = attrs.field(factory=list[Send])
+
+    @property
+    def rested(self) -> Controller:
+        """The controller in canonical form."""
+        return canonical_form.controller(self.core)
+
+
+def ruled(core: Controller, *inputs: ControllerInput) -> Ruled:
+    """The controller takes these inputs one after the other, its log written at once."""
+    done, todo = Ruled(core), list(inputs)
+    while todo:
+        step = controllers.handle(done.core, todo.pop(0), NOW)
+        done.core = step.core
+        for effect in step.effects:
+            match effect:
+                case Took():
+                    done.took.append(effect)
+                case Send():
+                    done.sent.append(effect)
+                case AppendMetadata(offset=offset):
+                    todo.insert(0, Written(offset))
+                case _:
+                    raise CoreFailed(f"the controller asks for {effect}")
+    return done
+
+
+def asked_to(core: Controller, source: BrokerId, message: Send) -> Ruled:
+    """The controller gets what a broker sent."""
+    assert message.to == CONTROLLER
+    return ruled(core, _received(source, message))
+
+
+def _received(source: BrokerId, message: Send) -> Received:
+    return Received(source, message.message)
+
+
+def news_for(core: Controller, broker: Broker) -> Metadata:
+    """What the controller answers the broker when that asks for newer metadata."""
+    assert broker.node is not None
+    polled = told(attrs.evolve(broker, node=attrs.evolve(broker.node, next_poll=NOW)), Tick())
+    poll = next(s for s in polled.sent if isinstance(s.message, FetchMetadata))
+    answer = asked_to(core, broker.me, poll).sent
+    news = [s.message for s in answer if isinstance(s.message, Metadata)]
+    if len(news) != 1:
+        raise CoreFailed(f"the controller answers a question for metadata with {answer}")
+    return news[0]

@@ -1,0 +1,94 @@
+"""Goals that are one goal under other names: proved once, they are proved.
+
+Where a design cannot tell the elements of a sort apart, and an action has been given representatives of those that it
+is about, the other elements can be exchanged: hypotheses and guards stay what they are. A goal that becomes another one
+by such an exchange needs no proof of its own. Two goals count as the same only if renaming elements makes their
+formulas equal, up to the order of operands and the names of defined symbols.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, cast
+
+from isr_check.smt.terms.logic import Term, z3
+
+ANY_ORDER = {z3.Z3_OP_AND, z3.Z3_OP_OR, z3.Z3_OP_EQ, z3.Z3_OP_IFF, z3.Z3_OP_ADD, z3.Z3_OP_DISTINCT}
+Renaming = Mapping[str, str]
+
+
+class Sameness:
+    """Keys of goals: equal keys, equal but for an exchange of elements."""
+
+    def __init__(self, elements: Sequence[str], axioms: Iterable[tuple[Term, Term]]) -> None:
+        """`elements`: what may be exchanged, as in the names of symbols; `axioms`: those of defined symbols."""
+        self.elements = elements
+        self._pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, elements)) + r")(?!\w)")
+        self._defining: dict[str, list[Any]] = {}
+        for symbol, axiom in axioms:
+            self._defining.setdefault(str(cast("Any", symbol).decl().name()), []).append(axiom)
+
+    def key(self, goal: Term) -> bytes:
+        """Elements are put in an order that depends on how the goal uses them, and then renamed by place."""
+        used = {e: _Hash(self, dict.fromkeys(self.elements, "*") | {e: "!"}).of(goal) for e in self.elements}
+        order = sorted(self.elements, key=lambda e: used[e])
+        return _Hash(self, {e: f"#{i}" for i, e in enumerate(order)}).of(goal)
+
+    def defining(self, name: str) -> list[Any]:
+        return self._defining.get(name, [])
+
+    def renamed(self, name: str, renaming: Renaming) -> str:
+        return self._pattern.sub(lambda m: renaming[m.group(1)], name)
+
+
+class _Hash:
+    """Hashes of terms under one renaming; `defines`: the symbol that is being defined, to which they may refer."""
+
+    def __init__(
+        self, sameness: Sameness, renaming: Renaming, defined: dict[str, str] | None = None, defines: str = ""
+    ) -> None:
+        self.sameness, self.renaming, self.defines = sameness, renaming, defines
+        self._defined: dict[str, str] = {} if defined is None else defined
+        self._known: dict[int, bytes] = {}
+
+    def of(self, t: Any) -> bytes:
+        number = t.get_id()
+        if number not in self._known:
+            self._known[number] = self._compute(t)
+        return self._known[number]
+
+    def _compute(self, t: Any) -> bytes:
+        if z3.is_var(t):
+            return _digest("var", str(z3.get_var_index(t)).encode())
+        if z3.is_quantifier(t):
+            sorts = ",".join(str(t.var_sort(i)) for i in range(t.num_vars()))
+            return _digest(f"{t.is_forall()}{sorts}", self.of(t.body()))
+        name, kind = str(t.decl().name()), t.decl().kind()
+        parts = [self.of(c) for c in t.children()]
+        if kind != z3.Z3_OP_UNINTERPRETED:
+            label = t.sexpr() if z3.is_int_value(t) else name
+            return _digest(label, *(sorted(parts) if kind in ANY_ORDER else parts))
+        return _digest(self._symbol(name), *parts)
+
+    def _symbol(self, name: str) -> str:
+        if name == self.defines:
+            return "self"
+        axioms = self.sameness.defining(name)
+        if not axioms:
+            renamed = self.sameness.renamed(name, self.renaming)
+            return re.sub(r"!\d+$", "", renamed) if self.defines else renamed  # a witness's number says nothing
+        if name not in self._defined:
+            inner = _Hash(self.sameness, self.renaming, self._defined, name)
+            self._defined[name] = b"".join(sorted(map(inner.of, axioms))).hex()
+        return self._defined[name]
+
+
+def _digest(label: str, *parts: bytes) -> bytes:
+    h = blake2b(label.encode(), digest_size=16)
+    for p in parts:
+        h.update(p)
+    return h.digest()

@@ -1,0 +1,57 @@
+"""Many questions to one solver, where every bound is given: it reads the hypotheses once and keeps what it learns."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.solver import MEGABYTES, Answer
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.logic import Term, z3
+
+
+class Finite:
+    """A way to prove the obligations of one induction, to be tried first (proving.Attempt)."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction = induction
+        self._kept: Kept | None = None
+
+    def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
+        """Whether the goal follows. It cannot say from what, so it does not try where that is asked."""
+        if core or obligation.kind == "initial":
+            return Answer("unknown", 0.0, reason="not of this kind")
+        began, known = time.monotonic(), self.induction.hypotheses
+        if self._kept is None:  # made late, by the process that asks
+            bounds = [logic.term(x) for x in self.induction.translation.assumed]
+            self._kept = Kept(self._defined([*bounds, *(x for _, x in known)]))
+        extra = [x for _, x in query.hypotheses[len(known) :]]
+        status = self._kept.ask(self._defined([*extra, logic.term(logic.not_(query.goal))]), seconds)
+        return Answer(status, time.monotonic() - began)
+
+    def _defined(self, terms: Sequence[Term]) -> list[Term]:
+        return [*terms, *self.induction.translation.defining(terms, terms)]
+
+
+class Kept:
+    """A solver that holds some assertions and is asked about others, one question after the other."""
+
+    def __init__(self, held: Sequence[Term]) -> None:
+        self._solver = z3.SimpleSolver()
+        self._solver.set("max_memory", MEGABYTES)
+        for assertion in held:
+            self._solver.add(assertion)
+
+    def ask(self, assertions: Sequence[Term], seconds: float) -> str:
+        """'unsat', 'sat' or 'unknown'."""
+        self._solver.set("timeout", max(1, int(seconds * 1000)))
+        self._solver.push()
+        try:
+            for assertion in assertions:
+                self._solver.add(assertion)
+            return str(self._solver.check())
+        finally:
+            self._solver.pop()

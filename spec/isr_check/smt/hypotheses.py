@@ -1,0 +1,97 @@
+"""Which hypotheses a proof needs, found out where everything is small.
+
+With every bound given, whatever an obligation says is decided quickly. So there the conjuncts that it needs are
+collected, one counterexample after the other; or there is a counterexample that satisfies them all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.solver import Answer, ask
+from isr_lang import Design, Property
+from isr_lang import Value as Setting
+
+SMALL = 3
+"""The value of a bound that was left open."""
+
+
+@attrs.frozen(eq=False)
+class Hint:
+    """Conjuncts that suffice where everything is small; or a counterexample there, `answer` to `query`."""
+
+    using: tuple[str, ...]
+    query: Query | None = None
+    answer: Answer | None = None
+
+
+class Guide:
+    """The same obligations with every open bound given a small value."""
+
+    def __init__(
+        self, design: Design, constants: Mapping[str, Setting | None], conjuncts: Sequence[Property], small: int = SMALL
+    ) -> None:
+        high = {c.name: c.high for c in design.constants()}
+        low = {c.name: c.low for c in design.constants()}
+        given = {k: max(low[k], min(high[k], small)) if v is None else v for k, v in constants.items()}
+        self.induction = Induction(design, given, conjuncts)
+        self._made = design, constants, conjuncts
+        self._smaller: dict[int, Guide] = {}
+        self.small = small
+        self.wanted = {p.name: p for p in design.properties}
+        self.wanted |= {p.name: p for p in conjuncts}
+        self._obligations: dict[tuple[str, str, str | None], Obligation] = {}
+
+    def obligation(self, o: Obligation) -> Obligation | None:
+        """The one of the same name."""
+        key = o.kind, o.conjunct, o.action
+        if key not in self._obligations:
+            wanted = [self.wanted[o.conjunct]] if o.kind == "implies" else []
+            actions = [o.action] if o.action else []
+            only = ["-"] if o.kind == "implies" else [o.conjunct]
+            for made in self.induction.obligations(wanted, only, actions):
+                self._obligations[made.kind, made.conjunct, made.action] = made
+        return self._obligations.get(key)
+
+    def hint(self, obligation: Obligation, query: Query, seconds: float) -> Hint | None:
+        """What the query needs; None if it was not found out in time."""
+        same = self.obligation(obligation)
+        asked = [] if same is None else [q for q in same.queries if _chosen(q) == _chosen(query)]
+        if not asked:
+            return Hint((obligation.conjunct,))
+        end, using = time.monotonic() + seconds, dict[str, None]()
+        named = {c.name for c in self.induction.conjuncts}
+        if obligation.conjunct in named and obligation.kind == "preserved":
+            using[obligation.conjunct] = None
+        while (left := end - time.monotonic()) > 0:
+            answer = ask(self.induction.assertions(asked[0], using), left)
+            if answer.status == "unsat":
+                core = ask(self.induction.assertions(asked[0], using), max(left, 1.0), core=True).core
+                return Hint(tuple(n for n in using if n in core or not core))
+            if answer.status != "sat" or answer.value is None:
+                return None
+            false = [n for n, x in asked[0].hypotheses if n in named and n not in using and not answer.value(x)]
+            if not false:
+                return Hint(tuple(using), asked[0], answer)
+            using[false[0]] = None
+        return None
+
+    def least(self, obligation: Obligation, query: Query, seconds: float) -> tuple[Guide, Hint | None]:
+        """The hint; but a counterexample with bounds as small as can be, which is soonest found and easiest to read."""
+        end = time.monotonic() + seconds
+        for small in range(self.small):
+            if small not in self._smaller:
+                self._smaller[small] = Guide(*self._made, small)
+            hint = self._smaller[small].hint(obligation, query, end - time.monotonic())
+            if hint is not None and hint.query is not None:
+                return self._smaller[small], hint
+        return self, self.hint(obligation, query, end - time.monotonic())
+
+
+def _chosen(query: Query) -> tuple[object, ...]:
+    """The elements of sorts that were chosen as parameters."""
+    return tuple(v for v in query.choice.values.values() if isinstance(v, int))

@@ -1,0 +1,247 @@
+"""Deciding obligations, several at a time, each within a time limit."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+
+import attrs
+
+from isr_check.engine import Unsound
+from isr_check.smt.hypotheses import Guide
+from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.solver import Answer, ask
+from isr_check.smt.terms.logic import at_most, conjuncts
+from isr_check.smt.terms.solver_values import Reader, TooLarge
+from isr_lang import Value as Setting
+
+GRACE = 10.0
+"""Seconds beyond its limit after which a worker that says nothing is ended."""
+QUICK = 0.7
+"""Seconds for the way that is tried first, before anything else; it gets its full time later."""
+ATTEMPTS = 60
+"""How many questions of so many seconds that way may ask about one query."""
+
+
+@attrs.frozen
+class Proved:
+    """`core`: the hypotheses that the solver used, if it was asked for them."""
+
+    seconds: float
+    core: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Counterexample:
+    """A state that satisfies the hypotheses, and a step after which the conjunct fails, as values of the language.
+
+    Empty where the solver says that there is one, and it has not been read back.
+    """
+
+    seconds: float
+    constants: Mapping[str, Setting]
+    state: Mapping[str, object]
+    parameters: tuple[int, ...]
+    successor: Mapping[str, object]
+
+
+@attrs.frozen
+class Unknown:
+    """Neither proved nor refuted; never a success."""
+
+    reason: str
+    seconds: float
+
+
+Result = Proved | Counterexample | Unknown
+Decided = tuple[Obligation, Result]
+Attempt = Callable[[Obligation, Query, float, bool], Answer]
+"""Another way to prove a query within a time, with its core if that is wanted; 'unsat' if it does."""
+
+
+def decide(
+    induction: Induction,
+    obligation: Obligation,
+    seconds: float,
+    core: bool = False,
+    guide: Guide | None = None,
+    first: Attempt | None = None,
+) -> Result:
+    """One obligation, in this process; the limit is for each of its queries.
+
+    What `first` cannot prove quickly is looked at where everything is small; then `first` has its time, and what it
+    cannot prove is asked as a whole.
+    """
+    began = time.monotonic()
+    used: dict[str, None] = {}
+    for query in obligation.queries:
+        using: tuple[str, ...] | None = None
+        answer = Answer("unknown", 0.0)
+        if first is not None:
+            answer = first(obligation, query, min(QUICK, seconds) if guide else seconds, core)
+        if answer.status != "unsat" and guide is not None:
+            at, hint = guide.least(obligation, query, seconds)
+            if hint is not None and hint.query is not None and hint.answer is not None:
+                return _read(at.induction, obligation, hint.query, hint.answer, began)
+            using = hint.using if hint is not None else None
+            answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
+        if answer.status == "unsat":
+            used |= dict.fromkeys(answer.core)
+            continue
+        answer = _ask(induction, query, using, seconds, core)
+        if answer.status == "unsat":
+            used |= dict.fromkeys(answer.core)
+        elif answer.status == "sat":
+            return _found(induction, obligation, query, answer, seconds, began)
+        else:
+            return Unknown(answer.reason, time.monotonic() - began)
+    return Proved(time.monotonic() - began, tuple(used))
+
+
+def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
+    """Part by part of the goal, first from what should suffice, then from everything."""
+    end, used, asked = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
+    for part in conjuncts(query.goal):
+        smaller = attrs.evolve(query, goal=part)
+        for hypotheses in (using, None) if using is not None else (None,):
+            left = max(0.001, end - time.monotonic())
+            limit = left / 2 if hypotheses is not None else left
+            asked = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
+            if asked.status == "unsat":
+                used |= dict.fromkeys(asked.core or hypotheses or ())
+                break
+        if asked.status != "unsat":
+            return asked
+    return attrs.evolve(asked, core=tuple(used))
+
+
+def _found(
+    induction: Induction, obligation: Obligation, query: Query, answer: Answer, seconds: float, began: float
+) -> Counterexample:
+    """The counterexample, if there is one within the bounds that a run may have."""
+    t = induction.translation
+    if t.bounds:
+        limits = {c.name: c.high for c in induction.design.constants()}
+        small = [at_most(b, limits[n]) for n, b in t.bounds.items()]
+        extra = [("bounds", x) for x in small if not isinstance(x, bool)]
+        answer = ask([*induction.assertions(query), *extra], seconds, find=True)
+    return _read(induction, obligation, query, answer, began)
+
+
+def _read(induction: Induction, obligation: Obligation, query: Query, answer: Answer, began: float) -> Counterexample:
+    nothing, t = Counterexample(time.monotonic() - began, {}, {}, (), {}), induction.translation
+    if answer.status != "sat" or answer.value is None:
+        return nothing
+    reader = Reader(t.shapes, answer.value)
+    types = {v.name: v.type for v in induction.design.variables if t.exists[v.name] is not False}
+    actions = (induction.design.initial, *induction.design.actions)
+    kinds = {name: t for a in actions if a.name == obligation.action for name, t in a.parameters}
+    try:
+        return Counterexample(
+            time.monotonic() - began,
+            {k: v for k, v in t.given.items() if v is not None}
+            | {name: int(answer.value(term)) for name, term in t.bounds.items()},
+            reader.state(types, query.old),
+            tuple(reader.parameter(kinds[name], v) for name, v in query.choice.values.items() if name in kinds),
+            {} if query.new is None else reader.state(types, query.new),
+        )
+    except TooLarge:
+        return nothing
+
+
+def prove(
+    induction: Induction,
+    obligations: Sequence[Obligation],
+    seconds: float,
+    workers: int = 2,
+    progress: Callable[[Obligation, Result], None] = lambda _o, _r: None,
+    core: bool = False,
+    guide: Guide | None = None,
+    first: Attempt | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[Decided]:
+    """All of them, or those decided before `stop`; Unsound if no state satisfies the conjuncts: they imply anything."""
+    if ask(induction.together(), seconds).status == "unsat":
+        raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
+    decided: dict[int, Result] = {}
+    hard: list[int] = []
+    for i, o in enumerate(obligations):
+        if o.queries:
+            hard.append(i)
+        else:
+            decided[i] = Proved(0.0)
+            progress(o, decided[i])
+    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide, first), workers)
+    asked = 3 if first is None else ATTEMPTS
+    for i, result in pool.run(hard, lambda i: seconds * asked * len(obligations[i].queries) + GRACE, stop):
+        decided[i] = result
+        progress(obligations[i], result)
+    return [(o, decided.get(i, Unknown("it was not asked", 0.0))) for i, o in enumerate(obligations)]
+
+
+class _Pool:
+    """Processes that share what has been translated; one that hangs is replaced."""
+
+    def __init__(self, work: Callable[[int], Result], workers: int) -> None:
+        self.work, self.workers = work, workers
+        self._context = get_context("fork")
+        self._running: dict[Connection, tuple[ForkProcess, int, float]] = {}
+        self._idle: list[tuple[ForkProcess, Connection]] = []
+
+    def run(
+        self,
+        tasks: Sequence[int],
+        patience: Callable[[int], float],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[int, Result]]:
+        waiting = list(reversed(tasks))
+        try:
+            while (waiting or self._running) and not stop():
+                while waiting and len(self._running) < self.workers:
+                    process, connection = self._idle.pop() if self._idle else self._start()
+                    task = waiting.pop()
+                    connection.send(task)
+                    self._running[connection] = process, task, time.monotonic() + patience(task)
+                ready = set(wait(list(self._running), timeout=1.0))
+                for connection in [c for c in self._running if c in ready]:
+                    yield self._answer(connection)
+                for connection, (process, task, end) in list(self._running.items()):
+                    if time.monotonic() > end:
+                        del self._running[connection]
+                        process.kill()
+                        yield task, Unknown("the solver did not keep to its time limit", patience(task))
+        finally:
+            for process, _, _ in self._running.values():
+                process.kill()
+            for process, _ in self._idle:
+                process.kill()
+
+    def _answer(self, connection: Connection) -> tuple[int, Result]:
+        process, task, _ = self._running.pop(connection)
+        try:
+            result: Result = connection.recv()
+        except EOFError:
+            return task, Unknown("the solver's process ended (memory?)", 0.0)
+        self._idle.append((process, connection))
+        return task, result
+
+    def _start(self) -> tuple[ForkProcess, Connection]:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=self._serve, args=(ours, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return process, ours
+
+    def _serve(self, ours: Connection, theirs: Connection) -> None:
+        ours.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides what an interrupt means
+        while True:
+            try:
+                task = theirs.recv()
+            except EOFError:
+                return
+            theirs.send(self.work(task))

@@ -1,0 +1,258 @@
+"""A proof as one file: every query that was refuted, as SMT-LIB text, and a manifest of what they prove together.
+
+    keeping = Keeping(induction, Strategy(induction, hints).decide, folder)
+    decided = prove(induction, obligations, seconds, workers, first=keeping)
+    store(file, keeping, decided, wanted)
+
+What the manifest says, and how it is checked without any of this code, is in `isr_check.certify`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import cast
+
+import attrs
+
+from isr_check.engine import TYPE_OK
+from isr_check.smt.induction import GOAL, Induction, Named, Obligation, Query
+from isr_check.smt.obligations import Attempt, Decided, Proved
+from isr_check.smt.smtlib import formula, query_text, smaller
+from isr_check.smt.solver import Answer, Proof, ask
+from isr_check.smt.strategy import MARK, SOME
+from isr_check.smt.terms.design_terms import Choice
+from isr_check.smt.terms.logic import Term, Truth, all_of, conjuncts, identity, term
+from isr_lang import Property
+
+SCHEMA = "insync/proof/1"
+MANIFEST = "manifest.json"
+START = "initial"
+"""Whose choices of parameters are those of the initial condition."""
+UNCHANGED = {
+    START: "it is so by evaluation",
+    "preserved": "nothing that it speaks of changes",
+    "implies": "it is a conjunct, or nothing that it speaks of changes",
+}
+"""Why an obligation holds without a query."""
+
+KINDS = {"bounds": "bound", "defined": "definition", MARK: "mark", SOME: "naming"}
+"""What an assertion is whose name says it."""
+
+Json = dict[str, object]
+
+
+class NotStored(ValueError):
+    """There is no whole proof to store: one sentence."""
+
+
+class Keeping:
+    """A way to prove that writes what it refutes into a folder, from whichever process it works in."""
+
+    def __init__(self, induction: Induction, attempt: Attempt, folder: Path) -> None:
+        self.induction, self.attempt, self.folder = induction, attempt, folder
+        self._known = {(name, identity(x)) for name, x in self.induction.hypotheses}
+
+    def __call__(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
+        answer = self.attempt(obligation, query, seconds, core)
+        if answer.status == "unsat" and answer.proofs:
+            self.keep(obligation, query, answer.proofs)
+        return answer
+
+    def keep(self, obligation: Obligation, query: Query, proofs: Sequence[Proof]) -> None:
+        """Write down one query, part by part of its goal."""
+        parts: list[Json] = []
+        for number, proof in enumerate(proofs):
+            made, needed = smaller(proof)
+            named = list(self._kinds(made))
+            text = query_text(named)
+            name = f"{_stem(obligation, query)}.{number}.smt2"
+            _write(self.folder / name, text)
+            parts.append(
+                {
+                    "file": name,
+                    "sha256": hashlib.sha256(text.encode()).hexdigest(),
+                    "assertions": [f"{kind} {name}".rstrip() for kind, name, _ in named],
+                    "goal_needed": needed,
+                    "seconds": round(proof.seconds, 3),
+                    "seconds_again": round(made.seconds, 3),
+                    "z3": dict(made.way),
+                }
+            )
+        _write(self.folder / f"{_stem(obligation, query)}.json", json.dumps(parts))
+
+    def kept(self, obligation: Obligation, query: Query) -> list[Json] | None:
+        """What was written down of a query."""
+        path = self.folder / f"{_stem(obligation, query)}.json"
+        return cast("list[Json]", json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+    def _kinds(self, proof: Proof) -> Iterator[tuple[str, str, Term]]:
+        """Each assertion with what it is: certify asks different things of each kind."""
+        for name, x in proof.assertions:
+            if name == GOAL:
+                yield GOAL, "", proof.goal
+            elif name in KINDS:
+                yield KINDS[name], "", x
+            elif name.endswith("'"):
+                yield "after", name.rstrip("'"), x
+            else:
+                yield "holds" if (name, identity(x)) in self._known else "guard", _line(name), x
+
+
+def store(
+    file: Path, keeping: Keeping, decided: Sequence[Decided], wanted: Sequence[Property] = (), seconds: float = 60.0
+) -> Json:
+    """Write the proof into one file and return its manifest; NotStored unless every obligation is proved."""
+    induction = keeping.induction
+    open_ones = [o.name for o, r in decided if not isinstance(r, Proved)]
+    if open_ones:
+        raise NotStored(f"{len(open_ones)} of {len(decided)} obligations are not proved, among them {open_ones[0]}")
+    asked = [(o.kind, o.conjunct, o.action) for o, _ in decided]
+    if sorted(asked, key=str) != sorted(_expected(induction, wanted), key=str):
+        raise NotStored("a proof is stored of all obligations, not of some conjuncts or actions only")
+    listed = [_listed(keeping, o, r.seconds, seconds) for o, r in decided if isinstance(r, Proved)]
+    steps = _steps(induction, [q for o, _ in decided if o.kind == START for q in o.queries])
+    manifest: Json = {**_said(induction, wanted), "steps": steps, "obligations": listed}
+    files = sorted(f for o in listed for q in _of(o, "queries") for f in (str(p["file"]) for p in _of(q, "parts")))
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+        for name in files:
+            _add(archive, name, (keeping.folder / name).read_text(encoding="utf-8"))
+    return manifest
+
+
+def _of(value: Json, name: str) -> list[Json]:
+    return cast("list[Json]", value.get(name, []))
+
+
+def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    """With a fixed date: equal proofs are equal files."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, text)
+
+
+def _listed(keeping: Keeping, obligation: Obligation, taken: float, seconds: float) -> Json:
+    """One obligation as the manifest has it."""
+    queries: list[Json] = []
+    for query in obligation.queries:
+        parts = keeping.kept(obligation, query)
+        if parts is None:
+            keeping.keep(obligation, query, list(_otherwise(keeping.induction, obligation, query, seconds)))
+            parts = keeping.kept(obligation, query)
+        queries.append({"choice": chosen(query.choice), "parts": parts})
+    found: Json = {"kind": obligation.kind, "conjunct": obligation.conjunct, "action": obligation.action}
+    asked = {q["choice"] for q in queries}
+    unchanged = [c for c in _choices(keeping.induction, obligation) if c not in asked]
+    if unchanged:
+        found["unchanged"] = {"choices": unchanged, "reason": UNCHANGED[obligation.kind]}
+    return found | {"seconds": round(taken, 3), "queries": queries}
+
+
+def _otherwise(induction: Induction, obligation: Obligation, query: Query, seconds: float) -> Iterator[Proof]:
+    """What was proved in another way than by the strategy, again: from everything."""
+    for goal in conjuncts(query.goal):
+        assertions = induction.assertions(attrs.evolve(query, goal=goal))
+        answer = ask(assertions, seconds)
+        if answer.status != "unsat":
+            raise NotStored(f"{obligation.name} was proved, but not again from the query that would be stored")
+        yield Proof(goal, tuple(assertions), {}, answer.seconds)
+
+
+def chosen(choice: Choice) -> str:
+    """The elements that were chosen as parameters; of the others, only that they are unknown."""
+    return ", ".join(f"{n}={v if isinstance(v, int) else '?'}" for n, v in choice.values.items())
+
+
+def _choices(induction: Induction, obligation: Obligation) -> list[str]:
+    """The choices of parameters for which an obligation has to hold."""
+    if obligation.action is not None:
+        action = next(a for a in induction.design.actions if a.name == obligation.action)
+        return [chosen(choice) for choice, _, _ in induction.steps(action)]
+    if obligation.kind == START:
+        return [chosen(c) for c in _initial(induction)]
+    return [""]
+
+
+def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
+    """All of the manifest but the obligations."""
+    design, t = induction.design, induction.translation
+    holds: dict[str, list[str]] = {}
+    for name, x in induction.hypotheses:
+        holds.setdefault(name, []).append(formula(x))
+    return {
+        "schema": SCHEMA,
+        "design": design.name,
+        "model_hash": design.model_hash(),
+        "constants": {k: v for k, v in t.given.items() if v is not None},
+        "free": sorted(k for k, v in t.given.items() if v is None),
+        "any_number": [str(s) for s in induction.goals.sorts],
+        "solvers": {"z3": metadata.version("z3-solver")},
+        "conjuncts": [{"name": TYPE_OK, "text": "every variable has a value of its type"}]
+        + [{"name": c.name, "text": c.doc} for c in induction.conjuncts],
+        "wanted": [{"name": p.name, "kind": p.kind, "text": p.doc} for p in wanted],
+        "bounds": [formula(x) for x in _parts(t.assumed)],
+        "holds": holds,
+    }
+
+
+def _steps(induction: Induction, starts: Sequence[Query]) -> Json:
+    """Of the initial condition and of every action: the choices of parameters, and what each requires."""
+    t = induction.translation
+    first = {chosen(q.choice): q.hypotheses for q in starts}
+    found: Json = {START: [_step(c, first.get(c, ())) for c in map(chosen, _initial(induction))]}
+    for a in induction.design.actions:
+        possible = {chosen(choice): guards for choice, guards, _ in induction.steps(a)}
+        every = map(chosen, t.parameters(a, induction.apart))
+        found[a.name] = [_step(c, possible[c]) if c in possible else {"choice": c, "impossible": True} for c in every]
+    return found
+
+
+def _step(choice: str, guards: Sequence[Named]) -> Json:
+    return {"choice": choice, "guards": [[_line(name), formula(x)] for name, x in guards]}
+
+
+def _initial(induction: Induction) -> list[Choice]:
+    return induction.translation.parameters(induction.design.initial, induction.apart)
+
+
+def _expected(induction: Induction, wanted: Sequence[Property]) -> Iterator[tuple[str, str, str | None]]:
+    """Kind, conjunct and action of every obligation."""
+    actions = [a.name for a in induction.design.actions]
+    for name in (TYPE_OK, *(c.name for c in induction.conjuncts)):
+        yield START, name, None
+        yield from (("preserved", name, a) for a in actions)
+    for p in wanted:
+        if p.kind == "always":
+            yield "implies", p.name, None
+        elif p.kind == "step":
+            yield from (("implies", p.name, a) for a in actions)
+
+
+def _line(name: str) -> str:
+    return " ".join(name.split())
+
+
+def _parts(truths: Sequence[Truth]) -> list[Term]:
+    joined = all_of(truths)
+    return [] if joined is True else conjuncts(term(joined))
+
+
+def _stem(obligation: Obligation, query: Query) -> str:
+    where = f"{obligation.kind}/{obligation.conjunct}/{obligation.action or obligation.kind}"
+    return f"{where}({chosen(query.choice)})".replace(" ", "").replace("?", "any")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def file_name(induction: Induction, size: str) -> str:
+    """What a proof is called, by its design and one of its constants."""
+    constants: Mapping[str, object] = induction.translation.given
+    return f"proof-{induction.design.name}-{constants[size]}.zip"

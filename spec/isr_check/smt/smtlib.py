@@ -1,0 +1,117 @@
+"""What a solver refuted, made small and written down as SMT-LIB text that any other solver can read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, cast
+
+from isr_check.smt.induction import GOAL, Named
+from isr_check.smt.solver import MEGABYTES, Proof
+from isr_check.smt.strategy import MARK
+from isr_check.smt.terms.logic import Term, children, identity, z3
+
+PATIENCE = 5.0
+"""How much longer a smaller question may take than the one it is made from, and how many seconds at least."""
+
+HEADER = "(set-logic ALL)"
+FOOTER = "(check-sat)\n"
+
+
+class _Solver(Protocol):
+    """What is used of a solver of z3."""
+
+    def set(self, name: str, value: object, /) -> None: ...
+    def add(self, x: Term, /) -> None: ...
+    def assert_and_track(self, x: Term, name: Term, /) -> None: ...
+    def check(self) -> object: ...
+    def unsat_core(self) -> Iterable[object]: ...
+
+
+def smaller(proof: Proof) -> tuple[Proof, bool]:
+    """The same refutation from fewer assertions, and whether it needs the goal to be false.
+
+    The solver says which assertions it used. Some help only by what they mention: so the terms that were put in
+    view stay if they must, and everything stays if the rest is not refuted again. The goal always stays.
+    """
+    limit = PATIENCE * max(1.0, proof.seconds)
+    used = _core(proof, limit)
+    if used is None:
+        return proof, True
+    needed = any(name == GOAL and i in used for i, (name, _) in enumerate(proof.assertions))
+    kept = [(i, x) for i, x in enumerate(proof.assertions) if i in used or x[0] == GOAL]
+    marks = [(i, x) for i, x in enumerate(proof.assertions) if x[0] == MARK and i not in used]
+    for chosen in (kept, sorted([*kept, *marks], key=_place)):
+        made = Proof(proof.goal, tuple(x for _, x in chosen), proof.way, 0.0)
+        began = time.monotonic()
+        if refuted(made, limit):
+            return Proof(made.goal, made.assertions, made.way, time.monotonic() - began), needed
+    return proof, needed
+
+
+def _place(item: tuple[int, Named]) -> int:
+    return item[0]
+
+
+def refuted(proof: Proof, seconds: float) -> bool:
+    """Whether the solver says it again."""
+    solver = _solver(proof.way, seconds)
+    for _, x in proof.assertions:
+        solver.add(x)
+    return str(solver.check()) == "unsat"
+
+
+def _core(proof: Proof, seconds: float) -> set[int] | None:
+    """Which assertions are used, by their place; None if that was not found out in time."""
+    solver = _solver(proof.way, seconds)
+    for i, (_, x) in enumerate(proof.assertions):
+        solver.assert_and_track(x, z3.Bool(f"used#{i}"))
+    if str(solver.check()) != "unsat":
+        return None
+    return {int(str(c).partition("#")[2]) for c in solver.unsat_core()}
+
+
+def _solver(way: Mapping[str, object], seconds: float) -> _Solver:
+    solver = cast("_Solver", z3.SimpleSolver())
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.set("max_memory", MEGABYTES)
+    for name, value in way.items():
+        solver.set(name, value)
+    return solver
+
+
+def formula(t: Term) -> str:
+    """One term as text."""
+    return str(z3.ExprRef.sexpr(t))
+
+
+def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
+    """A whole query: (what it is, its name, the term) per assertion; of the goal, that it fails."""
+    declared = dict.fromkeys(d for _, _, t in assertions for d in _declarations(t))
+    lines = [HEADER, *declared]
+    for kind, name, t in assertions:
+        lines += [f"; {kind} {name}".rstrip(), f"(assert {_asserted(kind, t)})"]
+    return "\n".join([*lines, FOOTER])
+
+
+def _declarations(t: Term) -> Iterator[str]:
+    """Of every symbol that occurs, how it is declared."""
+    waiting, seen = [t], set[int]()
+    while waiting:
+        x = waiting.pop()
+        if identity(x) in seen:
+            continue
+        seen.add(identity(x))
+        if z3.is_quantifier(x):
+            waiting.append(cast("Term", z3.QuantifierRef.body(x)))
+            continue
+        if z3.is_app(x) and z3.ExprRef.decl(x).kind() == z3.Z3_OP_UNINTERPRETED:
+            yield str(z3.ExprRef.decl(x).sexpr())
+        waiting += children(x)
+
+
+def _asserted(kind: str, t: Term) -> str:
+    """Written so that it can be told from the text alone that a goal is denied, and a mark is nothing but a mark."""
+    if kind == "mark":
+        return f"(|{MARK}| {formula(children(t)[0])})"
+    return f"(not {formula(t)})" if kind == GOAL else formula(t)

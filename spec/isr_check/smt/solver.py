@@ -1,0 +1,105 @@
+"""The solver itself: one question, a time limit, and what it says. The strategy is here and nowhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from isr_check.smt.terms.logic import Term, Truth, Whole, z3
+
+Named = tuple[str, Term]
+"""A formula and whose it is; several may have one name."""
+
+WAYS: tuple[tuple[float, dict[str, bool]], ...] = (
+    (0.5, {"auto_config": False, "mbqi": False}),
+    (0.5, {"auto_config": False, "mbqi": True, "ematching": False}),
+    (1.0, {"auto_config": False, "mbqi": True}),
+)
+"""Ways to treat quantifiers, each with its share of the time; the last may also find a state."""
+
+MEGABYTES = 2000
+"""Of memory, for one question at a time."""
+
+
+@attrs.frozen(eq=False)
+class Proof:
+    """What cannot hold all at once, so that the goal follows; and how the solver was asked when it said so."""
+
+    goal: Term
+    assertions: tuple[Named, ...]
+    way: Mapping[str, object]
+    seconds: float
+
+
+@attrs.frozen(eq=False)
+class Answer:
+    """'unsat', 'sat' or 'unknown'; of 'unsat' the named assertions that it needs, of 'sat' how things are."""
+
+    status: str
+    seconds: float
+    core: tuple[str, ...] = ()
+    value: Callable[[Truth | Whole], bool | int] | None = None
+    reason: str = ""
+    proofs: tuple[Proof, ...] = ()
+
+
+def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:
+    """Whether all of these can hold at once; `find` asks for a state rather than for a proof.
+
+    With quantifiers, first by instantiation at the terms that occur, which proves quickly or gives up; then
+    by instantiation where a model needs it, which can find a state.
+    """
+    began = time.monotonic()
+    quantified = z3.Probe("has-quantifiers")(_goal(assertions)) > 0
+    ways = WAYS[-1:] if find or not quantified else WAYS
+    answer = Answer("unknown", 0.0, reason="no time")
+    for i, (share, options) in enumerate(ways):
+        left = seconds - (time.monotonic() - began)
+        if left <= 0:
+            break
+        limit = left if i == len(ways) - 1 else min(left, seconds * share)
+        answer = _once(assertions, limit, core, options if quantified else None)
+        if answer.status != "unknown" and (answer.status == "unsat" or i == len(ways) - 1):
+            break
+    return attrs.evolve(answer, seconds=time.monotonic() - began)
+
+
+def _once(assertions: Sequence[Named], seconds: float, core: bool, options: dict[str, bool] | None) -> Answer:
+    solver = z3.Solver() if options is None else z3.SimpleSolver()
+    solver.set("timeout", max(1, int(seconds * 1000)))
+    solver.set("max_memory", MEGABYTES)
+    for name, value in (options or {}).items():
+        solver.set(name, value)
+    groups: dict[str, list[Term]] = {}
+    for name, assertion in assertions:
+        groups.setdefault(name, []).append(assertion)
+        if not core:
+            solver.add(assertion)
+    if core:
+        for name, parts in groups.items():
+            solver.assert_and_track(z3.And(parts), f"{name}#")
+    status = str(solver.check())
+    if status == "unsat":
+        names = {str(c)[:-1] for c in solver.unsat_core()} if core else set[str]()
+        return Answer(status, 0.0, tuple(n for n in groups if n in names))
+    if status == "sat":
+        model = solver.model()
+        return Answer(status, 0.0, value=lambda t: _read(model, t))
+    return Answer(status, 0.0, reason=str(solver.reason_unknown()))
+
+
+def _goal(assertions: Sequence[Named]) -> Any:
+    goal = z3.Goal()
+    for _, t in assertions:
+        goal.add(t)
+    return goal
+
+
+def _read(model: Any, value: Truth | Whole) -> bool | int:
+    if isinstance(value, bool | int):
+        return value
+    found = model.eval(value, model_completion=True)
+    return int(found.as_long()) if z3.is_int_value(found) else bool(z3.is_true(found))

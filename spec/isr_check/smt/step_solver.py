@@ -1,0 +1,78 @@
+"""One solver that is asked many questions about one step: which of some goals can fail under which hypotheses."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from isr_check.smt.solver import MEGABYTES
+from isr_check.smt.terms.logic import Term, Truth, Whole, z3
+
+Read = Callable[[Truth | Whole], bool | int]
+
+
+@attrs.frozen(eq=False)
+class Found:
+    """'unsat', with the assumptions that it takes; 'sat', with how things are; or 'unknown'."""
+
+    status: str
+    core: tuple[str, ...] = ()
+    value: Read | None = None
+
+
+class Incremental:
+    """What always holds is asserted once; assumptions have names, and each question says which of them it makes."""
+
+    def __init__(self, always: Sequence[Term], seconds: float) -> None:
+        self.solver: Any = z3.Solver()
+        self.solver.set("max_memory", MEGABYTES)
+        self.seconds = seconds
+        for x in always:
+            self.solver.add(x)
+        self._names: dict[str, Any] = {}
+
+    def assume(self, assumptions: Mapping[str, Term]) -> None:
+        """Give names to these."""
+        for name, x in assumptions.items():
+            self._names[name] = z3.Bool(f"{name}?")
+            self.solver.add(z3.Implies(self._names[name], x))
+
+    def fails(self, goals: Collection[Term], assuming: Collection[str]) -> Found:
+        """Whether one of the goals can fail: 'sat' if so."""
+        self.solver.push()
+        self.solver.add(z3.Not(z3.And(list(goals))))
+        found = self._check(assuming)
+        self.solver.pop()
+        return found
+
+    def _check(self, assuming: Collection[str]) -> Found:
+        self.solver.set("timeout", max(1, int(self.seconds * 1000)))
+        status = str(self.solver.check([self._names[n] for n in assuming]))
+        if status == "sat":
+            model = self.solver.model()
+            return Found(status, value=lambda t: _read(model, t))
+        core = {str(c)[:-1] for c in self.solver.unsat_core()} if status == "unsat" else set[str]()
+        return Found(status, tuple(n for n in assuming if n in core))
+
+    def needed(self, goal: Term, core: Sequence[str], end: float) -> list[str]:
+        """Of assumptions under which the goal cannot fail, fewer; the last of them are left out first."""
+        kept = list(core)
+        for name in reversed(core):
+            if time.monotonic() > end:
+                break
+            fewer = [n for n in kept if n != name]
+            if self.fails([goal], fewer).status == "unsat":
+                kept = fewer
+        return kept
+
+
+def _read(model: Any, value: Truth | Whole) -> bool | int:
+    if isinstance(value, bool | int):
+        return value
+    found = model.eval(value, model_completion=True)
+    return int(found.as_long()) if z3.is_int_value(found) else bool(z3.is_true(found))

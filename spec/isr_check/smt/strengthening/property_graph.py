@@ -1,0 +1,206 @@
+"""Which property implies which: alone, and under an invariant; every edge is decided by the solver.
+
+Alone: whatever state satisfies the one, reachable or not, satisfies the other. Under the invariant: which conjuncts a
+promise follows from, and which conjuncts follow from others. An edge that the solver cannot decide is not drawn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
+
+import attrs
+
+from isr_check.smt.hypotheses import SMALL
+from isr_check.smt.induction import Induction, Query
+from isr_check.smt.obligations import Counterexample, Proved, decide
+from isr_check.smt.step_solver import Incremental
+from isr_check.smt.strategy import Strategy
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.design_terms import Choice
+from isr_lang import Design, Property
+from isr_lang import Value as Setting
+
+Names = tuple[str, ...]
+Say = Callable[[str], None]
+
+
+@attrs.frozen
+class Edge:
+    """All of the sources together imply the target, and none of them can be left out."""
+
+    sources: Names
+    target: str
+
+
+@attrs.frozen
+class PropertyGraph:
+    """`alone`: implications by one, less those that follow by going through others. `together`: by several at once.
+
+    `promises` are what is wanted, `conjuncts` the invariant; `alike`: groups of which each implies the others, by the
+    first; `undecided`: what the solver did not decide; `independent`: conjuncts that no others imply, and promises that
+    do not follow; `trivial`: what every state satisfies, at these bounds.
+    """
+
+    promises: Names
+    conjuncts: Names
+    alone: tuple[Edge, ...]
+    together: tuple[Edge, ...]
+    alike: Mapping[str, Names]
+    independent: Names
+    trivial: Names
+    undecided: tuple[Edge, ...]
+    documented: Mapping[str, str]
+
+    def edges(self) -> list[Edge]:
+        return [*self.alone, *self.together]
+
+
+class _Small:
+    """Implications where every bound has a value: quickly decided, and refuted by states that refute many."""
+
+    def __init__(
+        self, design: Design, constants: Mapping[str, Setting], properties: Sequence[Property], seconds: float
+    ) -> None:
+        induction = Induction(design, constants, ())
+        self.terms = {p.name: logic.term(induction.promised(p, induction.old)) for p in properties}
+        query = Query(tuple(induction.hypotheses), logic.term(False), induction.old, Choice({}, ()), None)
+        always = [x for _, x in induction.assertions(query)]
+        self.solver = Incremental([*always, *induction.translation.defining(list(self.terms.values()))], seconds)
+        self.solver.assume(self.terms)
+        self.seen: list[dict[str, bool]] = []
+
+    def refuted(self, sources: Sequence[str], target: str) -> bool:
+        """Whether a state that is known already satisfies the sources and not the target."""
+        return any(not s[target] and all(s[n] for n in sources) for s in self.seen)
+
+    def implied(self, sources: Sequence[str], target: str) -> Names | None:
+        """Sources that are enough, if all of them are; None if they are not, or if that is not known."""
+        if self.refuted(sources, target):
+            return None
+        found = self.solver.fails([self.terms[target]], sources)
+        if found.value is not None:
+            self.seen.append({n: bool(found.value(x)) for n, x in self.terms.items()})
+        return found.core if found.status == "unsat" else None
+
+    def fewest(self, sources: Sequence[str], target: str) -> Names | None:
+        """Sources none of which can be left out."""
+        enough = self.implied(sources, target)
+        if enough is None:
+            return None
+        return tuple(self.solver.needed(self.terms[target], enough, time.monotonic() + self.solver.seconds))
+
+
+class _Open:
+    """The same where bounds are left open, as the proofs ask it."""
+
+    def __init__(
+        self, design: Design, constants: Mapping[str, Setting | None], properties: Sequence[Property], seconds: float
+    ) -> None:
+        self.design, self.constants, self.seconds = design, constants, seconds
+        self.properties = {p.name: p for p in properties}
+
+    def implied(self, sources: Sequence[str], target: str) -> bool | None:
+        """None where the solver does not know."""
+        induction = Induction(self.design, self.constants, [self.properties[n] for n in sources])
+        wanted = self.properties[target]
+        obligation = next(o for o in induction.obligations([wanted], ["-"]) if o.kind == "implies")
+        strategy = Strategy(induction, {})
+        result = decide(induction, obligation, self.seconds, first=strategy.decide)
+        return True if isinstance(result, Proved) else False if isinstance(result, Counterexample) else None
+
+
+def property_graph(
+    design: Design,
+    constants: Mapping[str, Setting | None],
+    conjuncts: Sequence[Property],
+    wanted: Sequence[Property] = (),
+    *,
+    seconds: float = 10.0,
+    say: Say = lambda _: None,
+) -> PropertyGraph:
+    """The implications among promises and conjuncts; where a bound is None, for every value of it."""
+    return _Builder(design, constants, conjuncts, wanted, seconds, say).graph()
+
+
+class _Builder:
+    def __init__(
+        self,
+        design: Design,
+        constants: Mapping[str, Setting | None],
+        conjuncts: Sequence[Property],
+        wanted: Sequence[Property],
+        seconds: float,
+        say: Say,
+    ) -> None:
+        self.say = say
+        known = {c.name: c for c in conjuncts}
+        self.properties = [*conjuncts, *(w for w in wanted if w.kind == "always" and w.name not in known)]
+        self.promises = tuple(w.name for w in wanted if w.kind == "always")
+        self.conjuncts = tuple(known)
+        bounds = {c.name: c for c in design.constants()}
+        small = {k: max(bounds[k].low, min(bounds[k].high, SMALL)) if v is None else v for k, v in constants.items()}
+        self.small = _Small(design, small, self.properties, seconds)
+        open_bounds = any(v is None for v in constants.values())
+        self.open = _Open(design, constants, self.properties, seconds) if open_bounds else None
+        self.undecided: list[Edge] = []
+
+    def graph(self) -> PropertyGraph:
+        names = [p.name for p in self.properties]
+        trivial = [b for b in names if self._confirmed((), b, self.small.implied((), b))]
+        said = [n for n in names if n not in trivial]
+        pairs = {(a, b) for a, b in permutations(said, 2) if self._confirmed((a,), b, self.small.implied((a,), b))}
+        self.say(f"{len(pairs)} implications of {len(said) * (len(said) - 1)} hold alone")
+        alike = _alike(said, pairs)
+        chosen = list(dict.fromkeys(alike))
+        together: list[Edge] = []
+        independent: list[str] = []
+        for b in said:
+            alone = any(a not in alike.get(b, (b,)) for a, t in pairs if t == b)
+            rest = [n for n in self.conjuncts if n not in _group(alike, b)]
+            sources = None if alone or b not in chosen else self.small.fewest(rest, b)
+            if sources is not None and self._confirmed(sources, b, sources):
+                together.append(Edge(sources, b))
+            elif not alone and b in chosen:
+                independent.append(b)
+        return PropertyGraph(
+            self.promises,
+            self.conjuncts,
+            tuple(Edge((a,), b) for a, b in reduced(chosen, pairs)),
+            tuple(together),
+            {a: alike[a] for a in chosen if len(alike[a]) > 1},
+            tuple(independent),
+            tuple(trivial),
+            tuple(self.undecided),
+            {p.name: p.summary for p in self.properties},
+        )
+
+    def _confirmed(self, sources: Names, target: str, small: Names | None) -> bool:
+        """Whether what holds where everything is small holds as it is asked."""
+        if small is None or self.open is None:
+            return small is not None
+        answer = self.open.implied(sources, target)
+        if answer is None:
+            self.undecided.append(Edge(sources, target))
+        return answer is True
+
+
+def _group(alike: Mapping[str, Names], name: str) -> Names:
+    return next((g for g in alike.values() if name in g), (name,))
+
+
+def _alike(names: Sequence[str], pairs: set[tuple[str, str]]) -> dict[str, Names]:
+    """Groups of properties each of which implies the others, by the first of each."""
+    found: dict[str, Names] = {}
+    for a in names:
+        if not any(a in g for g in found.values()):
+            found[a] = (a, *(b for b in names if (a, b) in pairs and (b, a) in pairs))
+    return found
+
+
+def reduced(names: Sequence[str], pairs: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs between these names less those that others make up, of a relation that is transitive."""
+    inside = [(a, b) for a, b in permutations(names, 2) if (a, b) in pairs]
+    kept = set(inside)
+    return [(a, b) for a, b in inside if not any((a, c) in kept and (c, b) in kept for c in names if c not in (a, b))]

@@ -1,0 +1,385 @@
+"""A design as terms of the solver: states, expressions and steps, for constants some of which may be left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import product
+from typing import cast
+
+import attrs
+
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.extremes import extreme, unbounded
+from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, or_
+from isr_check.smt.terms.operators import MEANING, can_be_written_out, candidates, look_up, put
+from isr_check.smt.terms.ranges import typed
+from isr_check.smt.terms.shapes import Shapes
+from isr_check.smt.terms.values import Key, Members, Table, Value, key, remembered
+from isr_lang import Action, Constant, Definition, Design, Node, text
+from isr_lang import Value as Setting
+from isr_lang.instance import check_constants
+from isr_lang.types import MapType, Scalar, SetType, SortType, Type
+
+State = Mapping[str, Value]
+Environment = Mapping[object, Value]
+
+
+@attrs.frozen(eq=False)
+class Scope:
+    """What a name means: variables before and after a step, parameters and bound variables."""
+
+    old: State
+    new: State | None
+    names: Environment
+
+
+def named(values: Mapping[str, Value]) -> Environment:
+    """What names of parameters mean."""
+    return cast("Environment", values)
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """Parameters of an action: for a sort one element, for others an unknown value within its range.
+
+    `named`: of each sort, how many of its first elements are among them.
+    """
+
+    values: dict[str, Value]
+    ranges: tuple[Truth, ...]
+    named: Mapping[SortType, int] = attrs.field(factory=dict[SortType, int])
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """What a step requires of the state before it, each with its text, and the state after it."""
+
+    guards: tuple[tuple[str, Truth], ...]
+    new: dict[str, Value]
+
+
+class Translation:
+    """Of a design whose constants have values, or None where a bound is left open.
+
+    `assumed` is what holds of the open bounds; `axioms` grows with what is translated, and says what the symbols
+    mean that stand for the least or greatest of many.
+    """
+
+    def __init__(self, design: Design, constants: Mapping[str, Setting | None]) -> None:
+        self.design = design
+        known = check_constants(design, {k: v for k, v in constants.items() if v is not None})
+        self.given = {**known, **constants}
+        self._constants: dict[str, Value] = {}
+        self.bounds: dict[str, Term] = {}
+        self.assumed: list[Truth] = []
+        self.axioms: list[tuple[Term, Term]] = []
+        self.shapes = Shapes(lambda node: cast("Whole", self.evaluate(cast("Node", node), {})))
+        self.special: dict[str, Callable[[Node, Scope], Value]] = {
+            "literal": self._literal,
+            "constant": self._constant,
+            "variable": self._variable,
+            "parameter": self._variable,
+            "bound": self._variable,
+            "call": self._call,
+            "forall": self._quantifier,
+            "exists": self._quantifier,
+            "count": self._count,
+            "smallest": self._extreme,
+            "largest": self._extreme,
+            "select": self._select,
+            "build": self._build,
+        }
+        """The operators that read a scope or bind a variable; all others are in `operators.MEANING`."""
+        self._memo: dict[Key, Value] = {}
+        self._occurring = logic.Occurring()
+        self._alive: list[object] = []
+        self._footprints: dict[Node, tuple[object, ...]] = {}
+        self._read: dict[Definition, tuple[str, ...]] = {}
+        for constant in design.constants():
+            self._value_of(constant)
+        self.assumed += [cast("Truth", self.evaluate(a.condition, {})) for a in design.assumptions]
+        self.exists: dict[str, Truth] = {
+            v.name: True if v.when is None else cast("Truth", self.evaluate(v.when, {})) for v in design.variables
+        }
+        start = {u.variable: u.value for u in design.initial.updates}
+        self.absent = {v: self.evaluate(start[v], {}) for v, there in self.exists.items() if there is not True}
+
+    def defining(self, terms: Sequence[Term], compared: Sequence[Term] = ()) -> list[Term]:
+        """The axioms about symbols that occur in these terms, or in those axioms; `compared`: where sizes matter."""
+        found, waiting = dict[int, Term](), list(terms)
+        used, symbols = set[int](), set[int]()
+        sizes = set[int]().union(*map(self._occurring.symbols, compared))
+        while waiting:
+            for t in waiting:
+                used |= self._occurring.functions(t)
+                symbols |= self._occurring.symbols(t)
+            more = [a for f, a in self.axioms if logic.function(f) in used]
+            more += self.shapes.sizes.defining(symbols, sizes)
+            waiting = [a for a in more if logic.identity(a) not in found]
+            found |= {logic.identity(a): a for a in waiting}
+        return list(found.values())
+
+    # states
+
+    def state(self, name: str) -> dict[str, Value]:
+        """A state of which nothing is known."""
+        return {
+            v.name: self.absent[v.name]
+            if self.exists[v.name] is False
+            else self.shapes.symbol(v.type, f"{name}{v.name}")
+            for v in self.design.variables
+        }
+
+    def lifted(self, values: Mapping[str, object]) -> dict[str, Value]:
+        """A state of the language, by variable; variables that do not exist may be left out."""
+        return {
+            v.name: self.shapes.lift(v.type, values[v.name]) if v.name in values else self.absent[v.name]
+            for v in self.design.variables
+        }
+
+    def typed(self, state: State, unlike: State | None = None) -> list[Truth]:
+        """What holds of every state because its values are in range; only of what differs from another state."""
+        found: list[Truth] = []
+        for v in self.design.variables:
+            there, value = self.exists[v.name], state[v.name]
+            if there is False or (unlike is not None and unlike[v.name] is value):
+                continue
+            found += typed(self.shapes, v.type, value)
+            if there is not True:
+                found.append(or_(there, self.shapes.same(v.type, value, self.absent[v.name])))
+        return [t for t in found if t is not True]
+
+    # steps
+
+    def parameters(self, action: Action, apart: Collection[SortType] = ()) -> list[Choice]:
+        """The ways to choose the parameters; of those that differ in names of symmetric sorts only, one.
+
+        `apart` are the sorts whose elements some expression can tell apart (orbits.told_apart).
+        """
+        ways: list[Choice] = []
+        sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType) and self._chosen(t, apart)]
+        others = [(name, t) for name, t in action.parameters if (name, t) not in sorts]
+        for chosen in product(*(self._elements(t, sorts) for _, t in sorts)):
+            used: dict[SortType, int] = {}
+            least = True
+            for (_, sort), k in zip(sorts, chosen, strict=True):
+                least &= k <= used.get(sort, 0) or not sort.symmetric or sort in apart
+                used[sort] = max(used.get(sort, 0), k + 1)
+            if not least:
+                continue
+            values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
+            ranges = [self.shapes.inside(t, k) for (_, t), k in zip(sorts, chosen, strict=True)]
+            for name, t in others:
+                values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
+                ranges += typed(self.shapes, t, values[name])
+            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), used))
+        return ways
+
+    def _chosen(self, sort: SortType, apart: Collection[SortType]) -> bool:
+        """Whether an element can be chosen although the sort may have any number of them."""
+        return self.shapes.few(sort) or (sort.symmetric and sort not in apart)
+
+    def _elements(self, sort: SortType, sorts: Sequence[tuple[str, SortType]]) -> range:
+        """The elements from which parameters of this sort are chosen: all, or as many as there are parameters."""
+        size = self.shapes.size(sort)
+        return range(sum(t == sort for _, t in sorts) if size is None else size)
+
+    def step(self, action: Action, choice: Choice, old: State) -> Step:
+        scope = Scope(old, None, named(choice.values))
+        guards = tuple((text(g.condition), cast("Truth", self.value(g.condition, scope))) for g in action.guards)
+        types = {v.name: v.type for v in self.design.variables}
+        new = dict(old)
+        for update in action.updates:
+            name, there = update.variable, self.exists[update.variable]
+            if there is False:
+                continue
+            path = tuple(self.value(n, scope) for n in update.path)
+            changed = self._changed(types[name], old.get(name), path, self.value(update.value, scope))
+            new[name] = changed if there is True else self.shapes.choose(types[name], there, changed, old[name])
+        return Step(guards, new)
+
+    def _changed(self, type: Type, old: Value | None, path: tuple[Value, ...], value: Value) -> Value:
+        if not path:
+            return value
+        assert isinstance(type, MapType)
+        assert old is not None
+        inner = self._changed(type.value, look_up(self.shapes, type, old, path[0]), path[1:], value)
+        return put(self.shapes, type, old, path[0], inner)
+
+    def start(self, choice: Choice) -> dict[str, Value]:
+        """An initial state."""
+        scope = Scope({}, None, named(choice.values))
+        new = {u.variable: self.value(u.value, scope) for u in self.design.initial.updates}
+        return {
+            v.name: self.absent[v.name] if self.exists[v.name] is False else new[v.name] for v in self.design.variables
+        }
+
+    # expressions
+
+    def evaluate(
+        self, node: Node, old: State, new: State | None = None, parameters: Mapping[str, Value] | None = None
+    ) -> Value:
+        return self.value(node, Scope(old, new, named(parameters or {})))
+
+    def value(self, node: Node, scope: Scope) -> Value:
+        if node.op == "bound" or node.op == "parameter":
+            return scope.names[node.attr]
+        k: list[Key] = [id(node)]
+        for part in self._footprint(node):
+            value = self._lookup(part, scope)
+            k.append(id(value) if isinstance(part, tuple) else key(value))
+        memo_key = tuple(k)
+        if memo_key not in self._memo:
+            self._alive.append(scope)
+            self._memo[memo_key] = self._compute(node, scope)
+        return self._memo[memo_key]
+
+    def _lookup(self, part: object, scope: Scope) -> Value:
+        if isinstance(part, tuple):
+            name, primed = cast("tuple[str, bool]", part)
+            state = scope.new if primed else scope.old
+            assert state is not None, f"{name} after a step is read, and there is no step"
+            return state[name]
+        return scope.names[part]
+
+    def _compute(self, node: Node, scope: Scope) -> Value:
+        if (special := self.special.get(node.op)) is not None:
+            return special(node, scope)
+        return MEANING[node.op](self.shapes, node, tuple(self.value(a, scope) for a in node.args))
+
+    def _footprint(self, node: Node) -> tuple[object, ...]:
+        """What the value of an expression depends on: variables as (name, primed), names and binders."""
+        if node not in self._footprints:
+            found: dict[object, None] = {}
+            for a in node.args:
+                found |= dict.fromkeys(self._footprint(a))
+            if node.op in ("variable", "parameter", "bound"):
+                found[node.attr] = None
+            elif node.op == "call":
+                definition, primed = node.attr
+                found |= dict.fromkeys((name, primed) for name in self._variables_of(definition))
+            elif node.op in BINDERS:
+                found.pop(node.attr, None)
+            self._footprints[node] = tuple(found)
+        return self._footprints[node]
+
+    def _variables_of(self, definition: Definition) -> tuple[str, ...]:
+        if definition not in self._read:
+            parts = self._footprint(definition.body)
+            self._read[definition] = tuple(cast("tuple[str, bool]", p)[0] for p in parts if isinstance(p, tuple))
+        return self._read[definition]
+
+    # leaves
+
+    def _literal(self, node: Node, scope: Scope) -> Value:
+        return self.shapes.lift(node.type, node.attr)
+
+    def _constant(self, node: Node, scope: Scope) -> Value:
+        return self._value_of(cast("Constant", node.attr))
+
+    def _value_of(self, constant: Constant) -> Value:
+        if constant.name not in self._constants:
+            value = self.given[constant.name]
+            if value is None:
+                self.bounds[constant.name] = free = logic.int_symbol(constant.option)  # no variable's name begins so
+                self.assumed.append(at_most(constant.low, free))
+                self._constants[constant.name] = free
+            elif constant.choice is not None:
+                self._constants[constant.name] = constant.names.index(cast("str", value))
+            else:
+                self._constants[constant.name] = cast("int", value)
+        return self._constants[constant.name]
+
+    def _variable(self, node: Node, scope: Scope) -> Value:
+        return self._lookup(node.attr, scope)
+
+    def _call(self, node: Node, scope: Scope) -> Value:
+        definition, primed = cast("tuple[Definition, bool]", node.attr)
+        actuals = (self.value(a, scope) for a in node.args)
+        names = {name: value for (name, _), value in zip(definition.parameters, actuals, strict=True)}
+        state = scope.new if primed else scope.old
+        return self.value(definition.body, Scope({} if state is None else state, None, named(names)))
+
+    # binders
+
+    def _inner(self, node: Node, scope: Scope, x: Value, position: int = 1) -> Value:
+        return self.value(node.args[position], Scope(scope.old, scope.new, {**scope.names, node.attr: x}))
+
+    def _domain(self, node: Node, scope: Scope) -> tuple[Scalar, Value]:
+        return cast("SetType", node.args[0].type).of, self.value(node.args[0], scope)
+
+    def _quantifier(self, node: Node, scope: Scope) -> Truth:
+        universal = node.op == "forall"
+        of, domain = self._domain(node, scope)
+
+        def holds(x: Value) -> Truth:
+            return cast("Truth", self._inner(node, scope, x))
+
+        def counts(x: Value, guard: Truth) -> Truth:
+            if guard is False:
+                return universal
+            return logic.implies(guard, holds(x)) if universal else and_(guard, holds(x))
+
+        joined = all_of if universal else any_of
+        if can_be_written_out(self.shapes, of, domain):
+            return joined(counts(x, guard) for x, guard in candidates(self.shapes, of, domain))
+        members, inside = cast("Members", domain), self.shapes.inside
+        if isinstance(of, SortType):
+            return self.shapes.over(of, lambda x: counts(x, members.has(x)), node.attr.name, universal)
+        parts: list[Truth] = []
+        end = members.below
+        while (
+            end is not None and not isinstance(end, int) and (longer := self.shapes.appended.get(logic.identity(end)))
+        ):
+            end = longer[1]
+            parts.append(counts(end, and_(inside(of, end), members.has(end))))
+        x = self.shapes.bind(node.attr.name, *(() if end is None else (end,)))
+        guard = and_(inside(of, x), True if end is None else less(x, end), members.has(x))
+        parts.append((logic.forall if universal else logic.exists)(x, counts(x, guard)))
+        return joined(parts)
+
+    def _count(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        if isinstance(of, SortType) and not can_be_written_out(self.shapes, of, domain):
+            return self.shapes.sizes.of(of, cast("Members", self._select(node, scope)))
+        pairs = candidates(self.shapes, of, domain)
+        return logic.how_many(and_(m, cast("Truth", self._inner(node, scope, x))) for x, m in pairs if m is not False)
+
+    def _extreme(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        otherwise, least = cast("Whole", self.value(node.args[2], scope)), node.op == "smallest"
+        if can_be_written_out(self.shapes, of, domain):
+            pairs = candidates(self.shapes, of, domain)
+            return extreme(
+                [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False], otherwise, least
+            )
+        found, axioms = unbounded(
+            self.shapes,
+            (node.op, node.attr.name, of),
+            cast("Members", domain),
+            lambda x: cast("Whole", self._inner(node, scope, x)),
+            otherwise,
+        )
+        self.axioms += axioms
+        return found
+
+    def _select(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+
+        def also(x: Value, member: Truth) -> Truth:
+            return member if member is False else and_(member, cast("Truth", self._inner(node, scope, x)))
+
+        if isinstance(domain, Members):
+            has = remembered(lambda x: also(x, domain.has(x)))
+            return Members(cast("Callable[[Whole], Truth]", has), domain.below)
+        pairs = candidates(self.shapes, of, domain)
+        return tuple(also(x, m) for x, m in pairs)
+
+    def _build(self, node: Node, scope: Scope) -> Value:
+        of, domain = self._domain(node, scope)
+        if isinstance(domain, Members):
+            return Table(remembered(lambda x: self._inner(node, scope, x)))
+        return tuple(self._inner(node, scope, x) for x in self.shapes.elements(of))
+
+
+BINDERS = ("forall", "exists", "count", "smallest", "largest", "select", "build")

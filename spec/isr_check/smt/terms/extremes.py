@@ -1,0 +1,55 @@
+"""The least and the greatest of some numbers: worked out of a few, and otherwise a symbol with its axioms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.logic import Term, Truth, Whole, and_, at_most, less, not_, or_
+from isr_check.smt.terms.shapes import Shapes
+from isr_check.smt.terms.values import Members
+from isr_lang.types import Scalar, SortType
+
+
+def extreme(candidates: Sequence[tuple[Whole, Truth]], otherwise: Whole, least: bool) -> Whole:
+    """The least or the greatest of some numbers, each with whether it counts."""
+    found, any_yet = otherwise, cast("Truth", False)
+    for x, counts in candidates:
+        better = less(x, found) if least else less(found, x)
+        found = logic.if_whole(and_(counts, or_(not_(any_yet), better)), x, found)
+        any_yet = or_(any_yet, counts)
+    return found
+
+
+def unbounded(
+    s: Shapes, named: tuple[str, str, Scalar], domain: Members, body: Callable[[Whole], Whole], otherwise: Whole
+) -> tuple[Whole, list[tuple[Term, Term]]]:
+    """A symbol for the least or greatest value of the body, and the axioms that say so.
+
+    `named`: the operator, the name of its variable, and of what that is. The set is finite, so if it has a member, some
+    member attains the least.
+    """
+    op, name, of = named
+    x = s.bind(name, *(() if domain.below is None else (domain.below,)))
+    upper = True if domain.below is None else less(x, domain.below)
+    guard, value = and_(s.inside(of, x), domain.has(x), upper), body(x)
+    among = [logic.term(t) for t in (guard, value, otherwise)]
+    outer = [t for t in logic.mentioned(among, s.bound) if not t.eq(x)]
+    found = logic.int_symbol(s.fresh(op), outer)
+
+    def bounded(value: Whole) -> Truth:
+        return at_most(found, value) if op == "smallest" else at_most(value, found)
+
+    if isinstance(of, SortType):
+        bound = s.over(of, lambda x: logic.implies(domain.has(x), bounded(body(x))), name)
+        attained = s.over(of, lambda x: and_(domain.has(x), logic.same_whole(found, body(x))), name, universal=False)
+        none = s.over(of, lambda x: not_(domain.has(x)), name)
+    else:
+        witness = logic.int_symbol(s.fresh(f"{op}_at"), outer)
+        bound = logic.forall(x, logic.implies(guard, bounded(value)))
+        attained = logic.replaced(and_(guard, logic.same_whole(found, value)), x, witness)
+        none = logic.forall(x, not_(guard))
+    axioms = (bound, or_(attained, and_(none, logic.same_whole(found, otherwise))))
+    closed = [logic.forall_at(outer, axiom, found) for axiom in axioms]
+    return found, [(found, c) for c in closed if not isinstance(c, bool)]

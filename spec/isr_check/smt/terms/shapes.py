@@ -1,0 +1,393 @@
+"""The types of a design under constants, some of which may be left open: what all operators share.
+
+A type is finite when its bounds are known; whatever ranges over a finite type is written out, and whatever ranges
+over another is a quantifier of the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from isr_check.smt.terms import logic
+from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, any_of, at_most, less, or_
+from isr_check.smt.terms.sizes import Sizes
+from isr_check.smt.terms.values import (
+    Items,
+    Members,
+    NotTranslatable,
+    Option,
+    Pick,
+    Table,
+    Value,
+    is_at,
+    pick,
+    remembered,
+    same_name,
+)
+from isr_lang.types import (
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    NumberType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+)
+
+NAMED = 5
+"""So many elements of a sort are written out where it is not known how many it has."""
+OF_MANY = "[]"
+"""In the name of a function, once for each argument that is an element of such a sort."""
+WRITTEN_OUT = 8
+"""A range of so many numbers at most is written out although its type has no end."""
+
+
+class Shapes:
+    """Types, and what can be done with values when only their type is known."""
+
+    def __init__(self, number: Callable[[object], Whole]) -> None:
+        self._number = number
+        self._bounds: dict[Scalar, tuple[int, Whole]] = {}
+        self._fresh = 0
+        self.sizes = Sizes(self)
+        self.bound: dict[int, Term] = {}
+        """Every variable that a quantifier of the solver binds."""
+        self.below: dict[int, list[Whole]] = {}
+        """What a bound variable is less than, wherever its value matters."""
+        self.appended: dict[int, tuple[Term, Whole]] = {}
+        """The length of a sequence with one more item, and the length without it."""
+
+    # types
+
+    def bounds(self, type: Scalar) -> tuple[int, Whole]:
+        if type not in self._bounds:
+            match type:
+                case BoolType():
+                    self._bounds[type] = 0, 1
+                case NumberType():
+                    if type.high is None:
+                        raise NotTranslatable(f"{type} has no bounds; nothing ranges over it")
+                    self._bounds[type] = type.low, self._number(type.high)
+                case SortType():
+                    self._bounds[type] = 0, logic.minus(self._number(type.size), 1)
+                case ChoiceType():
+                    self._bounds[type] = 0, len(type.members) - 1
+        return self._bounds[type]
+
+    def size(self, type: Scalar) -> int | None:
+        """How many values a scalar type has, if that is known."""
+        low, high = self.bounds(type)
+        return max(0, high - low + 1) if isinstance(high, int) else None
+
+    def elements(self, type: Scalar) -> list[Value]:
+        """The values of a finite scalar type, in order."""
+        size, low = self.size(type), self.bounds(type)[0]
+        assert size is not None
+        if isinstance(type, BoolType):
+            return [False, True]
+        return [low + k for k in range(size)]
+
+    def few(self, type: Scalar) -> bool:
+        """Whether its values are names that are written out, each with a truth of its own."""
+        return isinstance(type, SortType | ChoiceType) and self.size(type) is not None
+
+    def inside(self, type: Scalar, x: Whole) -> Truth:
+        low, high = self.bounds(type)
+        return and_(at_most(low, x), at_most(x, high))
+
+    def is_element(self, type: Scalar, value: Value, position: int) -> Truth:
+        """Whether the value is the one at this position of its type."""
+        if isinstance(type, BoolType):
+            return cast("Truth", value) if position else logic.not_(cast("Truth", value))
+        if isinstance(type, NumberType):
+            return logic.same_whole(cast("Whole", value), type.low + position)
+        return is_at(cast("int | Pick", value), position)
+
+    def first(self, type: Type) -> Value:
+        """The value that stands for 'no such thing'."""
+        match type:
+            case BoolType():
+                return False
+            case SortType() | ChoiceType():
+                return 0
+            case NumberType():
+                return type.low
+            case MaybeType():
+                return self.lift(type, 0)
+            case SetType():
+                return self.lift(type, 0)
+            case SeqType():
+                return Items(0, ())
+            case MapType():
+                first, size = self.first(type.value), self.size(type.key)
+                return Table(lambda _: first) if size is None else (first,) * size
+
+    def lift(self, type: Type, value: object) -> Value:
+        """A value of the language as one of ours."""
+        match type:
+            case BoolType():
+                return bool(value)
+            case NumberType() | SortType() | ChoiceType():
+                return cast("int", value)
+            case MaybeType():
+                return self._lift_maybe(type.of, cast("int", value))
+            case SetType():
+                size, low, mask = self.size(type.of), self.bounds(type.of)[0], cast("int", value)
+                if size is not None:
+                    return tuple(mask >> k & 1 == 1 for k in range(size))
+                numbers = [low + k for k in range(mask.bit_length()) if mask >> k & 1]
+                end = numbers[-1] + 1 if numbers else low
+                return Members(lambda x: any_of(logic.same_whole(x, n) for n in numbers), end)
+            case SeqType():
+                given = cast("tuple[object, ...]", value)
+                return Items(len(given), tuple(self.lift(type.of, v) for v in given))
+            case MapType():
+                values = tuple(self.lift(type.value, v) for v in cast("tuple[object, ...]", value))
+                if self.size(type.key) is not None:
+                    return values
+                low = self.bounds(type.key)[0]
+                return Table(remembered(lambda x: self.nth(type.value, values, logic.minus(x, low))))
+
+    def _lift_maybe(self, of: Scalar, value: int) -> Value:
+        if self.few(of):
+            return value
+        there, first = value > 0, self.bounds(of)[0]
+        of_value = cast("Truth | Whole", self.elements(of)[value - 1]) if there and self.size(of) else first
+        if there and isinstance(of, NumberType | SortType):
+            of_value = first + value - 1
+        return Option(there, bool(of_value) if isinstance(of, BoolType) else of_value)
+
+    # variables of the solver
+
+    def fresh(self, name: str) -> str:
+        self._fresh += 1
+        return f"{name}!{self._fresh}"
+
+    def bind(self, name: str, *below: Whole) -> Term:
+        """A variable for a quantifier of the solver, and what it is less than."""
+        x = logic.int_symbol(self.fresh(name))
+        self.bound[logic.identity(x)] = x
+        self.below[logic.identity(x)] = list(below)
+        return x
+
+    def is_below(self, x: Whole, limit: Whole) -> bool:
+        """Whether x, from 0 up, is known to be less than the limit where its value matters."""
+        known = [] if isinstance(x, int) else self.below.get(logic.identity(x), [])
+        return any(logic.same_term(k, limit) for k in known)
+
+    def symbol(self, type: Type, name: str, args: tuple[Term, ...] = ()) -> Value:
+        """An unknown value of a type, a function of the arguments."""
+        match type:
+            case BoolType():
+                return logic.bool_symbol(name, args)
+            case SortType() | ChoiceType() if self.few(type):
+                return self._pick_symbol(name, self.names(type), args)
+            case NumberType() | SortType() | ChoiceType():
+                low, high = self.bounds(type)
+                return low if high == low and isinstance(high, int) else logic.int_symbol(name, args)
+            case MaybeType():
+                if isinstance(type.of, SortType | ChoiceType) and self.few(type.of):
+                    return self._pick_symbol(name, ("none", *self.names(type.of)), args)
+                of = cast("Truth | Whole", self.symbol(type.of, f"{name}.value", args))
+                return Option(logic.bool_symbol(f"{name}.there", args), of)
+            case SetType():
+                size = self.size(type.of)
+                if size is None:
+                    return self._set_symbol(type.of, name, args)
+                return tuple(logic.bool_symbol(f"{name}({e})", args) for e in self.labels(type.of))
+            case MapType():
+                if self.size(type.key) is None:
+                    mark = OF_MANY if isinstance(type.key, SortType) else ""
+                    return Table(self._function(type.value, name + mark, args))
+                return tuple(self.symbol(type.value, f"{name}[{e}]", args) for e in self.labels(type.key))
+            case SeqType():
+                length = cast("Whole", self.symbol(type.index, f"#{name}", args))
+                longest = self.bounds(type.index)[1]
+                if not isinstance(longest, int):
+                    return Items(length, self._function(type.of, name, args))
+                return Items(length, tuple(self.symbol(type.of, f"{name}[{i}]", args) for i in range(longest)))
+
+    def _set_symbol(self, of: Scalar, name: str, args: tuple[Term, ...]) -> Members:
+        many = OF_MANY if isinstance(of, SortType) else ""
+        members = Members(cast("Callable[[Whole], Truth]", self._function(BoolType(), name + many, args)))
+        if many:
+            self.sizes.known(members, lambda: logic.int_symbol(f"|{name}|", args))
+        return members
+
+    def _function(self, type: Type, name: str, args: tuple[Term, ...]) -> Callable[[Whole], Value]:
+        return remembered(lambda x: self.symbol(type, name, (*args, logic.term(x))))
+
+    def _pick_symbol(self, name: str, names: tuple[str, ...], args: tuple[Term, ...]) -> Value:
+        if len(names) == 1:
+            return 0
+        if len(names) == 2:
+            second = logic.bool_symbol(f"{name}={names[1]}", args)
+            return Pick((logic.not_(second), second))
+        return Pick(tuple(logic.bool_symbol(f"{name}={n}", args) for n in names))
+
+    def names(self, type: SortType | ChoiceType) -> tuple[str, ...]:
+        if isinstance(type, ChoiceType):
+            return type.members
+        return tuple(f"{type.prefix}{k + 1}" for k in range(self.size(type) or 0))
+
+    def labels(self, type: Scalar) -> tuple[str, ...]:
+        if isinstance(type, SortType | ChoiceType):
+            return self.names(type)
+        return tuple(str(e) for e in self.elements(type))
+
+    # operations on values of any type
+
+    def choose(self, type: Type, c: Truth, a: Value, b: Value) -> Value:
+        """a if c else b."""
+        if isinstance(c, bool):
+            return a if c else b
+        if a is b:
+            return a
+        match type:
+            case BoolType():
+                return logic.if_truth(c, cast("Truth", a), cast("Truth", b))
+            case SortType() | ChoiceType() if self.few(type):
+                return self._choose_name(self.size(type) or 0, c, a, b)
+            case NumberType() | SortType() | ChoiceType():
+                return logic.if_whole(c, cast("Whole", a), cast("Whole", b))
+            case MaybeType():
+                if self.few(type.of):
+                    return self._choose_name(1 + (self.size(type.of) or 0), c, a, b)
+                x, y = cast("Option", a), cast("Option", b)
+                either = y.value if x.there is False else x.value if y.there is False else None
+                value = self.choose(type.of, c, x.value, y.value) if either is None else either
+                return Option(logic.if_truth(c, x.there, y.there), cast("Truth | Whole", value))
+            case SetType():
+                if isinstance(a, Members) and isinstance(b, Members):
+                    return self._choose_members(type.of, c, a, b)
+                return self._each(BoolType(), c, a, b)
+            case MapType():
+                if isinstance(a, Table) and isinstance(b, Table):
+                    return Table(remembered(lambda x: self.choose(type.value, c, a.at(x), b.at(x))))
+                return self._each(type.value, c, a, b)
+            case SeqType():
+                return self._choose_items(type, c, cast("Items", a), cast("Items", b))
+
+    def _choose_members(self, of: Scalar, c: Truth, a: Members, b: Members) -> Members:
+        chosen = Members(lambda x: logic.if_truth(c, a.has(x), b.has(x)))
+        if isinstance(of, SortType):
+            self.sizes.known(chosen, lambda: logic.if_whole(c, self.sizes.of(of, a), self.sizes.of(of, b)))
+        return chosen
+
+    def _each(self, type: Type, c: Truth, a: Value, b: Value) -> Value:
+        pairs = zip(cast("tuple[Value, ...]", a), cast("tuple[Value, ...]", b), strict=True)
+        return tuple(self.choose(type, c, x, y) for x, y in pairs)
+
+    def _choose_name(self, size: int, c: Truth, a: Value, b: Value) -> Value:
+        x, y = cast("int | Pick", a), cast("int | Pick", b)
+        return pick(tuple(logic.if_truth(c, is_at(x, k), is_at(y, k)) for k in range(size)))
+
+    def _choose_items(self, type: SeqType, c: Truth, a: Items, b: Items) -> Items:
+        length = logic.if_whole(c, a.length, b.length)
+        if not callable(a.items) and not callable(b.items):
+            both, longer = zip(a.items, b.items, strict=False), max(a.items, b.items, key=len)
+            shared = tuple(self.choose(type.of, c, x, y) for x, y in both)
+            return Items(length, shared + longer[len(shared) :])
+        return Items(
+            length, remembered(lambda i: self.choose(type.of, c, self.item(type, a, i), self.item(type, b, i)))
+        )
+
+    def item(self, type: SeqType, s: Items, i: Whole) -> Value:
+        """The item at a position that is known to be within the sequence; anything elsewhere."""
+        return s.items(i) if callable(s.items) else self.nth(type.of, s.items, i)
+
+    def nth(self, type: Type, items: tuple[Value, ...], i: Whole) -> Value:
+        """Of a tuple, the item at a position from 0 up; beyond the end, the first value of the type."""
+        if isinstance(i, int):
+            return items[i] if 0 <= i < len(items) else self.first(type)
+        found = self.first(type)
+        for k in reversed(range(len(items))):
+            found = self.choose(type, logic.same_whole(i, k), items[k], found)
+        return found
+
+    def same(self, type: Type, a: Value, b: Value) -> Truth:
+        """a == b."""
+        if a is b:
+            return True
+        match type:
+            case BoolType():
+                return logic.same_truth(cast("Truth", a), cast("Truth", b))
+            case SortType() | ChoiceType() if self.few(type):
+                return same_name(cast("int | Pick", a), cast("int | Pick", b))
+            case NumberType() | SortType() | ChoiceType():
+                return logic.same_whole(cast("Whole", a), cast("Whole", b))
+            case MaybeType():
+                if self.few(type.of):
+                    return same_name(cast("int | Pick", a), cast("int | Pick", b))
+                x, y = cast("Option", a), cast("Option", b)
+                alike = or_(logic.not_(x.there), self.same(type.of, x.value, y.value))
+                return and_(logic.same_truth(x.there, y.there), alike)
+            case SetType():
+                if isinstance(a, Members) and isinstance(b, Members):
+                    return self.every_number(type.of, lambda x: logic.same_truth(a.has(x), b.has(x)))
+                return self._all_same(BoolType(), a, b)
+            case MapType():
+                if isinstance(a, Table) and isinstance(b, Table):
+                    return self.every_number(type.key, lambda x: self.same(type.value, a.at(x), b.at(x)))
+                return self._all_same(type.value, a, b)
+            case SeqType():
+                s, t = cast("Items", a), cast("Items", b)
+                return and_(logic.same_whole(s.length, t.length), self.agree(type, s, t))
+
+    def _all_same(self, type: Type, a: Value, b: Value) -> Truth:
+        pairs = zip(cast("tuple[Value, ...]", a), cast("tuple[Value, ...]", b), strict=True)
+        return all_of(self.same(type, x, y) for x, y in pairs)
+
+    def agree(self, type: SeqType, a: Items, b: Items) -> Truth:
+        """Whether the second has the items of the first, where that has any; the second is as long at least."""
+        if not callable(a.items) and a.items is b.items:
+            return True
+
+        def same_item(i: Whole) -> Truth:
+            return self.same(type.of, self.item(type, a, i), self.item(type, b, i))
+
+        shortest = min((c for c in (a.capacity, b.capacity) if c is not None), default=None)
+        if shortest is not None:
+            return all_of(or_(at_most(a.length, i), same_item(i)) for i in range(shortest))
+        return self.every_below(a.length, same_item)
+
+    def every_number(self, type: Scalar, body: Callable[[Whole], Truth]) -> Truth:
+        """The body holds of every number of a type without end."""
+        return self.over(type, body, str(type).lower())
+
+    def over(self, of: Scalar, body: Callable[[Whole], Truth], name: str, universal: bool = True) -> Truth:
+        """The body holds of every value of a type without end, or of some.
+
+        Of a sort the first few are written out: most questions are about these, and all others are alike.
+        """
+        named = NAMED if isinstance(of, SortType) else 0
+        quantified, parts = (logic.forall if universal else logic.exists), list[Truth]()
+        for k in range(named):
+            parts += _guarded(self.inside(of, k), body(k), universal)
+        x = self.bind(f"{logic.OTHER}{name}" if named else name)
+        guard = and_(at_most(named, x) if named else True, self.inside(of, x))
+        parts += [quantified(x, p) for p in _guarded(guard, body(x), universal)]
+        return (all_of if universal else any_of)(parts)
+
+    def every_below(self, end: Whole, body: Callable[[Whole], Truth]) -> Truth:
+        """The body holds from 0 up to `end`."""
+        if isinstance(end, int) and end <= WRITTEN_OUT:
+            return all_of(body(i) for i in range(end))
+        parts: list[Truth] = []
+        while not isinstance(end, int) and (longer := self.appended.get(logic.identity(end))):
+            end = longer[1]
+            parts.append(body(end))
+        i = self.bind("i", end)
+        parts.append(logic.forall(i, logic.implies(and_(at_most(0, i), less(i, end)), body(i))))
+        return all_of(parts)
+
+
+def _guarded(guard: Truth, body: Truth, universal: bool) -> list[Truth]:
+    """The body where the guard holds; of what holds of every value, part by part."""
+    if not universal:
+        return [and_(guard, body)]
+    return [logic.implies(guard, p) for p in ([body] if isinstance(body, bool) else logic.conjuncts(body))]

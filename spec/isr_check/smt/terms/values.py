@@ -1,0 +1,118 @@
+"""The values of the language over z3 terms: Python objects whose smallest parts are truths and whole numbers.
+
+Bool      a truth
+number    a whole number
+sort      an int, or a Pick: one truth per element, exactly one of which holds
+choice    the same of its members
+maybe     of a sort or choice: like it with 'none' in front; else an Option
+set       a tuple of truths, one per element; of numbers without end, Members
+map       a tuple of values, one per key; from numbers without end, a Table
+seq       an Items: a length and its items, a tuple or, of unbounded length, a function of the position
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from isr_check.smt.terms.logic import Truth, Whole, all_of, identity, same_truth
+
+
+class NotTranslatable(ValueError):
+    """An expression that has no counterpart without a bound: one sentence."""
+
+
+@attrs.frozen(eq=False)
+class Pick:
+    """One of a few names: at[k] is whether it is the one at position k."""
+
+    at: tuple[Truth, ...]
+
+
+@attrs.frozen(eq=False)
+class Option:
+    there: Truth
+    value: Truth | Whole
+
+
+@attrs.frozen(eq=False)
+class Members:
+    """A set of numbers by what is in it, asked of numbers in range only; `below`: all of them are less than this."""
+
+    has: Callable[[Whole], Truth]
+    below: Whole | None = None
+
+
+@attrs.frozen(eq=False)
+class Table:
+    """A map from numbers, asked of numbers in range only."""
+
+    at: Callable[[Whole], Value]
+
+
+@attrs.frozen(eq=False)
+class Items:
+    """A sequence. What `items` has beyond the length means nothing."""
+
+    length: Whole
+    items: tuple[Value, ...] | Callable[[Whole], Value]
+
+    @property
+    def capacity(self) -> int | None:
+        """No sequence of this form is longer, if that is known."""
+        if isinstance(self.length, int):
+            return self.length
+        return None if callable(self.items) else len(self.items)
+
+
+Value = Truth | Whole | Pick | Option | Members | Table | Items | tuple["Value", ...]
+Key = object
+
+
+def key(value: Value) -> Key:
+    """Equal keys, equal values; the value must be kept alive."""
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(key, value))
+    if isinstance(value, Pick):
+        return tuple(map(key, value.at))
+    if isinstance(value, Option | Members | Table | Items):
+        return ("object", id(value))
+    return ("term", identity(value))
+
+
+def remembered(function: Callable[[Whole], Value]) -> Callable[[Whole], Value]:
+    """The same function, which computes each answer once."""
+    known: dict[Key, tuple[Whole, Value]] = {}
+
+    def answer(x: Whole) -> Value:
+        k = key(x)
+        if k not in known:
+            known[k] = x, function(x)
+        return known[k][1]
+
+    return answer
+
+
+def pick(truths: tuple[Truth, ...]) -> int | Pick:
+    """The name, as an int where it is known."""
+    return truths.index(True) if True in truths else Pick(truths)
+
+
+def is_at(name: int | Pick, position: int) -> Truth:
+    """Whether the name is the one at this position."""
+    if isinstance(name, int):
+        return name == position
+    return name.at[position] if 0 <= position < len(name.at) else False
+
+
+def same_name(a: int | Pick, b: int | Pick) -> Truth:
+    if isinstance(a, int):
+        return is_at(b, a)
+    if isinstance(b, int):
+        return is_at(a, b)
+    if key(a) == key(b):
+        return True
+    return all_of(same_truth(x, y) for x, y in zip(a.at, b.at, strict=True))

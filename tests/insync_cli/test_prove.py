@@ -1,0 +1,235 @@
+"""`insync prove`: what it says of a proof that succeeds, fails, or was not found, and the traces that come of it."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import attrs
+import pytest
+from tests.support.models import ticket_desk
+
+from insync_cli.main import main
+from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
+from isr_lang import Bool, Conjunct, Design, Value, always
+from isr_trace.itf import read_itf
+from isr_trace.show import heading, plain_text
+
+
+@always
+def never(s: ticket_desk.Desk) -> Bool:
+    """Holds of no state."""
+    return s.drawn != s.drawn
+
+
+SAFE = (Conjunct(ticket_desk.never_ahead), Conjunct(ticket_desk.closed_is_done))
+TOO_WEAK = (Conjunct(ticket_desk.closed_is_done),)
+
+
+def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -> None:
+    """What there is to prove of the desk, and from what."""
+
+    def invariant(_: Design) -> tuple[Conjunct, ...]:
+        return conjuncts
+
+    proof = ModuleType("isr_proof")
+    promises = ("never-ahead", "never-back", "closed-is-done")
+    vars(proof).update(invariant=invariant, PROMISES=promises, OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1})
+    patch.setitem(sys.modules, "isr_proof", proof)
+
+
+@pytest.fixture
+def safe(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with_invariant(monkeypatch, SAFE)
+    return desk
+
+
+def answering(patch: pytest.MonkeyPatch, result: Result) -> None:
+    """A solver that says the same of every obligation."""
+
+    def prove(_: Induction, obligations: Sequence[Obligation], *__: object) -> list[tuple[Obligation, Result]]:
+        return [(o, result) for o in obligations]
+
+    patch.setattr("isr_check.smt.prove", prove)
+
+
+def test_a_proof_says_for_which_bounds_it_holds(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "careful", "--out", "here"]) == 0
+    said = capsys.readouterr().out
+    assert "tickets any, rush 1" in said
+    assert "PROVED   never-ahead" in said
+    line = said.splitlines()[-1]
+    assert line.startswith(
+        "insync prove careful: PROVED - 3 promises hold for every tickets and paper-jams, with rush 1"
+    )
+    row = next(x for x in said.splitlines() if x.startswith("never-ahead "))
+    assert set(row.split()[1:-2]) <= {"+", "."}
+    written = json.loads((safe / "here" / "prove.json").read_text())
+    assert written["schema"] == "insync/prove/1"
+    assert written["bounds"]["tickets"] is None
+    assert {o["verdict"] for o in written["obligations"]} == {"proved"}
+    assert written["stats"]["obligations"] == len(written["obligations"])
+
+
+def test_a_bound_that_is_given_is_fixed(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "careful", "--tickets", "2", "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["bounds"]["tickets"] == 2
+    assert said["bounds"]["paper_jams"] is None
+
+
+def test_a_counterexample_that_can_be_reached_refutes_the_promise(
+    safe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["prove", "hasty", "--out", "here"]) == 12
+    said = capsys.readouterr().out
+    assert "COUNTEREXAMPLE TO INDUCTION  never-ahead / serves" in said
+    assert "this state is reachable, so what fails is wrong" in said
+    assert "never-ahead, closed-is-done violated" in said.splitlines()[-1]
+    assert main(["explain", "here/never-ahead--serves--reached.itf.json"]) == 0
+    assert main(["check", "hasty", "--property", "never-ahead", "--quiet"]) == 12
+
+
+def test_a_counterexample_that_cannot_be_reached_asks_for_a_stronger_invariant(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_invariant(monkeypatch, TOO_WEAK)
+    assert main(["prove", "careful", "--property", "never-ahead", "--out", "here"]) == 14
+    said = capsys.readouterr().out
+    assert "this state is not reachable at its bounds, so the invariant has to be strengthened" in said
+    assert "UNKNOWN  never-ahead" in said
+    trace = read_itf(desk / "here" / "never-ahead--implies.itf.json")
+    assert trace.anywhere
+    assert len(trace.states) == 1
+
+
+def test_its_trace_is_shown_and_explained_and_not_minimised(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_invariant(monkeypatch, SAFE)
+    main(["prove", "hasty", "--out", "here", "--look", "0", "--quiet", "--tickets", "2"])
+    path = desk / "here" / "never-ahead--serves.itf.json"
+    trace = read_itf(path)
+    assert "perhaps nothing leads to" in plain_text(heading(trace))
+    capsys.readouterr()
+    assert main(["show", str(path)]) == 0
+    assert "T1  serves()" in capsys.readouterr().out
+    assert main(["explain", str(path)]) == 0
+    assert "never-ahead fails after T1" in capsys.readouterr().out
+    assert main(["minimise", str(path)]) == 65
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"drawn": 0', '"drawn": 9').replace('"drawn": 1', '"drawn": 9'), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["explain", str(path)]) == 65
+    assert "its first state has values that hasty does not have" in capsys.readouterr().err
+
+
+def test_a_conjunct_that_no_design_promises_is_explained_too(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lemma = attrs.evolve(ticket_desk.never_ahead, name="a-lemma")
+    with_invariant(monkeypatch, (Conjunct(lemma),))
+    assert main(["prove", "hasty", "--only", "a-lemma", "--out", "here"]) == 14
+    assert "a-lemma fails after T1" in capsys.readouterr().out
+    assert main(["explain", "here/a-lemma--serves.itf.json"]) == 0
+
+
+def test_a_part_of_the_obligations_proves_no_promise(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "hasty", "--only", "never-ahead", "--action", "draws", "--out", "here"]) == 0
+    said = capsys.readouterr().out
+    assert "(1 obligation, " in said.splitlines()[-1]
+    assert "a part of a proof and no promise" in said
+    assert json.loads((safe / "here" / "prove.json").read_text())["promises"] == []
+
+
+def test_unknown_is_never_a_success(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(monkeypatch, Unknown("timeout", 1.0))
+    assert main(["prove", "careful"]) == 20
+    said = capsys.readouterr().out
+    assert "UNKNOWN  never-ahead" in said
+    assert said.splitlines()[-1].startswith("insync prove careful: UNKNOWN - ")
+    assert main(["prove", "careful", "--only", "never-ahead", "--quiet"]) == 20
+
+
+def test_an_invariant_that_holds_of_nothing_proves_nothing(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_invariant(monkeypatch, (*SAFE, Conjunct(never)))
+    assert main(["prove", "careful", "--quiet"]) == 21
+    assert "no state satisfies all of the conjuncts together" in capsys.readouterr().err
+
+
+def test_engines_that_disagree_are_an_error_that_keeps_both_artifacts(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(monkeypatch, Proved(0.1))
+    assert main(["prove", "hasty", "--cross-check", "--out", "here"]) == 70
+    said = capsys.readouterr().out
+    assert "the engines disagree: never-ahead is proved, and violated after 1 steps" in said
+    assert said.splitlines()[-1].startswith("insync prove hasty: ERROR - ")
+    proof = json.loads((safe / "here" / "prove.json").read_text())
+    explored = json.loads(Path(proof["explored"]["run"]).read_text())
+    assert {o["verdict"] for o in proof["obligations"]} == {"proved"}
+    assert next(x["verdict"] for x in explored["properties"] if x["name"] == "never-ahead") == "VIOLATED"
+    assert main(["explain", "here/explored/never-ahead.itf.json"]) == 0
+
+
+def test_engines_that_agree_say_so(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "careful", "--cross-check"]) == 0
+    assert "states explored, every reachable state" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("state", "parameters", "says"),
+    [
+        ({"drawn": 0, "served": 1, "jams": 0, "open": True}, (), "does not satisfy never-ahead"),
+        ({"drawn": 1, "served": 1, "jams": 0, "open": True}, (3,), "is not possible in the state"),
+    ],
+)
+def test_a_counterexample_that_the_model_does_not_have_is_an_error(
+    safe: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    state: dict[str, object],
+    parameters: tuple[int, ...],
+    says: str,
+) -> None:
+    constants: dict[str, Value] = {"tickets": 2, "rush": 1, "paper_jams": 0, "calls": "1", "reopen": False}
+    answering(monkeypatch, Counterexample(0.1, constants, state, parameters, state))
+    words = ["--only", "never-ahead", "--action", "draws", "--out", "here", "--look", "0"]
+    assert main(["prove", "careful", *words]) == 70
+    assert says in json.loads((safe / "here" / "prove.json").read_text())["obligations"][0]["reason"]
+
+
+def test_core_names_the_conjuncts_that_a_proof_uses(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "careful", "--core", "--json", "-"]) == 0
+    cores = {(o["conjunct"], o["action"]): o["core"] for o in json.loads(capsys.readouterr().out)["obligations"]}
+    assert "closed-is-done" in cores["closed-is-done", "jams"]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("careful --only never-ahed", "no conjunct or promise 'never-ahed'; did you mean 'never-ahead'?"),
+        ("careful --action drawz", "no action 'drawz'; did you mean 'draws'?"),
+        ("careful --property never-bak", "no property 'never-bak'; did you mean 'never-back'?"),
+        ("careful --property everybody-served", "induction cannot prove it"),
+        ("careful --property crowd", "induction cannot prove it"),
+        ("careful --cross-check --only never-ahead", "leave out --only and --action"),
+        ("empty", "no invariant is known that speaks of empty"),
+        ("careful --tickets 0", "--tickets is a whole number from 1 to 200, not 0"),
+        ("careful --seconds 0", "a number of seconds above 0"),
+        ("no-such-design", "there is no design 'no-such-design'"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(
+    safe: Path, capsys: pytest.CaptureFixture[str], command: str, says: str
+) -> None:
+    assert main(["prove", *command.split()]) == 64
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""

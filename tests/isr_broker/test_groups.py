@@ -1,0 +1,223 @@
+"""Consumer groups: the coordinator by itself, and real clients that share the partitions of a topic."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import clients
+from tests.support.clusters import Cluster
+
+from isr_broker.core.messages import TopicPartition
+from isr_broker.core.record_batch import batches
+from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
+from isr_broker.wire.groups import (
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    Groups,
+    Member,
+)
+from isr_broker.wire.protocol import Answer
+
+TP = TopicPartition("t", 0)
+
+
+class Desk:
+    """One group, and what each member was answered last."""
+
+    def __init__(self, delay: int = 0) -> None:
+        self.groups = Groups(delay)
+        self.said: dict[str, Answer] = {}
+
+    def join(self, name: str, now: int = 0, identity: str = "", protocols: tuple[str, ...] = ("range",)) -> None:
+        self.said.pop(name, None)
+        member = Member(identity, {p: name.encode() for p in protocols}, session_ms=100, rebalance_ms=300, heard=now)
+        self.groups.join("g", "consumer", member, name, now, lambda answer: self.said.__setitem__(name, answer))
+
+    def sync(self, name: str, parts: dict[str, bytes] | None = None, now: int = 0) -> None:
+        answer = self.said.pop(name)
+        identity, generation = str(answer["member_id"]), int(str(answer["generation_id"]))
+        self.groups.sync("g", identity, generation, parts or {}, now, lambda a: self.said.__setitem__(name, a))
+
+    def identity(self, name: str) -> str:
+        return str(self.said[name]["member_id"])
+
+
+def two_members() -> tuple[Desk, str, str]:
+    desk = Desk()
+    desk.join("a")
+    first = desk.identity("a")
+    desk.join("b")
+    desk.join("a", identity=first)
+    return desk, first, desk.identity("b")
+
+
+def test_all_members_are_one_generation_and_the_leader_learns_of_all() -> None:
+    desk, first, second = two_members()
+    assert {desk.said[m]["generation_id"] for m in "ab"} == {2}
+    assert desk.said["a"]["leader"] == first
+    assert desk.said["a"]["members"] == [
+        {"member_id": first, "metadata": b"a"},
+        {"member_id": second, "metadata": b"b"},
+    ]
+    assert desk.said["b"]["members"] == []
+
+
+def test_everybody_gets_the_part_that_the_leader_gave_it() -> None:
+    desk, first, second = two_members()
+    desk.sync("b")
+    assert "b" not in desk.said, "it waits for the leader"
+    desk.sync("a", {first: b"1", second: b"2"})
+    assert (desk.said["a"]["assignment"], desk.said["b"]["assignment"]) == (b"1", b"2")
+
+
+def test_a_new_member_makes_the_others_join_again_and_may_wait_for_them() -> None:
+    desk = Desk()
+    desk.join("a")
+    first = desk.identity("a")
+    assert desk.groups.heartbeat("g", first, 1, 10) == NONE
+    desk.join("b", now=20)
+    assert desk.groups.heartbeat("g", first, 1, 30) == REBALANCE_IN_PROGRESS
+    assert "b" not in desk.said
+    assert desk.groups.deadline() == 130, "the session of the first"
+    desk.groups.tick(130)
+    assert desk.said["b"]["generation_id"] == 2, "without the first, which was not heard of"
+    assert desk.groups.heartbeat("g", first, 1, 140) == UNKNOWN_MEMBER_ID
+
+
+def test_the_first_member_waits_a_little_for_others() -> None:
+    desk = Desk(delay=50)
+    desk.join("a")
+    desk.join("b", now=10)
+    assert not desk.said
+    assert desk.groups.deadline() == 50
+    desk.groups.tick(50)
+    assert {desk.said[m]["generation_id"] for m in "ab"} == {1}
+
+
+def test_who_leaves_makes_the_others_join_again() -> None:
+    desk, first, second = two_members()
+    assert desk.groups.leave("g", second, 10) == NONE
+    assert desk.groups.heartbeat("g", first, 2, 10) == REBALANCE_IN_PROGRESS
+    assert desk.groups.leave("g", second, 10) == UNKNOWN_MEMBER_ID
+
+
+def test_strangers_and_old_generations_are_refused() -> None:
+    desk, first, _ = two_members()
+    assert desk.groups.heartbeat("g", first, 1, 0) == ILLEGAL_GENERATION
+    assert desk.groups.may_commit("g", first, 1, 0) == ILLEGAL_GENERATION
+    assert desk.groups.may_commit("g", "stranger", 2, 0) == UNKNOWN_MEMBER_ID
+    assert desk.groups.may_commit("g", first, 2, 0) == NONE
+    assert desk.groups.may_commit("another", "", -1, 0) == NONE, "only the name of a group is used"
+    desk.join("c", protocols=("sticky",))
+    assert desk.said["c"]["error_code"] == INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_who_waits_is_told_that_another_broker_coordinates() -> None:
+    desk, _, _ = two_members()
+    desk.sync("b")
+    desk.groups.give_up(16)
+    assert desk.said["b"]["error_code"] == 16
+    assert not desk.groups.groups
+
+
+# What is committed
+
+NOTES = st.text(st.characters(codec="utf-8"), max_size=20)
+OFFSETS = st.dictionaries(
+    st.builds(TopicPartition, st.text(st.characters(codec="utf-8"), max_size=9), st.integers(0, 2**31 - 1)),
+    st.tuples(st.integers(0, 2**63 - 1), NOTES),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(st.lists(st.tuples(NOTES, OFFSETS), max_size=4))
+def test_what_is_committed_is_found_in_the_log_and_the_last_word_counts(
+    commits: list[tuple[str, dict[TopicPartition, tuple[int, str]]]],
+) -> None:
+    log, expected = b"", dict[tuple[str, TopicPartition], tuple[int, str]]()
+    for group, new in commits:
+        log += batch_of(group, new, 1_700_000_000_000)
+        expected |= {(group, tp): said for tp, said in new.items()}
+    assert committed_in(log) == expected
+
+
+def test_a_committed_offset_is_a_record_as_kafka_writes_it() -> None:
+    batch = batch_of("g", {TopicPartition("t", 7): (300, "note")}, 5)
+    (header,) = batches(batch, check=True)
+    assert header.max_timestamp == 5
+    ((key, value),) = clients.kafka_python_records(batch)
+    assert key == struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 7)
+    assert value == struct.pack(">hqih4sq", 3, 300, -1, 4, b"note", 5)
+
+
+@pytest.mark.parametrize(
+    ("group", "code"), [("", 0), ("Aa", 2112), ("BB", 2112), ("hello", 99162322), ("polygenelubricants", 0)]
+)
+def test_a_group_belongs_to_the_partition_that_javas_hash_says(group: str, code: int) -> None:
+    assert partition_of(group, 2**30) == code, "the last of them is Integer.MIN_VALUE, which has no absolute value"
+    assert partition_of(group, 50) == code % 50
+
+
+# Real clients
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        clients.create_topic(running.bootstrap, "t", 4, 2)
+        running.in_sync("t")
+        producer = clients.Confluent(running.bootstrap, {"acks": "all"})
+        for number in range(400):
+            producer.send("t", b"%d" % number, number % 4)
+        assert producer.producer.flush(20) == 0
+        yield running
+
+
+@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+def test_a_group_reads_everything_once_and_goes_on_where_it_was(cluster: Cluster, client: str) -> None:
+    read = {
+        "confluent": clients.confluent_group,
+        "kafka-python": clients.kafka_python_group,
+        "aiokafka": clients.aiokafka_group,
+    }[client]
+    first = read(cluster.bootstrap, client, "t", 150)
+    rest = read(cluster.bootstrap, client, "t", 400 - len(first))
+    assert sorted(map(int, first + rest)) == list(range(400))
+
+
+def test_committed_offsets_survive_the_coordinator() -> None:
+    with Cluster() as cluster:
+        clients.create_topic(cluster.bootstrap, "t", 1, 2)
+        cluster.in_sync("t")
+        clients.Confluent(cluster.bootstrap, {"acks": "all"}).send_all("t", [b"%d" % n for n in range(60)])
+        first = clients.confluent_group(cluster.bootstrap, "first", "t", 5)
+        assert len(first) == 5
+        lost = next(n for n in range(3) if cluster.leader(TOPIC, n) == 3)
+        group = next(name for name in (f"g{n}" for n in range(99)) if partition_of(name, 3) == lost)
+        assert clients.confluent_group(cluster.bootstrap, group, "t", 20) == [b"%d" % n for n in range(20)]
+        cluster.kill(3)
+        assert clients.confluent_group(cluster.bootstrap, group, "t", 20) == [b"%d" % n for n in range(20, 40)]
+        assert cluster.leader(TOPIC, lost) != 3
+        cluster.start(3)
+        cluster.wait(lambda: all(len(p.isr) == 3 for p in cluster.partitions(TOPIC)), "all are in sync")
+        assert clients.confluent_elect(cluster.bootstrap, TOPIC, lost) == ""
+        assert clients.confluent_group(cluster.bootstrap, group, "t", 20) == [b"%d" % n for n in range(40, 60)]
+
+
+def test_nobody_else_writes_what_is_committed(cluster: Cluster) -> None:
+    producer = clients.Confluent(cluster.bootstrap, {"acks": "all", "retries": 0})
+    producer.send(TOPIC, b"x")
+    producer.producer.flush(10)
+    assert producer.errors == ["TOPIC_EXCEPTION"]
+
+
+def test_two_members_share_the_partitions(cluster: Cluster) -> None:
+    assert clients.confluent_shared(cluster.bootstrap, "shared", "t", 4) == [2, 2]

@@ -1,0 +1,205 @@
+"""Dropping a guard: some promise notices, or the guard is listed as redundant with a reason."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.models.ticket_desk import CAREFUL
+
+from insync_cli.main import main
+from isr_check.engine import Limits
+from isr_check.explorer import explore
+from isr_check.mutate import LARGE, Baseline, Campaign, Fate, baselines, mutants, outcomes, room_for
+from isr_lang import Value
+
+FATES = {
+    ("draws", "old.open"): (Fate.KILLED, ("closed-is-done",), 2),
+    ("draws", "old.drawn < TICKETS"): (Fate.KILLED, ("type-ok",), 4),
+    ("serves", "old.served < old.drawn"): (Fate.KILLED, ("never-ahead",), 1),
+    ("serves", "CALLS != silent"): (Fate.SETTLED, (), None),
+    ("hurries", "old.served + RUSH < old.drawn"): (Fate.SURVIVED, (), None),
+    ("jams", "old.jams < PAPER_JAMS"): (Fate.KILLED, ("type-ok",), 4),
+    ("jams", "old.served < old.drawn"): (Fate.KILLED, ("never-ahead",), 1),
+    ("closes", "old.open"): (Fate.SURVIVED, (), None),
+    ("closes", "old.served == old.drawn"): (Fate.KILLED, ("closed-is-done",), 2),
+    ("reopens", "REOPEN"): (Fate.SURVIVED, (), None),
+    ("reopens", "~old.open"): (Fate.SETTLED, (), None),
+}
+
+BOUNDS = """
+[[bounds]]
+design = "careful"
+constants = { tickets = 2 }
+[[bounds]]
+design = "careful"
+constants = { rush = 1, reopen = "on" }
+[[bounds]]
+design = "hasty"
+constants = { tickets = 2 }
+"""
+
+REDUNDANT = """
+[[guard]]
+design = "careful"
+action = "hurries"
+guard = "old.served + RUSH < old.drawn"
+reason = "serving all who wait is never wrong"
+[[guard]]
+design = "careful"
+action = "closes"
+guard = "old.open"
+reason = "closing a closed desk changes nothing"
+[[guard]]
+design = "careful"
+action = "reopens"
+guard = "REOPEN"
+reason = "an open desk breaks no promise"
+[[guard]]
+design = "hasty"
+action = "gone"
+guard = "old.open"
+reason = "of another design, so of no concern here"
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_guard_has_its_fate_whatever_the_number_of_workers(workers: int) -> None:
+    job = Campaign(CAREFUL, ({},), explore, Limits())
+    known = list(baselines(job, workers))
+    assert [b.complete for b in known] == [True]
+    done = list(outcomes(job, known, workers))
+    assert [o.mutant for o in done] == mutants(CAREFUL)
+    assert {(o.mutant.action, o.mutant.guard): (o.fate, o.killers, o.depth) for o in done} == FATES
+
+
+def test_a_guard_is_noticed_at_the_first_choice_that_can() -> None:
+    choices: tuple[Mapping[str, Value], ...] = (
+        {"tickets": 2},
+        {"paper_jams": 3, "reopen": "on"},
+        {"calls": "all", "reopen": "on"},
+    )
+    job = Campaign(CAREFUL, choices, explore, Limits())
+    known = list(baselines(job))
+    done = {(o.mutant.action, o.mutant.guard): o for o in outcomes(job, known)}
+    assert done["draws", "old.open"].choice == 0
+    assert done["reopens", "~old.open"].fate is Fate.SURVIVED, "settled at the first choice only"
+    survivor = done["closes", "old.open"]
+    assert (survivor.fate, survivor.choice) == (Fate.SURVIVED, 1), "told of the choice with most states"
+
+
+def test_a_mutant_has_room_in_proportion() -> None:
+    assert [room_for(n) for n in (1, 1000, LARGE, 3 * LARGE)] == [1000, 20_000, 2 * LARGE, 6 * LARGE]
+
+
+def test_a_mutant_that_outgrows_its_room_is_undecided() -> None:
+    job = Campaign(CAREFUL, ({"tickets": 60, "rush": 1},), explore, Limits(max_states=20))
+    undecided = [o for o in outcomes(job, [Baseline((), True, 0)]) if o.fate is Fate.UNDECIDED]
+    assert undecided
+    assert all(o.distinct >= 20 for o in undecided)
+
+
+def test_a_promise_that_the_design_breaks_anyway_notices_nothing(desk: Path) -> None:
+    main(["mutate", "hasty", "--json", "out.json", "--quiet"])
+    report = json.loads((desk / "out.json").read_text())
+    assert "never-ahead" not in report["choices"][0]["promises"]
+    assert all("never-ahead" not in m["killers"] for m in report["mutants"])
+
+
+def test_unlisted_survivors_are_22(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "careful"]) == 22
+    said = capsys.readouterr().out
+    assert "not noticed in 28 states, and no reason is listed" in said
+    assert "noticed by never-ahead in 1 step\n" in said
+    assert "3 not noticed and not listed" in said
+
+
+def test_survivors_with_a_reason_are_0(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "redundant.toml").write_text(REDUNDANT)
+    assert main(["mutate", "careful", "--redundant", "redundant.toml"]) == 0
+    said = capsys.readouterr().out
+    assert "listed as redundant: closing a closed desk changes nothing" in said
+    assert "11 guards, 6 noticed, 3 redundant with a reason, 2 decided by the settings" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('guard = "old.open"', 'guard = "old.shut"', "1 listed but gone"),
+        ('action = "hurries"', 'action = "hurried"', "1 listed but gone"),
+        (
+            'guard = "old.open"',
+            'guard = "old.served == old.drawn"',
+            "1 listed as redundant but noticed",
+        ),
+    ],
+)
+def test_a_reason_that_is_no_longer_true_is_22(
+    desk: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    (desk / "redundant.toml").write_text(REDUNDANT.replace(old, new, 1))
+    assert main(["mutate", "careful", "--redundant", "redundant.toml"]) == 22
+    assert says in capsys.readouterr().out
+
+
+def test_bounds_are_tried_one_after_another(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "bounds.toml").write_text(BOUNDS)
+    assert main(["mutate", "careful", "--bounds", "bounds.toml", "--json", "out.json"]) == 22
+    report = json.loads((desk / "out.json").read_text())
+    assert [c["bounds"]["tickets"] for c in report["choices"]] == [2, 3]
+    assert {m["choice"] for m in report["mutants"]} == {0, 1}
+    said = capsys.readouterr().out
+    assert "(--tickets 2)" in said
+    assert "(--rush 1 --reopen on)" in said
+
+
+def test_a_bound_given_takes_the_place_of_the_file(desk: Path) -> None:
+    (desk / "bounds.toml").write_text(BOUNDS)
+    main(["mutate", "careful", "--bounds", "bounds.toml", "--tickets", "4", "--json", "out.json", "--quiet"])
+    report = json.loads((desk / "out.json").read_text())
+    assert [c["bounds"]["tickets"] for c in report["choices"]] == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "bounds.toml: cannot be read: no such file or directory"),
+        ('[[bounds]]\ndesign = "careful"', "every [[bounds]] has a design and a table of constants"),
+        (
+            '[[bounds]]\ndesign = "careful"\nconstants = { tickets = 0 }',
+            "bounds.toml: --tickets is a whole number from 1 to 200, not 0",
+        ),
+        (
+            '[[bounds]]\ndesign = "careful"\nconstants = { ticket = 1 }',
+            "bounds.toml: careful has no bound or setting 'ticket'",
+        ),
+    ],
+)
+def test_bad_bounds_are_65(desk: Path, capsys: pytest.CaptureFixture[str], text: str | None, says: str) -> None:
+    if text is not None:
+        (desk / "bounds.toml").write_text(text)
+    assert main(["mutate", "careful", "--bounds", "bounds.toml"]) == 65
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "redundant.toml: cannot be read: no such file or directory"),
+        ("[[guard", "redundant.toml: not TOML"),
+        ('[[guard]]\ndesign = "careful"', "every [[guard]] has a design, an action, a guard and a reason"),
+        ("guard = 3", "every [[guard]] has a design, an action, a guard and a reason"),
+    ],
+)
+def test_a_bad_list_of_reasons_is_65(
+    desk: Path, capsys: pytest.CaptureFixture[str], text: str | None, says: str
+) -> None:
+    if text is not None:
+        (desk / "redundant.toml").write_text(text)
+    assert main(["mutate", "careful", "--redundant", "redundant.toml"]) == 65
+    assert says in capsys.readouterr().err
+
+
+def test_a_design_that_was_not_explored_to_the_end_is_20(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "careful", "--max-states", "3"]) == 20
+    assert "careful itself was not explored to the end" in capsys.readouterr().err

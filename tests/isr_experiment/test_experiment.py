@@ -1,0 +1,398 @@
+"""The Jepsen experiment: 2013 and today in one run each, and that nothing passes which has shown nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from insync_cli.main import main
+from isr_broker.core.message_json import encode
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.wire.protocol import API_VERSIONS, FETCH, ask
+from isr_cluster.processes import HOST
+from isr_experiment.catalogue import EXPERIMENTS, jepsen
+from isr_experiment.cells import Cell, Expected
+from isr_experiment.conclusions import Concluded, Verdict, totals
+from isr_experiment.judging import Fate, leaderless
+from isr_experiment.model import Predicted, predicted
+from isr_experiment.namespaces import entered, permitted
+from isr_experiment.nemesis import KINDS, chosen
+from isr_experiment.network import CLIENTS, Proxies, source_of
+from isr_experiment.power import Tail, durable, lose_power
+from isr_experiment.run import Options, Result, conduct
+from isr_experiment.stage import Stage
+from isr_experiment.stalls import stalls
+from isr_experiment.watching import Seen
+
+# Whole runs
+
+
+def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["experiment", "quick", "--network", "proxies", "--out", str(tmp_path), "--no-model", "--plain"])
+    said = capsys.readouterr().out
+    assert code == 0, said
+    document = json.loads((tmp_path / "experiment.json").read_text())
+    old, new = document["cells"]
+    (run,) = (r for r in old["runs"] if r["valid"])
+    fates = {f["phase"]: f for f in run["fates"]}
+    assert fates["leader alone"]["lost"] > 20, said
+    assert fates["leader alone"]["lost"] >= 0.8 * fates["all"]["lost"], said
+    assert fates["leader gone"]["survived"] > 20, said
+    assert run["dropped"] > 0
+    assert run["changes"]["leaders"] >= 1
+    assert run["changes"]["isrs"] >= 1
+    assert new["lost"] == 0
+    (run,) = (r for r in new["runs"] if r["valid"])
+    assert run["fates"][0]["acknowledged"] > 1_000
+    for cell in (old, new):
+        (traces,) = (r["traces"] for r in cell["runs"] if r["valid"])
+        assert traces["accepted"], traces
+        assert traces["steps"] > 100
+    assert {"no-progress", "acks-contract"} <= set(run["checks"]["HOLDS"]), (
+        "clients went on, and brokers told their part"
+    )
+    assert "% of them" in (tmp_path / "experiment.html").read_text() or document["totals"]["bound"] is not None
+    for picture in tmp_path.glob("*/timeline.svg"):
+        assert ET.parse(picture).getroot().tag.endswith("svg")
+
+
+def _bites_nothing(stage: Stage) -> None:
+    stage.phase("nothing")
+    stage.begins("partition that is none", "dropped")
+    stage.sleep(0.5)
+    stage.recorder.phase("until somebody stops it")
+    stage.over.set()
+    stage.sleep(60)
+
+
+def test_a_fault_that_did_not_bite_and_a_run_that_was_stopped_are_invalid_and_leave_no_process(tmp_path: Path) -> None:
+    cell = Cell(name="nothing", schedule=_bites_nothing, leaders=0, isrs=0)
+    lines: list[str] = []
+    result = conduct(cell, 0, tmp_path, Options(), threading.Event(), lines.append)
+    assert result.cut_short
+    assert any("did not bite: no dropped" in why for why in result.invalid), result.invalid
+    assert any("stopped before its schedule ended" in why for why in result.invalid)
+    assert result.whole.acknowledged > 0, "it ends with what it has"
+    assert result.whole.lost == 0
+    assert concluded(cell, result).verdict is Verdict.INVALID
+    assert not _brokers_of(tmp_path)
+
+
+def _brokers_of(root: Path) -> list[str]:
+    commands = (path / "cmdline" for path in Path("/proc").glob("[0-9]*"))
+    found: list[str] = []
+    for command in commands:
+        try:
+            text = command.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(root) in text and "isr_broker" in text:
+            found.append(text)
+    return found
+
+
+# What cells conclude
+
+
+def result(lost: int = 0, invalid: tuple[str, ...] = (), violated: tuple[str, ...] = ()) -> Result:
+    fate = Fate(phase="all", began=0, attempted=12, acknowledged=10, survived=10 - lost, lost=lost, recovered=1)
+    return Result(
+        cell="c",
+        number=0,
+        invalid=invalid,
+        fates=(fate,),
+        struck=(),
+        leaders=1,
+        epochs=1,
+        isrs=1,
+        dropped=1,
+        seen=(),
+        windows=(),
+        leaderless=(),
+        silences=(),
+        verdict="HOLDS",
+        words={"VIOLATED": list(violated)} if violated else {},
+        traced=None,
+        resets=0,
+        cut_short=False,
+        seconds=1.0,
+    )
+
+
+def _nothing(stage: Stage) -> None:
+    """Never played."""
+
+
+CELL = Cell(name="c", schedule=_nothing)
+
+
+def concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
+    foreseen = None if model is None else Predicted(model, ())
+    return Concluded(cell=cell, results=results, predicted=foreseen, wanted=wanted)
+
+
+@pytest.mark.parametrize(
+    ("expected", "results", "model", "verdict"),
+    [
+        (Expected.NOTHING, [result()], None, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result()], False, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result(lost=1)], None, Verdict.LOST),
+        (Expected.NOTHING, [result(violated=("duplicate",))], None, Verdict.LOST),
+        (Expected.NOTHING, [result(lost=1, invalid=("no fault struck",))], None, Verdict.LOST),
+        (Expected.NOTHING, [result(invalid=("no fault struck",))], None, Verdict.INVALID),
+        (Expected.NOTHING, [result(invalid=("no fault struck",)), result()], None, Verdict.AS_EXPECTED),
+        (Expected.NOTHING, [result()], True, Verdict.DISAGREES),
+        (Expected.NOTHING, [], None, Verdict.INVALID),
+        (Expected.LOSS, [result(lost=2)], True, Verdict.AS_EXPECTED),
+        (Expected.LOSS, [result(lost=2)], False, Verdict.DISAGREES),
+        (Expected.LOSS, [result(lost=2), result()], True, Verdict.NO_LOSS),
+        (Expected.LOSS, [result(lost=2, invalid=("x",))], True, Verdict.INVALID),
+        (Expected.CAUGHT, [result(violated=("read-then-lost",))], None, Verdict.AS_EXPECTED),
+        (Expected.CAUGHT, [result()], None, Verdict.NOT_CAUGHT),
+    ],
+)
+def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
+    expected: Expected, results: list[Result], model: bool | None, verdict: Verdict
+) -> None:
+    assert concluded(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
+
+
+def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
+    undecided = Concluded(cell=CELL, results=(result(),), predicted=Predicted(None, ()), wanted=1)
+    assert undecided.verdict is Verdict.INVALID
+
+
+def test_the_bound_counts_only_valid_runs_of_cells_that_are_to_lose_nothing() -> None:
+    loses = concluded(attrs.evolve(CELL, expected=Expected.LOSS), result(lost=5))
+    safe = concluded(CELL, result(), result(invalid=("x",)), result())
+    assert totals([loses, safe]).bound == 3 / 20
+    assert totals([concluded(CELL, result(lost=1))]).bound is None
+
+
+def test_time_without_a_leader_is_what_the_controller_says() -> None:
+    seen = [Seen(0, 2, 1, (2,), ()), Seen(10, None, 2, (), (2,)), Seen(15, None, 2, (), ()), Seen(30, 3, 3, (3,), ())]
+    assert leaderless(seen, 100) == [(10, 30)]
+    assert leaderless([*seen, Seen(90, None, 4, (), ())], 100) == [(10, 30), (90, 100)]
+
+
+# The model beside it
+
+
+def test_the_model_names_the_loss_of_2013() -> None:
+    (old,) = (cell for cell in jepsen() if cell.name == "kafka-0.8")
+    found = predicted(old)
+    assert found is not None
+    assert found.loses
+    (answer,) = found.answers
+    assert "controller_elects_unclean" in answer.steps
+    assert answer.command.startswith("insync check kafka-0.8 --replicas 3")
+
+
+def test_every_cell_of_the_sweep_is_asked_of_the_model() -> None:
+    cells = EXPERIMENTS["sweep"].cells(0)
+    assert len(cells) == 16
+    assert all(cell.questions for cell in cells)
+    assert {cell.expected for cell in cells} == {Expected.NOTHING, Expected.LOSS}
+
+
+def test_successive_runs_go_through_every_kind_of_fault() -> None:
+    kinds = tuple(KINDS)
+    drawn = [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)]
+    assert drawn == [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)], "the seed decides"
+    assert {kind: drawn.count(kind) for kind in kinds} == dict.fromkeys(kinds, 3)
+
+
+# Pictures
+
+
+def test_stalls_are_drawn_against_their_timeouts() -> None:
+    row = {"session_seconds": 2.0, "lag_seconds": 4.0}
+    rows = [{**row, "fault": kind, "silent_seconds": 2.5} for kind in ("kill leader", "cut off a follower", "other")]
+    picture = ET.fromstring(stalls(rows))
+    titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert titles[1:] == ["kill leader: 2.5 s at 2 s", "cut off a follower: 2.5 s at 4 s"]
+    assert stalls([]) == ""
+
+
+# Links
+
+
+@pytest.fixture
+def proxies() -> Iterator[tuple[Proxies, list[bytes]]]:
+    """A proxy before a broker that only listens."""
+    network, heard = Proxies((1, 2)), list[bytes]()
+    listener = socket.create_server((HOST, network.ports[2]))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=hear, args=(connection,), daemon=True).start()
+
+    def hear(connection: socket.socket) -> None:
+        while data := connection.recv(4096):
+            heard.append(data)
+            connection.sendall(b"heard")
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield network, heard
+    network.close()
+    listener.close()
+
+
+def _until(so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+CLIENT_FRAME = b"\x00\x00\x00\x0a" + b"\x00\x12" + b"12345678"
+
+
+def test_a_cut_link_drops_and_counts_and_the_other_direction_goes_on(proxies: tuple[Proxies, list[bytes]]) -> None:
+    network, heard = proxies
+    with socket.create_connection(network.advertised[2]) as client:
+        client.settimeout(30)
+        client.sendall(CLIENT_FRAME)
+        assert client.recv(100) == b"heard"
+        network.cut(2, CLIENTS)
+        client.sendall(b"one way")
+        _until(lambda: b"one way" in heard)
+        _until(lambda: network.dropped() == {(2, CLIENTS): len(b"heard")})
+        network.mend()
+        assert client.recv(100) == b"", "a stream with a hole is closed"
+    network.cut(CLIENTS, 2)
+    with socket.create_connection(network.advertised[2]) as client:
+        client.sendall(CLIENT_FRAME)
+        _until(lambda: network.dropped().get((CLIENTS, 2)) == len(CLIENT_FRAME))
+    assert heard.count(CLIENT_FRAME) == 1
+
+
+def test_a_slow_link_is_late_and_keeps_the_order(proxies: tuple[Proxies, list[bytes]]) -> None:
+    network, heard = proxies
+    with socket.create_connection(network.advertised[2]) as client:
+        network.slow(CLIENTS, 2, 0.3)
+        began = time.monotonic()
+        client.sendall(CLIENT_FRAME)
+        _until(lambda: bool(heard))
+        assert time.monotonic() - began >= 0.29
+    assert network.delayed()
+
+
+def test_who_connects_is_known_by_its_first_frame() -> None:
+    assert source_of(CLIENT_FRAME) == CLIENTS
+    assert source_of(CLIENT_FRAME[:5]) is None
+    assert source_of(encode([])[:12]) is None
+    for source, node in ((3, 3), (-1, 1)):
+        frame = b"\x00\x00\x00\x20" + b"\x7d\x00\x00\x00\x00\x00\x00\x10" + b"[[%d, 2, 0, {}]]" % source
+        assert source_of(frame) == node
+    fetch = ask(FETCH, 17, 1, "broker-3-fetcher-1", {})
+    assert source_of(fetch) == 3, "a broker's requests in Kafka's protocol have its number in their client id"
+    assert source_of(fetch[:20]) is None
+    assert source_of(ask(API_VERSIONS, 0, 1, "rdkafka", {})) == CLIENTS
+
+
+IN_A_NAMESPACE = """
+import socket, subprocess, sys
+from isr_experiment.namespaces import Namespaces
+from isr_experiment.network import CLIENTS
+
+network = Namespaces((1, 2))
+serve = "import socket; s = socket.create_server(('10.77.2.2', 9092)); print(1, flush=True)"
+serve += "\\nwhile 1: s.accept()[0].sendall(b'x')"
+broker = subprocess.Popen([*network.inside[2], sys.executable, "-c", serve], stdout=subprocess.PIPE)
+broker.stdout.readline()
+
+def reached(node):
+    ask = "import socket; print(socket.create_connection(('10.77.2.2', 9092), 1.5).recv(1))"
+    inside = network.inside[node] if node else ()
+    return subprocess.run([*inside, sys.executable, "-c", ask], capture_output=True).returncode == 0
+
+assert reached(CLIENTS) and reached(1)
+network.cut(1, 2)
+assert reached(CLIENTS) and not reached(1), "only the one link"
+network.cut(2, CLIENTS)
+assert not reached(CLIENTS), "no answer comes back"
+dropped = network.dropped()
+assert set(dropped) == {(1, 2), (2, CLIENTS)} and all(count > 50 for count in dropped.values()), dropped
+network.mend()
+assert reached(CLIENTS) and reached(1)
+broker.kill()
+network.close()
+print("done")
+"""
+
+
+def test_namespaces_cut_one_direction_of_one_link_and_count_what_is_lost(tmp_path: Path) -> None:
+    why = permitted()
+    if why is not None:
+        pytest.skip(why)
+    script = tmp_path / "script.py"
+    script.write_text(IN_A_NAMESPACE)
+    assert (
+        entered([sys.executable, str(script)], {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}) == 0
+    )
+
+
+# Power
+
+
+def test_a_power_failure_takes_what_no_flush_made_durable_and_nothing_else(tmp_path: Path) -> None:
+    data, record = tmp_path / "data", tmp_path / "record"
+    disk = RealDisk(data, str(record))
+    disk.make_folder("t-0")
+    log, other = disk.open("t-0/00000000000000000000.log"), disk.open("other")
+    log.append(b"durable")
+    log.flush()
+    log.append(b" and not")
+    other.append(b"never flushed")
+    assert durable(record) == {"t-0/00000000000000000000.log": 7}
+    torn = lose_power(data, record, Tail.TORN)
+    assert torn.bytes == 8
+    assert log.read(0, 100) == b"durable and" + bytes(4)
+    lost = lose_power(data, record)
+    assert (lost.bytes, lost.segments) == (8, 1)
+    assert log.read(0, 100) == b"durable"
+    assert other.read(0, 100) == b"never flushed"
+    assert lose_power(data, record).bytes == 0
+
+
+# The command
+
+
+def test_the_list_names_cells_that_are_to_lose_and_cells_that_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "--list", "--json", "-"]) == 0
+    listed = json.loads(capsys.readouterr().out)["experiments"]
+    wanted = "jepsen-2013 safe-settings acks-1 unclean last-replica-standing power-loss rolling-restart"
+    assert set(f"{wanted} controller-loss follower-reads sweep planted-bug availability".split()) <= set(listed)
+    for name in ("jepsen-2013", "acks-1", "unclean", "power-loss", "rolling-restart", "controller-loss"):
+        cells = EXPERIMENTS[name].cells(0)
+        assert {Expected.NOTHING, Expected.LOSS} <= {cell.expected for cell in cells}, name
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "a NAME is required"),
+        (["jepsen"], "there is no experiment 'jepsen'"),
+        (["unclean", "--cell", "unclean of"], "has no cell 'unclean of'; did you mean 'unclean off'?"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", *words]) == 64
+    assert says in capsys.readouterr().err

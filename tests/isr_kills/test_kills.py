@@ -1,0 +1,174 @@
+"""The kill matrix: the table's bugs are the switches, and what its cells say is found again where they say so.
+
+`make test ARGS="-m slow -k kills"` finds every cell again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import attrs
+import pytest
+
+from insync_cli.conformance.kills import MARKS, rewrite
+from insync_cli.main import main
+from isr_anomalies import Verdict, check, paired, read_json
+from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
+from isr_broker.settings import Settings
+from isr_kills import HISTORIC, PLANS, Historic, Layer, found_again, historic_table, ran, ran_fixed, table
+from isr_kills.crash_points import broken_at_a_crash
+from isr_planted import PLANTED as VARIED
+from isr_sim.histories import history, telling
+from isr_sim.simulate import Config, finished
+
+PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+SLOW_TO_FIND: Final = {("unfenced-fetch", Layer.MODEL), ("join-at-watermark", Layer.MODEL)}
+"""Millions of states."""
+
+
+def part(name: str) -> str:
+    """What stands between two marks of the page."""
+    return PAGE.split(MARKS[name])[1].strip()
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of the first table there."""
+    lines = part(name).split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+MATRIX: Final = {
+    (row[0].strip("`"), layer): cell for row in rows("matrix") for layer, cell in zip(Layer, row[1:], strict=True)
+}
+FOUND: Final = {place: cell for place, cell in MATRIX.items() if cell not in ("", "-")}
+FAST: Final = sorted(place for place in FOUND if place not in SLOW_TO_FIND)
+
+
+def test_the_bugs_of_the_table_are_the_switches_of_cores_and_model() -> None:
+    named = list(dict.fromkeys(bug for bug, _ in MATRIX))
+    assert named == list(PLANTED) == list(VARIED) == list(PLANS)
+    assert len(named) == 21
+
+
+def test_each_switch_is_off_in_every_real_design_and_alone_in_its_own() -> None:
+    fields = [a.name for a in attrs.fields(Design) if a.name != "name"]
+    for name, planted in PLANTED.items():
+        changed = [field for field in fields if getattr(planted, field) != getattr(KIP_966, field)]
+        assert len(changed) == 1, name
+        new = name.replace("-", "_")
+        if new in fields:
+            assert changed == [new]
+            assert not any(getattr(design, new) for design in DESIGNS.values())
+        assert Settings.from_properties({"insync.design": name}).insync_design is planted
+
+
+def test_every_bug_is_in_the_model_or_says_why_not() -> None:
+    for bug in VARIED.values():
+        assert (bug.design is None) != (bug.without == ""), bug.name
+        assert MATRIX[bug.name, Layer.MODEL] == "" or bug.design is not None
+
+
+def test_the_summary_counts_the_cells() -> None:
+    by = [sum((bug, layer) in FOUND for layer in Layer) for bug in PLANTED]
+    assert f"{sum(n > 0 for n in by)} of 21 bugs are found, {sum(n > 1 for n in by)} by two layers or more." in PAGE
+    assert min(by) >= 1
+    assert sum(n > 1 for n in by) >= 19
+
+
+def again(bug: str, layer: Layer) -> None:
+    """The same cell; of a trace the same run, for which line is rejected first may change with the validator."""
+    said, found = FOUND[bug, layer], found_again(bug, layer, FOUND[bug, layer])
+    if layer is Layer.TRACES:
+        said, found = said.partition(" (")[2], found.partition(" (")[2]
+    assert found == said
+
+
+def some(layer: Layer, count: int) -> list[tuple[str, Layer]]:
+    """Cells of a layer, others whenever the page is another."""
+    chance = Random(hashlib.sha256(PAGE.encode()).digest())
+    return chance.sample([place for place in FAST if place[1] is layer], count)
+
+
+@pytest.mark.parametrize(
+    ("bug", "layer"),
+    [place for layer in Layer for place in some(layer, 2)],
+)
+def test_what_a_cell_says_is_found_again(bug: str, layer: Layer) -> None:
+    again(bug, layer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bug", "layer"), sorted(FOUND))
+def test_what_any_cell_says_is_found_again(bug: str, layer: Layer) -> None:
+    again(bug, layer)
+
+
+def test_todays_log_directory_breaks_no_promise_at_any_write() -> None:
+    assert broken_at_a_crash(KIP_966) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_the_clients_of_todays_design_tell_has_no_anomaly(seed: int) -> None:
+    run = telling(Config(), seed)
+    finished(run)
+    told = history(run)
+    answer = check(paired(read_json(told)))
+    assert [j.name for j in answer.judgements if j.forbidden or j.verdict is Verdict.UNKNOWN] == []
+    assert answer.counts.acked > 20
+    assert sum('"final-read"' in line for line in told) == 2
+
+
+# The designs of history
+
+
+def seed_in(cell: str) -> int:
+    found = re.search(r"seed (\d+)$", cell)
+    assert found is not None, cell
+    return int(found[1])
+
+
+SEEDS: Final = {row[0].strip("`"): seed_in(row[2]) for row in rows("historic")}
+
+
+def test_the_table_of_history_is_what_the_code_says() -> None:
+    assert part("historic") == historic_table(SEEDS).strip()
+    without = {"kip-966"}
+    assert set(SEEDS) == set(DESIGNS) - without
+
+
+@pytest.mark.parametrize("case", HISTORIC, ids=lambda case: case.design)
+def test_a_design_has_its_bug_and_what_fixed_it_has_not(case: Historic) -> None:
+    assert ran(case, SEEDS[case.design]).promise == case.promise
+    fixed = ran_fixed(case, SEEDS[case.design])
+    assert fixed.promise is None, fixed.violation
+
+
+# The command
+
+
+def test_the_command_finds_some_and_writes_between_marks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kills", "checkpoint-in-place", "--layer", "crash points", "--plain"]) == 0
+    assert "1 of 1 bugs are found" in capsys.readouterr().out
+    assert main(["kills", "append-retries", "--layer", "model", "--plain"]) == 22
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"before\n{mark}\nold\n{mark}\nafter\n" for mark in MARKS.values()))
+    rewrite(page, {"matrix": table({}), "historic": "| new |\n"})
+    assert "old" not in page.read_text()
+    assert page.read_text().count("after") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["keep-err"], "no bug is called 'keep-err'; did you mean 'keep-elr'?"),
+        (["--layer", "luck"], "no layer is called 'luck'; they are model, replay"),
+        (["keep-elr", "--write", "x"], "--write takes the whole matrix"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kills", *arguments]) == 64
+    assert complaint in capsys.readouterr().err

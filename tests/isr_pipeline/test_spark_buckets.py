@@ -1,0 +1,258 @@
+"""Exploration in buckets says what the native engine says, whoever does the tasks and whatever becomes of them.
+
+Here all tasks are done by one process, which is what the engine does with small levels;
+tests/isr_pipeline/test_spark.py has Spark do them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.expected import outcome, table
+from tests.support.models import copies, ticket_desk, two_phase_commit
+from tests.support.sparks import answer, require_spark
+
+from isr_check import native
+from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Limits, Progress, Unsound, Verdict
+from isr_designs import DESIGNS
+from isr_lang import Design, Instance
+from isr_lang.constants import Value
+from isr_pipeline import paths, rows, store, tasks
+from isr_pipeline.explore import explore
+from isr_pipeline.graph import owners_of
+from isr_pipeline.kit import Hand
+from isr_pipeline.owned import Owned
+from isr_pipeline.search import Search
+
+HERE = 1 << 60
+"""No level is so large that Spark would be started."""
+FIVE = Instance(two_phase_commit.DESIGN, {"rms": 5})
+SMALL = [(run, said) for run, said, _ in table() if said.distinct < 20_000][::7]
+
+
+@pytest.fixture(autouse=True)
+def with_java() -> None:
+    require_spark()
+
+
+def same(
+    design: Design, constants: dict[str, Value], wanted: tuple[str, ...] = (), *, symmetry: bool = False
+) -> Exploration:
+    instance = Instance(design, constants)
+    expected = answer(native.explore(instance, wanted, symmetry=symmetry))
+    for partitions in (1, 2, 7):
+        assert answer(explore(instance, wanted, partitions=partitions, handover=HERE, symmetry=symmetry)) == expected
+    return expected
+
+
+@pytest.mark.parametrize("run", [pytest.param(r, id=r.name) for r, _ in SMALL])
+def test_what_is_expected_of_every_engine(run: object) -> None:
+    known, said = next((r, s) for r, s in SMALL if r is run)
+    found = explore(known.instance(), partitions=3, handover=HERE)
+    assert outcome(found) == said
+    assert answer(found) == answer(native.explore(known.instance()))
+
+
+@pytest.mark.parametrize(
+    ("constants", "wanted"),
+    [
+        ({"nodes": 3, "length": 1, "gossip": True}, ()),
+        ({"nodes": 2, "careless": True}, ()),  # a value leaves its range: begun again with room for it
+        ({"nodes": 2, "careless": True}, ("type-ok",)),
+        ({"nodes": 2}, (DEADLOCK, "a-log-shrinks")),
+    ],
+)
+def test_every_part_of_the_language(constants: dict[str, Value], wanted: tuple[str, ...]) -> None:
+    assert any(f.path for f in same(copies.DESIGN, constants, wanted).findings)
+
+
+def test_what_grows_without_end_is_cut_and_not_called_complete() -> None:
+    found = explore(Instance(copies.ENDLESS), (), Limits(max_states=200), handover=HERE)
+    assert not found.complete
+    assert found.finding("type-ok").verdict is Verdict.VIOLATED
+
+
+def test_symmetry_and_a_path_of_real_states() -> None:
+    found = same(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2}, symmetry=True)
+    assert found.unreduced is not None
+    assert found.unreduced > found.distinct
+
+
+def test_targets_are_looked_for_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SLICE", 7)
+    same(ticket_desk.HASTY, {})
+    same(copies.DESIGN, {"nodes": 2, "careless": True})
+
+
+def test_a_task_with_little_room_sends_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "SLOTS", 16)
+    monkeypatch.setattr(rows, "PIECE", 100)
+    sent = list[int]()
+    send = tasks.send
+
+    def counted(hand: Hand, found: np.ndarray, end: int) -> Iterator[object]:
+        sent.append(end)
+        yield from send(hand, found, end)
+
+    monkeypatch.setattr(tasks, "send", counted)
+    expected = native.explore(FIVE)
+    assert answer(explore(FIVE, partitions=2, handover=HERE)) == answer(expected)
+    assert len(sent) > 2 * len(expected.levels) + 2
+
+
+def test_liveness_is_refused_in_one_sentence() -> None:
+    instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
+    live = next(p.name for p in instance.properties if p.kind == "eventually")
+    with pytest.raises(Unsound, match="and Spark decides none; --engine native does"):
+        explore(instance, (live,), handover=HERE)
+
+
+# Interrupted
+
+
+def test_interrupted_again_and_again(tmp_path: Path) -> None:
+    expected, reports = answer(native.explore(FIVE)), list[Progress]()
+    found = explore(FIVE, (), Limits(max_states=20), folder=tmp_path, handover=HERE)
+    turns = 0
+    while not found.complete:
+        assert {f.verdict for f in found.findings} & {Verdict.BUDGETED}
+        limit, turns = Limits(max_states=found.distinct + 900), turns + 1
+        found = explore(FIVE, (), limit, reports.append, folder=tmp_path, resume=True, handover=HERE)
+    assert turns > 2
+    assert answer(found) == expected
+    assert [p.depth for p in reports] == sorted(p.depth for p in reports)
+    assert answer(explore(FIVE, folder=tmp_path, resume=True, handover=HERE)) == expected
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+def broken(original: Callable[..., object], after: int) -> Callable[..., object]:
+    """The same function; after so many calls its process ends instead."""
+    left = [after]
+
+    def called(*given: object, **named: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+        return original(*given, **named)
+
+    return called
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "after"),
+    [(Owned, "absorb", 21), (Owned, "keep", 12), (store, "write_states", 9), (store.Store, "commit", 7)],
+)
+def test_killed_in_the_middle_of_a_level(
+    where: object, name: str, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, broken(getattr(where, name), after))
+        with pytest.raises(Killed):
+            explore(FIVE, folder=tmp_path, partitions=3, handover=HERE)
+    kept = store.Store(tmp_path).commits()
+    assert 0 < len(kept) < len(native.explore(FIVE).levels)
+    assert answer(explore(FIVE, folder=tmp_path, resume=True, handover=HERE)) == answer(native.explore(FIVE))
+
+
+def test_a_task_that_is_done_again_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark does a task again whose worker died; what it had added to the set must not count as known."""
+    own, failed = tasks.Own.__call__, list[int]()
+
+    def twice(self: tasks.Own, batches: rows.Batches) -> rows.Batches:
+        kept = list(batches)
+        if self.level % 3 == 1 and self.level not in failed:
+            failed.append(self.level)
+            with monkeypatch.context() as patch:
+                patch.setattr(Owned, "keep", broken(Owned.keep, 1))
+                with pytest.raises(Killed):
+                    list(own(self, iter(kept)))
+        yield from own(self, iter(kept))
+
+    monkeypatch.setattr(tasks.Own, "__call__", twice)
+    assert answer(explore(FIVE, folder=tmp_path, partitions=2, handover=HERE)) == answer(native.explore(FIVE))
+    assert len(failed) > 2
+
+
+# What is kept
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    explore(FIVE, (), Limits(max_states=2000), folder=tmp_path, partitions=2, handover=HERE)
+    return tmp_path
+
+
+def again(folder: Path, instance: Instance = FIVE, partitions: int | None = None) -> Exploration:
+    return explore(instance, folder=folder, resume=True, partitions=partitions, handover=HERE)
+
+
+def test_the_levels_are_a_dataset_with_the_counts_of_the_engine(tmp_path: Path) -> None:
+    found = explore(FIVE, folder=tmp_path, partitions=2, handover=HERE)
+    files = [store.part(tmp_path, level, b) for level in range(len(found.levels)) for b in range(2)]
+    blocks = [block for file in files if file.exists() for block in store.read_states(file, 1)]
+    states = np.concatenate(blocks)
+    assert len(states) == len(np.unique(states)) == found.distinct
+    counts = [store.count_states(f) if f.exists() else 0 for f in files]
+    assert tuple(map(sum, zip(counts[::2], counts[1::2], strict=True))) == found.levels
+    assert not (tmp_path / "sets").exists()
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_damaged_states_are_seen(damage: str, kept: Path) -> None:
+    file = next((kept / "states" / "level=4").glob("bucket-*.parquet"))
+    content = bytearray(file.read_bytes())
+    content[40] ^= 4
+    if damage == "remove":
+        file.unlink()
+    else:
+        file.write_bytes(content if damage == "flip" else content[:-8])
+    with pytest.raises(BadCheckpoint, match=r"bucket-000\d\.parquet (is not what|does not have the \d+ states)"):
+        again(kept)
+
+
+def test_a_damaged_commit_is_seen(kept: Path) -> None:
+    file = kept / "commits" / "0003.json"
+    said = json.loads(file.read_text())
+    file.write_text(json.dumps({**said, "expanded": said["expanded"] + 1}))
+    with pytest.raises(BadCheckpoint, match=r"0003\.json is not what was written there"):
+        again(kept)
+    file.unlink()
+    with pytest.raises(BadCheckpoint, match="a level is missing"):
+        again(kept)
+
+
+def test_what_is_of_another_question_is_refused(kept: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadCheckpoint, match="is of rms 5, not 4"):
+        again(kept, Instance(two_phase_commit.DESIGN, {"rms": 4}))
+    with pytest.raises(BadCheckpoint, match="has 2 partitions, not 3"):
+        again(kept, partitions=3)
+    with pytest.raises(BadCheckpoint, match="there is no exploration by Spark"):
+        again(tmp_path / "elsewhere")
+
+
+def test_everybody_agrees_on_who_owns_a_state(tmp_path: Path) -> None:
+    explore(FIVE, folder=tmp_path, partitions=5, handover=HERE)
+    for bucket in range(5):
+        for block in store.read_states(store.part(tmp_path, 6, bucket), 1):
+            assert set(owners_of(block, 5).tolist()) == {bucket}
+
+
+def test_a_search_begins_with_the_levels_that_are_there(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = list[int]()
+    level = Search.level
+
+    def counted(self: Search) -> None:
+        levels.append(self.commits[-1].level)
+        level(self)
+
+    monkeypatch.setattr(Search, "level", counted)
+    complete = len(store.Store(kept).commits())
+    again(kept)
+    assert levels[0] == complete - 1

@@ -1,0 +1,63 @@
+"""Sweeps on Spark: the matrix is the one that processes of this machine make, and a failure is one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.support.sparks import spark
+
+from insync_cli.main import main
+from isr_check.engine import Failed
+from isr_pipeline.sweeps import swept
+from isr_report.grid import Matrix, read_matrix
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+SMALL = ["--design", "kafka-0.8", "--fault", "crash", "--quiet"]
+
+
+def untimed(folder: Path) -> tuple[Matrix, dict[str, object]]:
+    """The matrix and all files beside it, less how long each cell took and who explored it."""
+    matrix = read_matrix(folder / "matrix.json")
+    files: dict[str, object] = {}
+    for path in sorted(folder.rglob("*.json")):
+        table = cast("dict[str, object]", json.loads(path.read_text(encoding="utf-8")))
+        if path.name == "run.json":
+            stats = cast("dict[str, object]", table["stats"])
+            table["stats"] = {name: stats[name] for name in ("distinct", "generated", "depth")}
+        if path.name != "matrix.json":
+            files[str(path.relative_to(folder))] = table
+    for cell in matrix["cells"]:
+        cell["seconds"] = 0
+    return matrix, files
+
+
+def test_the_matrix_is_the_same_as_by_processes(tmp_path: Path) -> None:
+    spark()
+    one, many = tmp_path / "one", tmp_path / "many"
+    assert main(["matrix", *SMALL, "--workers", "1", "--out", str(one)]) == 0
+    assert main(["matrix", *SMALL, "--engine", "spark", "--out", str(many)]) == 0
+    local, large = untimed(one), untimed(many)
+    assert large[0] == local[0]
+    assert large[1].keys() == local[1].keys()
+    for name, table in large[1].items():
+        assert table == local[1][name], name
+    verdicts = {p["verdict"] for cell in large[0]["cells"] for p in cell["promises"]}
+    assert "VIOLATED" in verdicts
+    assert len(verdicts) > 1
+
+
+def test_answers_come_in_the_order_of_the_questions() -> None:
+    assert swept(spark(), str, range(20), most=3) == [str(n) for n in range(20)]
+    assert swept(spark(), str, list[int]()) == []
+
+
+def test_a_task_that_fails_says_its_last_line() -> None:
+    with pytest.raises(Failed, match="invalid literal for int"):
+        swept(spark(), int, ["1", "x"])
+
+
+def test_master_is_for_spark_alone(tmp_path: Path) -> None:
+    assert main(["matrix", *SMALL, "--master", "local[1]", "--out", str(tmp_path)]) == 64

@@ -1,0 +1,214 @@
+"""The report: every link leads somewhere, no number is typed by hand, and its commands give its verdicts."""
+
+import ast
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+from random import Random
+from typing import cast
+from urllib.parse import unquote
+
+import pytest
+from tests.conftest import require_package
+from tests.support.pages import CORPUS, NARROW, chromium, opened
+
+import isr_report
+from insync_cli.main import main
+from isr_report.grid import read_matrix
+from isr_report.material import questions
+from isr_report.scenes import load_scenes
+
+HERE = Path(isr_report.__file__).parent
+PARTS = (
+    "conformance", "coverage", "distance", "experiments", "figures", "heat", "markdown", "overview", "report",
+    "sections", "since", "traceability",
+)  # fmt: skip
+TOLD = ("jepsen-2013", "hw-truncation-loss", "minimum-of-one")
+NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|jepsen-\d+|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on three stories and two designs."""
+    top = tmp_path_factory.mktemp("report")
+    entries = (CORPUS / "cases.toml").read_text(encoding="utf-8").split("[[case]]")
+    kept = [e for e in entries if any(f'name = "{name}"' in e for name in TOLD)]
+    (top / "corpus").mkdir()
+    (top / "corpus" / "cases.toml").write_text("".join(f"[[case]]{e}" for e in kept), encoding="utf-8")
+    for name in TOLD:
+        shutil.copytree(CORPUS / name, top / "corpus" / name)
+    proof: dict[str, object] = {"schema": "insync/mutate/1", "design": "kip-966", "mutants": [
+        {"action": "a", "guard": "g < h", "fate": "killed", "killers": ["acked-survives"], "depth": 4, "reason": None},
+        {"action": "a", "guard": "h", "fate": "survived", "killers": [], "depth": None, "reason": None},
+    ]}  # fmt: skip
+    (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
+    small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
+    assert main(["matrix", *small, "--out", str(top / "matrix")]) == 0
+    given = ["--matrix", str(top / "matrix"), "--cases", str(top / "corpus"), "--include", str(top / "mutate.json")]
+    assert main(["report", *given, "--out", str(top / "out"), "--quiet", "--workers", "1"]) == 0
+    return top / "out"
+
+
+def links(text: str) -> list[str]:
+    return [unquote(h) for h in re.findall(r'href="([^"#][^"]*)"', text)]
+
+
+def test_every_link_leads_to_a_file_that_exists(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    found = links(text)
+    data = cast("dict[str, list[dict[str, object]]]", json.loads(text.split('id="data">')[1].split("</script>")[0]))
+    for cell in data["cells"]:
+        found.append(str(cell["run"]))
+        for promise in cast("list[dict[str, str | None]]", cell["promises"]):
+            found += [path for path in (promise["trace"], promise["page"]) if path]
+            assert (promise["verdict"] == "VIOLATED") is bool(promise["trace"])
+    assert len(found) > 50
+    assert not [path for path in found if not (folder / path).is_file()]
+    assert not [path for path in found if path.startswith(("http", "/"))]
+
+
+def test_a_square_says_what_its_run_says(folder: Path) -> None:
+    matrix = read_matrix(folder / "matrix" / "matrix.json")
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    for i, cell in enumerate(matrix["cells"]):
+        run = cast("dict[str, list[dict[str, object]]]", json.loads((folder / "matrix" / cell["run"]).read_text()))
+        said = next(p for p in run["properties"] if p["name"] == "acked-survives")
+        shown = re.search(rf'<a data-i="{i}" aria-label="([^"]*)"[^>]*>([^<]*)</a>', text)
+        assert shown is not None
+        assert shown[1] == f"{cell['name']}: {said['verdict']}"
+        assert shown[2] == (str(said["depth"]) if said["verdict"] == "VIOLATED" else "✓")
+
+
+def test_a_random_tenth_of_the_commands_gives_the_same_verdicts_again(folder: Path, tmp_path: Path) -> None:
+    listed = cast("list[dict[str, object]]", json.loads((folder / "claims.json").read_text(encoding="utf-8"))["claims"])
+    seed = Random().randrange(1_000_000)
+    for claim in Random(seed).sample(listed, max(4, len(listed) // 10)):
+        command = shlex.split(str(claim["command"]))
+        assert command[:2] == ["insync", "check"]
+        main([*command[1:], "--out", str(tmp_path), "--quiet", "--workers", "1"])
+        run = cast("dict[str, list[dict[str, str]]]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+        assert {p["name"]: p["verdict"] for p in run["properties"]} == claim["expects"], f"seed {seed}: {command}"
+
+
+def typed(text: str) -> list[str]:
+    """Numbers in what a reader sees, names of proposals and designs apart."""
+    seen = re.sub(r"<(style|script)\b.*?</\1>|<!--.*?-->|<[^>]*>", " ", text, flags=re.DOTALL)
+    return re.findall(r"\d[\d.,]*", NAMES.sub("", seen))
+
+
+def literals(source: str) -> str:
+    """All texts of a module but docstrings and formats."""
+    tree = ast.parse(source)
+    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    formats = {id(c) for n in ast.walk(tree) if isinstance(n, ast.FormattedValue) and n.format_spec
+               for c in ast.walk(n.format_spec)}  # fmt: skip
+    texts = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return " ".join(str(n.value) for n in texts if id(n) not in docs and id(n) not in formats)
+
+
+def test_no_number_is_typed_by_hand() -> None:
+    assert not typed((HERE / "templates" / "report.html").read_text(encoding="utf-8"))
+    for name in PARTS:
+        assert not typed(literals((HERE / f"{name}.py").read_text(encoding="utf-8"))), name
+    assert not [q.asks for q in questions() if typed(q.asks)]
+    assert not [b.says for s in load_scenes() for b in s.beats if typed(b.says)]
+
+
+@pytest.mark.parametrize("planted", ["<p>All 340 cells hold.</p>", "<h2>2,966,775 states</h2>", "x 12"])
+def test_a_number_typed_by_hand_is_seen(planted: str) -> None:
+    assert typed((HERE / "templates" / "report.html").read_text(encoding="utf-8").replace("</main>", "") + planted)
+    assert typed(literals(f"'''a 1'''\nx = f'{{y:.2f}} {planted}'"))
+    assert not typed(literals("'''a 1'''\nx = f'{y:.2f} KIP-966'"))
+
+
+def test_what_no_run_answers_is_said_to_be_open(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    answers = re.findall(r'<li class="(\w+)"><h3>([^<]*)</h3><p><b class="\w+">([^<]*)</b>', text)
+    assert len(answers) == len(questions())
+    said = {asks: (kind, word) for kind, asks, word in answers}
+    assert said["Does an acknowledged record survive two power cuts?"] == ("open", "Not answered")
+    assert said["Can an acknowledged record be lost when one broker crashes and keeps its disk?"] == ("holds", "No")
+    assert said["Does a minimum of in-sync replicas alone save the first designs?"] == ("violated", "No")
+
+
+def test_the_summary_says_what_the_runs_say(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    rows = text[text.index('class="overview"') : text.index("Every run")].split("<tr>")
+    survives = next(row for row in rows if "acked-survives" in row)
+    old, today = survives.split("<td>")[1:]
+    assert "VIOLATED" in old
+    assert "one crash that keeps the disk: VIOLATED in 13 steps" in old
+    assert "EXHAUSTED" in today
+    assert "VIOLATED" not in today
+    answered = next(row for row in rows if "writes-are-answered" in row)
+    assert answered.count("EXHAUSTED</span>") == 2, "of liveness, too"
+
+
+def test_every_page_of_a_counterexample_names_what_would_have_stopped_it(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    data = cast("dict[str, list[dict[str, object]]]", json.loads(text.split('id="data">')[1].split("</script>")[0]))
+    pages = {p["page"] for c in data["cells"] for p in cast("list[dict[str, str | None]]", c["promises"])} - {None}
+    assert len(pages) > 3
+    stopped = 0
+    for page in pages:
+        found = (folder / str(page)).read_text(encoding="utf-8")
+        document = json.loads(re.findall(r'class="document"[^>]*>(.*?)</script>', found, re.DOTALL)[0])
+        against = document["against"]
+        stopped += against is not None
+        assert against is None or against["parts"] is not None, f"{page}: {against['label']} does the same"
+        assert against is None or document["property"] not in {p for t in against["turns"] for p in t["broken"]}
+    assert stopped >= len(pages) - 2
+
+
+def test_probes_are_shown_with_witnesses_that_can_be_walked_through(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    probes = text[text.index("Reachability probes") : text.index('id="availability"')]
+    assert re.search(
+        r'<code>record-commits</code></td>.*?<a href="cells/witness-record-commits.html">\d+ steps', probes
+    )
+    assert (folder / "cells" / "witness-record-commits.html").is_file()
+
+
+def test_the_report_is_also_markdown_with_the_same_answers_and_links(folder: Path) -> None:
+    page, text = (folder / "index.html").read_text(encoding="utf-8"), (folder / "report.md").read_text(encoding="utf-8")
+    for asks, word in re.findall(r'<li class="\w+"><h3>([^<]*)</h3><p><b class="\w+">([^<]*)</b>', page):
+        assert f"- {asks} **{word}" in text
+    found = [unquote(path) for path in re.findall(r"\]\(([^)]*)\)", text)]
+    assert len(found) > 30
+    assert not [path for path in found if not (folder / path).is_file()]
+    assert "sequenceDiagram" in text
+
+
+def test_one_schedule_is_shown_under_two_designs(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    side = text[text.index('id="together"') : text.index('id="stories"')]
+    assert "kafka-0.8, min ISR" in side
+    assert "kip-966, min ISR" in side
+    left, right = side.count("LOST: record"), side.count("Refused")
+    assert left, "the old design loses the record"
+    assert right, "today's refuses a step of it"
+
+
+def test_a_guard_that_nothing_notices_is_flagged(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    proofs = text[text.index('id="proofs"') : text.index('id="conformance"')]
+    assert proofs.count('<b class="flagged">') == 1
+    assert '<code>a</code> <b class="flagged"><code>h</code></b>' in proofs
+    assert 'aria-label="g &lt; h: noticed by acked-survives in 4 steps">4</i>' in proofs
+
+
+@pytest.mark.browser
+def test_the_page_works_offline_in_light_and_dark_and_on_a_phone(folder: Path) -> None:
+    require_package("chromium")
+    with chromium() as browser:
+        with opened(browser, folder / "index.html", dark=True) as page:
+            page.page.locator('.promise[value="leaders-complete"]').click()
+            assert page.page.locator('.promise[aria-pressed="true"]').all_text_contents() == ["leaders-complete"]
+            square = page.page.locator(".square.violated").first
+            square.click()
+            assert page.value("document.getElementById('detail').open") is True
+            assert any(text.startswith("insync check") for text in page.texts("#detail code"))
+        with opened(browser, folder / "index.html", size=NARROW) as page:
+            assert page.value("document.documentElement.scrollWidth <= innerWidth") is True

@@ -1,0 +1,181 @@
+"""Parts of the report: what is traced to what, what changed since, and reports of other verbs as tables."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from insync_cli import registry
+from insync_cli.main import main
+from isr_model import KIP_966
+from isr_report import conformance, experiments
+from isr_report.distance import distance
+from isr_report.grid import CellEntry, Matrix, PromiseEntry
+from isr_report.material import Included
+from isr_report.since import since
+from isr_report.traceability import Traced, mentions, resolved
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def traced() -> Traced:
+    instances = [registry.instance_of(KIP_966, {"consumers": 1, "unclean": unclean}) for unclean in (False, True)]
+    return resolved(instances, TOP, ["impl/isr_broker"], "tests", killed={}, replayed={"leader_appends": 7})
+
+
+def test_every_action_and_promise_of_the_model_has_its_row(traced: Traced) -> None:
+    assert [a.name for a in traced.actions] == [a.name for a in KIP_966.actions]
+    assert [p.name for p in traced.promises] == [p.name for p in KIP_966.properties]
+
+
+def test_the_function_that_is_an_action_is_found(traced: Traced) -> None:
+    rows = {a.name: a for a in traced.actions}
+    assert [(p.file, p.symbol) for p in rows["leader_appends"].broker] == [
+        ("impl/isr_broker/core/leader.py", "leader_appends")
+    ]
+    assert rows["leader_appends"].replayed == 7
+    assert any(p.file.endswith("elections.py") for p in rows["controller_fences_leader"].broker), "by what it names"
+
+
+def test_the_actions_of_a_promise_are_those_that_write_what_it_reads(traced: Traced) -> None:
+    rows = {p.name: p for p in traced.promises}
+    assert "leader_answers_fetch" in rows["committed-only-grows"].actions
+    assert "controller_unfences" not in rows["committed-only-grows"].actions
+    assert all(p.actions for p in traced.promises), "with the settings together every promise reads something"
+
+
+def test_what_nobody_names_is_said_to_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "code" / "a.py").write_text('def leader_appends():\n    """Model: follower_appends."""\n')
+    (tmp_path / "tests" / "test_a.py").write_text(
+        'def test_it():\n    assert "acked-survives"\n\ndef helper():\n    "x"\n'
+    )
+    found = resolved([registry.instance_of(KIP_966, {})], tmp_path, ["code"], "tests", killed={}, replayed={})
+    assert "no function of the broker names the action leader_answers_fetch" in found.missing
+    assert "no test names the promise leaders-complete" in found.missing
+    assert not [line for line in found.missing if "action leader_appends" in line and "broker" in line]
+    assert not [line for line in found.missing if "follower_appends" in line and "broker" in line], (
+        "a docstring says so"
+    )
+    assert "no test names the promise acked-survives" not in found.missing
+    assert mentions(tmp_path, ["tests"], ["x"], tests=True) == {}, "a helper is no test"
+
+
+def matrix(*, verdict: str = "EXHAUSTED", distinct: int = 10, seconds: float = 2.0, model: str = "m") -> Matrix:
+    promise = PromiseEntry(
+        name="p", kind="always", verdict=verdict, depth=3 if verdict == "VIOLATED" else None, trace=None
+    )
+    cell = CellEntry(
+        name="d-crash", design="d", model_hash=model, settings={}, fault="crash", constants={}, run="r", command=["c"],
+        distinct=distinct, generated=20, depth=4, seconds=seconds, complete=True, promises=[promise],
+    )  # fmt: skip
+    return Matrix(
+        schema="s", version="v", designs=[], promises={}, settings={}, faults=[], usual={}, client={}, cells=[cell]
+    )
+
+
+def test_what_changed_since_an_earlier_report_is_named() -> None:
+    same = since(matrix(), matrix())
+    assert (same.verdicts, same.sizes, same.models, same.unusual) == ((), (), (), {})
+    other = since(matrix(), matrix(verdict="VIOLATED", distinct=11, seconds=9.0, model="n"))
+    assert [(c.what, c.before.strip(), c.after) for c in other.verdicts] == [("p", "EXHAUSTED", "VIOLATED 3")]
+    assert [(c.before, c.after) for c in other.sizes] == [("10", "11")]
+    assert other.models == ("d",)
+    assert other.unusual == {"d": (2.0, 9.0)}, "outside of the band"
+    assert since(matrix(seconds=0.01), matrix(seconds=0.09)).unusual == {}, "too short to say anything"
+
+
+def given(**report: object) -> Included:
+    return Included(file="included/x.json", report=cast("Mapping[str, object]", report))
+
+
+def test_reports_of_conformance_are_tables_and_what_is_not_given_is_said() -> None:
+    nothing = conformance.section([])
+    assert nothing.count("Nothing was given to this report") == 4
+    replay = given(
+        schema="insync/replay/1", design="kip-966", bounds={"replicas": 3, "crashes": 0}, complete=True, states=1000,
+        edges=5000, replayed=4990, pairs={"replayed": 7, "of": 8}, explained={"why": 10},
+        mismatches={"missing action": 0},
+    )  # fmt: skip
+    shown = conformance.section([replay])
+    assert "EXHAUSTED" in shown
+    assert all(f"{word}<" in shown for word in ("replicas 3", "1,000", "5,000", "4,990", "7 of 8"))
+    assert conformance.section([given(schema="insync/replay/1")]).count("not said") >= 4, (
+        "verbs grow, and others shrink"
+    )
+    broken: dict[str, object] = {**replay["report"], "mismatches": {"missing action": 2}, "examples": [
+        {"kind": "missing action", "action": "b", "parameters": [1], "path": [["a", []]]}]}  # fmt: skip
+    assert (
+        "<b>missing action</b> after</p><ol><li><code>a()</code></li><li><b><code>b(1)</code>"
+        in conformance.section([given(**broken)])
+    )
+
+
+def test_a_rejected_trace_stands_out() -> None:
+    no = {"life": "2.1", "line": 9, "action": "a", "why": "b", "guards": ["g < h"]}
+    shown = conformance.section([given(schema="insync/validate/1", lives=3, events=40, rejected=no)])
+    assert "2.1.jsonl:9" in shown
+    assert "<code>g &lt; h</code>" in shown
+
+
+def test_what_insync_kills_writes_is_the_kill_table_and_a_bug_that_nobody_finds_stands_out(tmp_path: Path) -> None:
+    written = tmp_path / "kills.json"
+    asked = ["kills", "join-at-watermark", "keep-elr", "--layer", "model", "--quiet", "--json", str(written)]
+    assert main(asked) == 0
+    report = cast("dict[str, object]", json.loads(written.read_text(encoding="utf-8")))
+    bugs = cast("dict[str, dict[str, dict[str, str] | None]]", report["bugs"])
+    assert conformance.is_conformance(report)
+    shown = conformance.section([given(**report)])
+    found = bugs["join-at-watermark"]["model"]
+    assert found is not None
+    assert f"<code>join-at-watermark</code></td><td><code>{found['what']}</code>" in shown
+    assert found["where"] in shown
+    assert "nothing notices" not in shown
+    assert "2 of 2 planted bugs are found" in shown
+    bugs["keep-elr"]["model"] = None
+    shown = conformance.section([given(**report)])
+    assert shown.count("nothing notices") == 1
+    assert "1 of 2 planted bugs are found" in shown
+
+
+def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
+    fate = {"phase": "all", "began": 0.0, "attempted": 1000, "acknowledged": 987, "survived": 467, "lost": 520}
+    run: dict[str, object] = {
+        "cell": "kafka-0.8", "number": 0, "valid": True, "fates": [fate],
+        "faults": [{"kind": "leader cut off", "began": 1.0, "healed": None}],
+        "controller": [{"at": 0.0, "leader": 2, "isr": [2, 3]}, {"at": 1.5, "leader": None, "isr": []}],
+        "windows": [{"at": 0.0, "acked": 400, "lost": 0}, {"at": 1.0, "acked": 587, "lost": 520}],
+    }  # fmt: skip
+    cell = {"name": "kafka-0.8", "expected": "loses", "model": {"loses": True}, "verdict": "AS EXPECTED", "runs": [run]}
+    shown = experiments.section([given(schema=experiments.SCHEMA, experiment="jepsen", cells=[cell])])
+    row = shown[shown.index("<b>kafka-0.8</b>") :]
+    assert [f">{n}<" in row for n in ("1,000", "987", "467", "520")] == [True] * 4
+    assert "loses</td>" in row
+    picture = experiments.picture(run)
+    assert picture.count('class="acked"') == 2
+    assert picture.count('class="lost"') == 1
+    assert "520 of 587 acknowledged in this second are lost" in picture
+    assert 'class="lead gone"' in picture, "while nobody leads"
+    assert "1 fault, 520 acknowledged writes lost" in picture
+    assert "No experiment was given" in experiments.section([])
+
+
+def test_the_fewest_faults_are_those_of_the_calmest_run_that_shows_it() -> None:
+    calm, crash, two = (matrix(), matrix(verdict="VIOLATED"), matrix(verdict="VIOLATED"))
+    whole = matrix()
+    for n, (name, one) in enumerate({"none": calm, "crash": crash, "twice": two}.items()):
+        one["cells"][0]["fault"] = name
+        whole["faults"].append({"name": name, "says": "", "count": n})
+    whole["cells"] = [*calm["cells"], *crash["cells"], *two["cells"]]
+    found = distance(whole, "d", {}, "p")
+    assert found is not None
+    assert (found.faults, found.beyond, found.cell) == (1, 2, crash["cells"][0])
+    whole["cells"] = [*calm["cells"]]
+    found = distance(whole, "d", {}, "p")
+    assert found is not None
+    assert found.faults is None, "it was not seen"
+    assert distance(whole, "d", {}, "q") is None, "it was not asked"

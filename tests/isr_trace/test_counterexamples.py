@@ -1,0 +1,238 @@
+"""Every folder of counterexamples/ is what cases.toml and the model say today.
+
+After a change of either, write them again and read the difference:
+
+    INSYNC_REWRITE=1 .venv/bin/python -m pytest tests/isr_trace/test_counterexamples.py
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+from isr_check.engine import Exploration, Verdict
+from isr_check.native import explore
+from isr_check.reference import Evaluator
+from isr_designs import DESIGNS
+from isr_lang import Instance, Value
+from isr_trace.case import TRACE_FILE, index, stale, tell, write_files
+from isr_trace.cases import Case, load_cases
+from isr_trace.itf import trace_from_text
+from isr_trace.replay import record
+
+FOLDER = Path(__file__).resolve().parents[2] / "counterexamples"
+CORPUS = load_cases(FOLDER / "cases.toml")
+REWRITE = os.environ.get("INSYNC_REWRITE", "") not in ("", "0")
+
+HOLDS = None
+"""In place of a number of steps: the property holds in every reachable state."""
+
+
+def instance(case: Case, design: str, settings: Mapping[str, Value]) -> Instance:
+    """A design at the bounds of the case, and without the actions that it leaves out."""
+    return Instance(DESIGNS[design].without(*case.without), {**case.settings, **settings})
+
+
+def fixed(case: Case) -> Instance:
+    assert case.fixed_by is not None, f"{case.name} has a design that keeps the promise"
+    return instance(case, case.fixed_by.design, case.fixed_by.settings)
+
+
+@cache
+def told(name: str) -> Mapping[str, str]:
+    """The files of a case's folder, from scratch."""
+    case = CORPUS.case(name)
+    evaluator = Evaluator(instance(case, case.design, {}))
+    found = explore(evaluator.instance, (case.property_name,)).finding(case.property_name)
+    assert found.path is not None, f"{case.command} finds nothing, but {case.name} is a case"
+    trace = record(
+        evaluator,
+        found.path.initial,
+        found.path.steps,
+        property_name=found.name,
+        verdict=found.verdict,
+        shortest=True,
+        without=case.without,
+    )
+    return tell(case, trace, evaluator)
+
+
+def compared(folder: Path, files: Mapping[str, str]) -> None:
+    if REWRITE:
+        write_files(folder, files)
+    outdated = stale(folder, files)
+    assert not outdated, f"{', '.join(outdated)} in {folder.name}/ is outdated; see the top of this file"
+
+
+@pytest.mark.parametrize("case", CORPUS.cases, ids=lambda c: c.name)
+def test_the_folder_of_a_case_is_what_the_model_says_today(case: Case) -> None:
+    compared(FOLDER / case.name, told(case.name))
+
+
+def test_the_index_lists_what_there_is() -> None:
+    traces = {case.name: trace_from_text(told(case.name)[TRACE_FILE]) for case in CORPUS.cases}
+    compared(FOLDER, {"README.md": index(CORPUS, traces)})
+
+
+def test_every_folder_belongs_to_a_case() -> None:
+    folders = {path.parent.name for path in FOLDER.glob(f"*/{TRACE_FILE}")}
+    assert folders == {case.name for case in CORPUS.cases}
+
+
+# What fixed it, at the same bounds.
+
+
+@pytest.mark.parametrize("case", CORPUS.cases, ids=lambda c: c.name)
+def test_what_fixed_a_case_keeps_the_promise_in_every_reachable_state(case: Case) -> None:
+    found = explore(fixed(case), (case.property_name,))
+    assert found.complete
+    assert found.finding(case.property_name).verdict is Verdict.EXHAUSTED
+
+
+@pytest.mark.parametrize("case", CORPUS.cases, ids=lambda c: c.name)
+def test_the_two_designs_of_a_case_differ_in_nothing_but_what_the_case_says(case: Case) -> None:
+    """Defaults differ between designs, so whatever counts has to be said."""
+    broken, kept = instance(case, case.design, {}), fixed(case)
+    differing = {name for name, value in broken.constants.items() if kept.constants[name] != value}
+    assert case.fixed_by is not None
+    assert differing == set(case.fixed_by.settings)
+
+
+@pytest.mark.parametrize("name", ["jepsen-2013", "power-loss-divergence", "acks-one-lost", "offsets-go-back-2334"])
+def test_the_commands_of_a_readme_do_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CORPUS.case(name)
+    monkeypatch.chdir(tmp_path)
+    readme = told(name)["README.md"]
+    for command, code, verdict in ((case.command, 12, "VIOLATED"), (case.fixed_command, 0, "EXHAUSTED")):
+        assert f"\n{command}\n" in readme
+        assert main([*command.split()[1:], "--quiet", "--out", "out"]) == code
+        run = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+        assert [(p["name"], p["verdict"]) for p in run["properties"]] == [(case.property_name, verdict)]
+        assert run["bounds"].get("without", "") == " ".join(case.without)
+    assert main(["explain", str(FOLDER / name / TRACE_FILE)]) == 0
+    assert main(["show", str(FOLDER / name / TRACE_FILE)]) == 0
+
+
+# What the prose of the READMEs says beside its own case: these designs, changed settings, this many steps.
+
+Claim = tuple[str, str, str, dict[str, Value], int | None]
+NO_FAULT: dict[str, Value] = {"crashes": 0, "unnoticed": 0}
+CLAIMS: list[Claim] = [
+    ("jepsen-2013", "kafka-0.8", "acked-survives", {"unclean": False}, 8),
+    ("jepsen-2013", "kip-966", "acked-survives", {"min_insync": 2}, HOLDS),
+    ("hw-truncation-loss", "zookeeper", "weak-isr", {**NO_FAULT, "epochs": 2, "isr_changes": 2}, 7),
+    ("hw-truncation-loss", "zookeeper", "committed-on-new-leader", {**NO_FAULT, "epochs": 3, "isr_changes": 3}, 9),
+    ("hw-truncation-loss", "zookeeper", "committed-on-new-leader", {**NO_FAULT, "epochs": 2, "isr_changes": 2}, HOLDS),
+    ("power-loss-divergence", "zookeeper", "no-divergence", {"lossy_crashes": 1}, 12),
+    ("power-loss-divergence", "kip-101", "no-divergence", {}, 14),
+    ("fast-failover-divergence", "kip-101", "no-divergence", {"records": 2}, HOLDS),
+    ("fast-failover-divergence", "kip-101", "weak-isr", {"records": 2}, 11),
+    ("fast-failover-divergence", "kip-101", "no-divergence", {"epochs": 1}, HOLDS),
+    ("unfenced-fetch", "kip-279", "strong-isr", {"epochs": 1}, HOLDS),
+    ("kip-320-first-try", "kip-320-first-try", "strong-isr", {"replicas": 2}, HOLDS),
+    ("lagging-watermark-join", "kip-320-joins-at-watermark", "committed-on-new-leader", {"replicas": 2}, HOLDS),
+    ("lagging-watermark-join", "kip-320-joins-at-watermark", "strong-isr", {"replicas": 2}, HOLDS),
+    ("lagging-watermark-join", "kip-320-joins-at-watermark", "strong-isr", {"epochs": 1}, 11),
+    ("lagging-watermark-join", "kip-279", "strong-isr", {"epochs": 1}, 11),
+    ("committed-isr-watermark", "kip-497-committed-isr", "leaders-complete", {}, 7),
+    ("fenced-rejoin", "kip-841", "leaders-complete", {"epochs": 1, "isr_changes": 3}, 7),
+    ("unsynced-suffix", "kip-497", "acked-survives", {"flush": "always"}, HOLDS),
+    ("unsynced-suffix", "kip-497", "acked-survives", {"lossy_crashes": 0, "crashes": 1}, HOLDS),
+    ("unsynced-suffix", "kip-497", "acked-survives", {"unnoticed": 0}, HOLDS),
+    ("unsynced-suffix", "kip-841", "acked-survives", {}, HOLDS),
+    ("unsynced-suffix", "kip-903", "acked-survives", {"epochs": 2, "isr_changes": 3}, 9),
+    ("follower-read-back-in-time", "kip-392-no-wait", "reads-stable", {"replicas": 2}, 6),
+    ("minimum-of-one", "kip-966", "acked-survives", {"lossy_crashes": 0, "crashes": 1}, HOLDS),
+    ("forgotten-epoch-7415", "kafka-7415", "committed-on-new-leader", {"epochs": 2}, HOLDS),
+    ("forgotten-epoch-7415", "kafka-7415", "committed-on-new-leader", {"log": 1}, HOLDS),
+    ("skipped-truncation-7164", "kafka-7164", "no-divergence", {"epochs": 2}, HOLDS),
+    ("unnoticed-bounce-7235", "kip-841", "no-divergence", {}, HOLDS),
+]
+
+
+def steps(found: Exploration, name: str) -> int | None:
+    path = found.finding(name).path
+    assert found.complete or path is not None
+    return len(path.steps) if path is not None else HOLDS
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c[0]}-{c[1]}-{c[2]}-{'-'.join(c[3])}")
+def test_what_a_readme_says_of_other_settings_is_so(claim: Claim) -> None:
+    name, design, property_name, settings, expected = claim
+    found = explore(instance(CORPUS.case(name), design, settings), (property_name,))
+    assert steps(found, property_name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "design", "without", "settings", "expected"),
+    [
+        ("unfenced-fetch", "kip-279", (), {}, 11),
+        ("power-loss-divergence", "zookeeper", (), {}, 11),
+        ("power-loss-divergence", "kip-279", (), {}, HOLDS),
+        ("fenced-rejoin", "kip-497", (), {}, 10),
+        ("fenced-rejoin", "kip-841", (), {}, 11),
+        (
+            "lagging-watermark-join",
+            "kip-320-joins-at-watermark",
+            ("controller_moves_leadership",),
+            {"sessions_lost": 2},
+            HOLDS,
+        ),
+    ],
+)
+def test_what_a_readme_says_with_other_actions_left_out_is_so(
+    name: str, design: str, without: tuple[str, ...], settings: dict[str, Value], expected: int | None
+) -> None:
+    case = CORPUS.case(name)
+    other = Instance(DESIGNS[design].without(*without), {**case.settings, **settings})
+    assert steps(explore(other, (case.property_name,)), case.property_name) == expected
+
+
+def test_acks_of_one_are_lost_in_every_design() -> None:
+    case = CORPUS.case("acks-one-lost")
+    for name, design in DESIGNS.items():
+        settings = {**case.settings, "replicas": 3 if name == "majority" else 2}
+        found = explore(Instance(design, settings), ("acked-survives",))
+        assert steps(found, "acked-survives") == (2 if name == "majority" else 3), name
+
+
+# The corpus is complete.
+
+ROWS = (
+    "jepsen-2013",
+    "hw-truncation-loss",
+    "power-loss-divergence",
+    "fast-failover-divergence",
+    "unfenced-fetch",
+    "kip-320-first-try",
+    "lagging-watermark-join",
+    "committed-isr-watermark",
+    "stale-partition-epoch",
+    "stale-broker-epoch",
+    "fenced-rejoin",
+    "last-replica-standing",
+    "unsynced-suffix",
+    "follower-read-back-in-time",
+    "acks-one-lost",
+    "minimum-of-one",
+)
+NUMBERS = (
+    7164, 7415, 2334, 7235, 12367, 13091, 13141, 14704, 15510, 15583, 15221,
+    16540, 19996, 15021, 14144, 14154, 13587, 10101, 7786, 20554, 9672, 6638,
+)  # fmt: skip
+
+
+def test_the_sixteen_bugs_to_be_found_by_name_come_first() -> None:
+    assert tuple(case.name for case in CORPUS.cases[:16]) == ROWS
+
+
+def test_every_number_of_the_wider_list_is_a_case_or_waits_for_a_part() -> None:
+    listed = [case.name for case in CORPUS.cases] + [waiting.name for waiting in CORPUS.waiting]
+    for number in NUMBERS:
+        found = [name for name in listed if name.endswith(f"-{number}")]
+        assert len(found) == 1, f"KAFKA-{number}: {found}"
+    assert len(CORPUS.cases) >= len(ROWS) + 8

@@ -1,0 +1,58 @@
+"""Several traces on one page: a gallery, with a control for every counterexample."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser
+from tests.conftest import require_package
+from tests.support.pages import chromium, opened, trace_file
+
+from insync_cli.main import main
+
+pytestmark = pytest.mark.browser
+
+CASE = "hw-truncation-loss"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    require_package("chromium")
+    with chromium() as started:
+        yield started
+
+
+def test_several_traces_are_a_gallery(browser: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "gallery.html"
+    assert main(["show", *(str(trace_file(c)) for c in (CASE, "jepsen-2013")), "--html", str(html)]) == 0
+    with opened(browser, html) as tab:
+        assert tab.page.locator("#counterexamples .thumb svg").count() == 2
+        tab.page.locator("#counterexamples .thumb button").nth(1).click()
+        assert "an acknowledged write with it" in tab.page.locator("h1").inner_text()
+        tab.press("n", "g")
+        assert tab.page.locator("#counterexamples .thumb").count() == 2
+
+
+def test_the_gallery_has_a_control_for_every_counterexample(browser: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "gallery.html"
+    cases = (CASE, "jepsen-2013", "kip-320-first-try")
+    assert main(["show", *(str(trace_file(c)) for c in cases), "--html", str(html)]) == 0
+    with opened(browser, html) as tab:
+        controls = tab.page.locator("#controls .thumb")
+        assert [text.split(":")[0] for text in tab.texts("#controls h3")] == [
+            "kip-101",
+            "jepsen-halt --unclean off",
+            "kip-320",
+        ]
+        assert all("is kept to the end" in text for text in tab.texts("#controls .kept"))
+        assert tab.page.locator("#controls .broken").count() == 0
+        assert controls.locator("svg .hole.gone").count() == 0, "nothing that was promised is missing"
+        assert tab.page.locator("#counterexamples svg .hole.gone").count() >= 2
+        assert "It differs from T7 on" in controls.nth(0).inner_text()
+        assert "It refuses T9" in controls.nth(2).inner_text()
+        controls.nth(2).locator("button").click()
+        assert tab.at() == len(cast("list[object]", json.loads(trace_file(cases[2]).read_text())["states"])) - 1
+        assert tab.page.locator("#against").is_visible()
+        assert tab.check("faint()") == []

@@ -1,0 +1,99 @@
+"""docs/redundant-guards.toml and docs/mutation-bounds.toml tell the truth about the designs."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from insync_cli import registry
+from insync_cli.main import main
+from insync_cli.model import guards
+from isr_check.engine import Limits
+from isr_check.mutate import Baseline, Campaign, Fate, mutants
+from isr_check.native import explore
+from isr_lang import Value
+
+TOP = Path(__file__).resolve().parents[2]
+DESIGN = "kip-966"
+
+LONE: Mapping[str, Value] = {"replicas": 2, "min_insync": 1}
+"""Two replicas, of which one may be enough."""
+
+PLAIN: Mapping[str, Value] = {"replicas": 2}
+TWO_LEADERS: Mapping[str, Value] = {"replicas": 2, "crashes": 0, "acks": "1", "records": 2}
+FLUSHED: Mapping[str, Value] = {
+    **LONE,
+    "crashes": 0,
+    "lossy_crashes": 1,
+    "flush": "always",
+    "epochs": 2,
+    "isr_changes": 4,
+}
+
+SAMPLE: list[tuple[Mapping[str, Value], str, str, tuple[str, ...]]] = [
+    (TWO_LEADERS, "leader_appends", "log_end(leader) < LOG", ("type-ok",)),
+    (
+        TWO_LEADERS,
+        "leader_answers_fetch",
+        "continues(leader, follower)",
+        ("leaders-complete", "weak-isr", "strong-isr"),
+    ),
+    (TWO_LEADERS, "leader_rolls_back", "old.alter[leader] == refused", ("maximal-isr-covers",)),
+    (TWO_LEADERS, "controller_accepts_alter_partition", "current(leader)", ("leader-in-isr",)),
+    (PLAIN, "leader_appends", "ACKS != all | MIN_INSYNC <= old.isr[leader].size()", ("writes-meet-minimum",)),
+    (PLAIN, "controller_accepts_alter_partition", "eligible(leader)", ("fenced-out-of-isr",)),
+    (FLUSHED, "broker_loses_power", "FLUSH == never", ("leaders-complete",)),
+    ({**LONE, "epochs": 2, "isr_changes": 3}, "controller_elects_unclean", "UNCLEAN", ("clean-election",)),
+    (PLAIN, "leader_answers_fetch", "old.fetch[follower] == requested", ()),
+    (PLAIN, "controller_fences_leader", "successor != r", ()),
+]
+"""At these constants, this guard of this action, when dropped, is noticed by these promises."""
+
+
+def listed(file: str, key: str) -> list[dict[str, object]]:
+    table = cast("dict[str, object]", tomllib.loads((TOP / file).read_text(encoding="utf-8")))
+    return cast("list[dict[str, object]]", table[key])
+
+
+@pytest.mark.parametrize("entry", listed(guards.REDUNDANT, "guard"), ids=lambda e: f"{e['action']}: {e['guard']}")
+def test_a_redundant_guard_exists(entry: dict[str, object]) -> None:
+    design = registry.design_named(cast("str", entry["design"]))
+    assert (entry["action"], entry["guard"]) in {(m.action, m.guard) for m in mutants(design)}
+
+
+def test_no_guard_is_listed_twice() -> None:
+    names = [(e["design"], e["action"], e["guard"]) for e in listed(guards.REDUNDANT, "guard")]
+    assert len(set(names)) == len(names)
+
+
+def test_the_bounds_are_bounds_of_their_designs() -> None:
+    names = {cast("str", entry["design"]) for entry in listed(guards.BOUNDS, "bounds")}
+    assert DESIGN in names
+    for name in names:
+        assert guards.choices(str(TOP / guards.BOUNDS), registry.design_named(name))
+
+
+@cache
+def campaign(constants: tuple[tuple[str, Value], ...]) -> tuple[Campaign, Baseline]:
+    job = Campaign(registry.design_named(DESIGN), (dict(constants),), partial(explore, workers=1), Limits())
+    return job, job.baseline(0)
+
+
+@pytest.mark.parametrize(("constants", "action", "guard", "killers"), SAMPLE)
+def test_a_sample_of_mutants(constants: Mapping[str, Value], action: str, guard: str, killers: tuple[str, ...]) -> None:
+    job, baseline = campaign(tuple(constants.items()))
+    mutant = next(m for m in mutants(job.design) if (m.action, m.guard) == (action, guard))
+    outcome = job.run(mutant, [baseline])
+    assert (outcome.fate, outcome.killers) == (Fate.KILLED if killers else Fate.SURVIVED, killers)
+    redundant = guards.redundant(str(TOP / guards.REDUNDANT), DESIGN)
+    assert ((action, guard) in redundant) == (not killers)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_guard_is_noticed_or_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TOP)
+    assert main(["mutate", DESIGN, "--quiet"]) == 0
