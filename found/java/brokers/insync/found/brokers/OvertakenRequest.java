@@ -27,7 +27,7 @@ public final class OvertakenRequest {
   public static void main(String[] arguments) throws Exception {
     boolean control = List.of(arguments).contains("--control");
     int code;
-    try (Cluster cluster = new Cluster()) {
+    try (Cluster cluster = new Cluster(2, List.of(1, 2, 3))) {
       code = new Scenario(cluster, control).run();
     } catch (NotTried e) {
       Story.step("NOT TRIED: %s", e.getMessage());
@@ -46,7 +46,7 @@ public final class OvertakenRequest {
     private Scenario(Cluster cluster, boolean control) {
       this.cluster = cluster;
       this.control = control;
-      cluster.fromBroker1ToController().listen(this::heard);
+      cluster.toController(1).listen(this::heard);
     }
 
     private void heard(DelayingProxy.Answer answered) {
@@ -88,7 +88,7 @@ public final class OvertakenRequest {
       holdHeartbeats();
       awaitIsr(Set.of("1", "2"), 90);
       Story.step("r3's heartbeats are slow: its session runs out, it is fenced and leaves the ISR");
-      first = cluster.fromBroker1ToController().holdOne(OvertakenRequest::alterPartition);
+      first = cluster.toController(1).holdOne(OvertakenRequest::alterPartition);
       heartbeats.release();
       first.awaitCaught("r1's AlterPartition", 60);
       Story.step("r3 is back and has caught up; r1 proposes to take it in: the request hangs");
@@ -127,9 +127,7 @@ public final class OvertakenRequest {
 
     private void holdHeartbeats() {
       heartbeats =
-          cluster
-              .fromBroker3ToController()
-              .hold(request -> request.apiKey() == ApiKeys.BROKER_HEARTBEAT);
+          cluster.toController(3).hold(request -> request.apiKey() == ApiKeys.BROKER_HEARTBEAT);
     }
 
     private void awaitIsr(Set<String> members, int seconds) throws Exception {

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,8 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -26,6 +29,7 @@ import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -38,39 +42,44 @@ import org.apache.kafka.common.serialization.StringSerializer;
 final class Cluster implements AutoCloseable {
   static final TopicPartition PARTITION = new TopicPartition("t", 0);
   private static final int CONTROLLER = 100;
+  private static final String MIN_INSYNC = "min.insync.replicas";
 
   private final Path folder = Files.createTempDirectory("insync-found-");
   private final int[] ports = new int[4];
-  private final DelayingProxy toController1;
-  private final DelayingProxy toController3;
+  private final DelayingProxy[] toController = new DelayingProxy[4];
   private final DelayingProxy toBroker1;
+  private final int bootstrap;
   private final Node[] nodes = new Node[4];
   private final Admin admin;
 
-  /** Started; topic t has one partition of three replicas, r1 leads, all in sync, r3 preferred. */
-  Cluster() throws Exception {
+  /**
+   * Started; topic t has one partition, r1 leads, all replicas are in sync, the last is preferred.
+   *
+   * @param minInsync its min.insync.replicas
+   * @param replicas the brokers that have it, 1 the first of them
+   */
+  Cluster(int minInsync, List<Integer> replicas) throws Exception {
+    bootstrap = replicas.size() == 3 ? 2 : 3;
     int controllerPort = freePort();
     for (int broker = 1; broker <= 3; broker++) {
       ports[broker] = freePort();
+      toController[broker] = new DelayingProxy(controllerPort);
     }
-    toController1 = new DelayingProxy(0, controllerPort);
-    toController3 = new DelayingProxy(0, controllerPort);
-    toBroker1 = new DelayingProxy(0, ports[1]);
+    toBroker1 = new DelayingProxy(ports[1]);
     Story.step("starting a controller and three brokers, Kafka %s", AppInfo.version());
     String clusterId = Uuid.randomUuid().toString();
     nodes[0] = node(CONTROLLER, clusterId, controllerPort, controllerPort);
-    int[] via = {0, toController1.port(), controllerPort, toController3.port()};
     for (int broker = 1; broker <= 3; broker++) {
-      nodes[broker] = node(broker, clusterId, ports[broker], via[broker]);
+      nodes[broker] = node(broker, clusterId, ports[broker], toController[broker].port());
     }
     for (Node node : nodes) {
       node.awaitUp();
     }
     admin = Admin.create(Map.of("bootstrap.servers", bootstrap()));
-    createTopic();
+    createTopic(minInsync, replicas);
     Story.step(
-        "topic t: replication factor 3, min.insync.replicas=2, unclean election off;"
-            + " r1 leads, preferred leader r3");
+        "topic t: replication factor %d, min.insync.replicas=%d, unclean election off; r1 leads",
+        replicas.size(), minInsync);
     show();
   }
 
@@ -81,7 +90,7 @@ final class Cluster implements AutoCloseable {
   }
 
   private String bootstrap() {
-    return "localhost:" + ports[2];
+    return "localhost:" + ports[bootstrap];
   }
 
   private Node node(int id, String clusterId, int port, int controllerPort) throws Exception {
@@ -108,7 +117,7 @@ final class Cluster implements AutoCloseable {
     return new Node(id, file);
   }
 
-  private static void format(String clusterId, Path file) throws Exception {
+  static void format(String clusterId, Path file) throws Exception {
     String[] arguments = {"format", "--cluster-id", clusterId, "--config", file.toString()};
     var told = new java.io.ByteArrayOutputStream();
     int code =
@@ -119,27 +128,26 @@ final class Cluster implements AutoCloseable {
     }
   }
 
-  private void createTopic() throws Exception {
+  private void createTopic(int minInsync, List<Integer> replicas) throws Exception {
     NewTopic topic =
-        new NewTopic(PARTITION.topic(), Map.of(0, List.of(1, 2, 3)))
-            .configs(Map.of("min.insync.replicas", "2"));
+        new NewTopic(PARTITION.topic(), Map.of(0, replicas))
+            .configs(Map.of(MIN_INSYNC, Integer.toString(minInsync)));
     admin.createTopics(List.of(topic)).all().get();
     await(
         "r1 leads and all followers have fetched",
         60,
         () -> {
           Map<String, String> state = node(1).state();
-          return "1".equals(state.get("leader"))
-              && "0".equals(state.get("end2"))
-              && "0".equals(state.get("end3"))
-              && isr(state).equals(Set.of("1", "2", "3"));
+          return replicas.stream().allMatch(r -> r == 1 || "0".equals(state.get("end" + r)));
         });
+    List<Integer> order = new ArrayList<>(replicas);
+    order.add(0, order.remove(order.size() - 1));
     admin
         .alterPartitionReassignments(
-            Map.of(PARTITION, Optional.of(new NewPartitionReassignment(List.of(3, 1, 2)))))
+            Map.of(PARTITION, Optional.of(new NewPartitionReassignment(order))))
         .all()
         .get();
-    await("r3 is the preferred leader", 60, () -> described().replicas().get(0).id() == 3);
+    await("the last replica is preferred", 60, () -> ids(described().replicas()).equals(order));
     Thread.sleep(1500); // every broker has heard of it
   }
 
@@ -148,14 +156,16 @@ final class Cluster implements AutoCloseable {
     return nodes[broker];
   }
 
-  /** The path from broker 1 to the controller. */
-  DelayingProxy fromBroker1ToController() {
-    return toController1;
+  /** Starts a broker again that has shut down. */
+  void restart(int broker) throws Exception {
+    nodes[broker].awaitEnd();
+    nodes[broker] = new Node(broker, folder.resolve("node-" + broker + ".properties"));
+    nodes[broker].awaitUp();
   }
 
-  /** The path from broker 3 to the controller. */
-  DelayingProxy fromBroker3ToController() {
-    return toController3;
+  /** The path from a broker to the controller. */
+  DelayingProxy toController(int broker) {
+    return toController[broker];
   }
 
   /** The path from everybody to broker 1. */
@@ -168,6 +178,13 @@ final class Cluster implements AutoCloseable {
     return Set.of(state.getOrDefault("isr", "").split(" "));
   }
 
+  /** The ids of nodes; none where there is no list. */
+  static List<Integer> ids(List<org.apache.kafka.common.Node> nodes) {
+    return nodes == null
+        ? List.of()
+        : nodes.stream().map(org.apache.kafka.common.Node::id).toList();
+  }
+
   /** What the metadata of a broker that runs says. */
   TopicPartitionInfo described() throws Exception {
     return admin
@@ -177,6 +194,14 @@ final class Cluster implements AutoCloseable {
         .get(PARTITION.topic())
         .partitions()
         .get(0);
+  }
+
+  /** kafka-configs.sh --alter --add-config min.insync.replicas=N, for the topic. */
+  void setMinInsync(int replicas) throws Exception {
+    ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, PARTITION.topic());
+    ConfigEntry entry = new ConfigEntry(MIN_INSYNC, Integer.toString(replicas));
+    AlterConfigOp set = new AlterConfigOp(entry, AlterConfigOp.OpType.SET);
+    admin.incrementalAlterConfigs(Map.of(topic, List.of(set))).all().get();
   }
 
   /** kafka-leader-election.sh --election-type preferred. False if the controller declines. */

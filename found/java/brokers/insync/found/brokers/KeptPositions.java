@@ -33,7 +33,7 @@ public final class KeptPositions {
   public static void main(String[] arguments) throws Exception {
     boolean control = List.of(arguments).contains("--control");
     int code;
-    try (Cluster cluster = new Cluster()) {
+    try (Cluster cluster = new Cluster(2, List.of(1, 2, 3))) {
       code = new Scenario(cluster, control).run();
     } catch (NotTried e) {
       Story.step("NOT TRIED: %s", e.getMessage());
@@ -80,8 +80,7 @@ public final class KeptPositions {
         Story.step("(control: r1's metadata fetches are not slow)");
         return;
       }
-      metadata =
-          cluster.fromBroker1ToController().hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata = cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
       metadata.awaitCaught("r1's metadata fetch", 60);
       Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
       cluster.toBroker1().listen(this::heard);

@@ -34,9 +34,9 @@ final class DelayingProxy {
   private final List<Consumer<Answer>> listeners = new CopyOnWriteArrayList<>();
 
   /** A path to this port of this machine. */
-  DelayingProxy(int port, int target) throws IOException {
+  DelayingProxy(int target) throws IOException {
     this.target = target;
-    server = new ServerSocket(port, 100, InetAddress.getLoopbackAddress());
+    server = new ServerSocket(0, 100, InetAddress.getLoopbackAddress());
     start(this::accept);
   }
 

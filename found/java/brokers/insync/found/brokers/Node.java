@@ -16,8 +16,7 @@ import java.util.concurrent.TimeUnit;
 
 /** A node's process, seen from outside. */
 final class Node {
-  private static final List<String> JVM =
-      List.of("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
+  private static final List<String> JVM = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
 
   private final int id;
   private final Process process;
@@ -25,10 +24,11 @@ final class Node {
   private final BlockingQueue<String> answers = new LinkedBlockingQueue<>();
 
   /** Starts the process; what it logs goes to a file beside its properties. */
-  Node(int id, Path properties) throws IOException {
+  Node(int id, Path properties, String... more) throws IOException {
     this.id = id;
     List<String> command = new java.util.ArrayList<>(List.of(java()));
     command.addAll(JVM);
+    command.addAll(more.length > 0 ? List.of(more) : List.of("-Xmx192m"));
     command.addAll(
         List.of(
             "-cp",
@@ -96,6 +96,13 @@ final class Node {
     in.println("shutdown");
   }
 
+  /** Waits until its process has ended. */
+  void awaitEnd() throws Exception {
+    if (!process.waitFor(120, TimeUnit.SECONDS)) {
+      throw new NotTried("node " + id + " did not shut down");
+    }
+  }
+
   /** kill -9. */
   void kill() {
     process.destroyForcibly().onExit().join();
@@ -105,7 +112,7 @@ final class Node {
   String line() throws InterruptedException {
     Map<String, String> state = state();
     if (state.isEmpty()) {
-      return "r" + id + "  is down";
+      return "r" + id + (process.isAlive() ? "  has no replica" : "  is down");
     }
     String role =
         state.get("leader").equals(Integer.toString(id))
