@@ -130,7 +130,7 @@ def shared(
     """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
     global _job
     if given.engine == matrix_spark.SPARK:
-        yield from matrix_spark.swept([cell for cell, _ in every], given, folder)
+        yield from matrix_spark.swept([cell for cell, _ in every], given, folder, explored)
         return
     _job = every, given, folder
     workers = cast("int | None", given.workers) or os.cpu_count() or 1
