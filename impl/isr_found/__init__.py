@@ -5,9 +5,9 @@
         print(line)
     assert run.outcome is Outcome.LOST
 
-`found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike; `brokers`
-starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a change of Kafka's
-byte code that our Java makes (`found/java/fixes`), put first on the class path.
+`found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike;
+`brokers` starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a
+change of Kafka's byte code that our Java makes (`found/java/fixes`), put first on the class path.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outcome(Enum):
 
 @attrs.frozen
 class Found:
-    """One bug: what it loses and when, the class of its reproductions, its fixes (the first is the usual one), and where."""
+    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places."""
 
     name: str
     loses: str
@@ -103,7 +103,7 @@ class Reproduction:
     outcome: Outcome | None = None
 
     def lines(self) -> Iterator[str]:
-        """What happens, line by line; Unavailable if there is no Java, no Kafka, or our Java does not fit this release."""
+        """What happens, line by line; Unavailable if Java or Kafka is missing, or our Java does not fit the release."""
         with ExitStack() as stack:
             command = self._command(stack)
             process = stack.enter_context(

@@ -36,7 +36,7 @@ MEANING = {
     Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
-    Exit.ENDED: "a broker ended that nobody had stopped, or not in order; a system under test ended, hangs or is not to be had",
+    Exit.ENDED: "a broker ended unasked, or not in order; a system under test ended, hangs or is missing",
     Exit.USAGE: "wrong usage",
     Exit.INPUT: "a bad input file",
     Exit.INTERNAL: "a bug in insync",

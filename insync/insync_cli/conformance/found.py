@@ -42,7 +42,7 @@ SAYS = {
 class Options:
     bug: str | None = optional_argument("BUG", "which one; without it, all are listed", str)
     on: str | None = choice(PLACES, "Kafka's classes in one JVM (seconds; the usual), or three real brokers (a minute)")
-    kafka: str | None = option("RELEASE", "which Kafka, by Maven (insync kafka versions); the newest", str, rival="kafka")
+    kafka: str | None = option("RELEASE", "which Kafka (insync kafka versions); the newest", str, rival="kafka")
     kafka_home: Path | None = option("DIR", "a downloaded Kafka instead, with its libs/", Path, rival="kafka")
     control: bool = flag("the same steps without the condition that decides")
     fixed: bool = flag("with the bug's fix in Kafka's byte code", rival="fix")
@@ -56,7 +56,8 @@ def run(argv: Sequence[str]) -> int:
     if given.bug is None:
         return listed(given)
     if given.bug not in FOUND:
-        raise UsageError(f"there is no bug '{given.bug}' here{did_you_mean(given.bug, FOUND)} (insync found lists them)")
+        hint = did_you_mean(given.bug, FOUND)
+        raise UsageError(f"there is no bug '{given.bug}' here{hint} (insync found lists them)")
     return reproduced(FOUND[given.bug], given)
 
 

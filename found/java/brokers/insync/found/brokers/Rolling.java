@@ -123,7 +123,7 @@ public final class Rolling implements AutoCloseable {
       Thread writer = new Thread(() -> write(producer, rate, end), "writer");
       writer.start();
       while (System.nanoTime() < end) {
-        int broker = 1 + restarts % 3;
+        int broker = 1 + restarts / inARow % 3;
         nodes[broker].shutDown();
         nodes[broker].awaitEnd();
         nodes[broker] = start(broker);

@@ -12,13 +12,13 @@ import java.time.Duration;
 public final class RollingRestarts {
   private RollingRestarts() {}
 
-  /** Arguments: partitions, minutes, records a second. */
+  /** Arguments: partitions, minutes, records a second, how often each broker in a row. */
   public static void main(String[] arguments) throws Exception {
     int partitions = Integer.parseInt(arguments[0]);
     Duration time = Duration.ofSeconds((long) (60 * Double.parseDouble(arguments[1])));
     int rate = Integer.parseInt(arguments[2]);
     try (Rolling rolling = new Rolling(partitions)) {
-      rolling.run(time, rate);
+      rolling.run(time, rate, Integer.parseInt(arguments[3]));
     }
     Story.step("done");
     System.exit(0);
