@@ -3,12 +3,13 @@
     python bench/kafka_elections.py [--partitions N] [--minutes M] [--per-second R] [--twice] [--kafka RELEASE]
 
 Three brokers in JVMs of their own, restarted in order one after the other, with a preferred election of every partition
-after each, and a producer with acks=all; nothing is delayed on purpose. With --twice each broker is restarted again right
-after the election that made it leader, so that two elections of a partition are as close as an operator can make them.
+after each, and a producer with acks=all; nothing is delayed on purpose. With --twice each broker is restarted again
+right after the election that made it leader, so that two elections of a partition are as close as an operator can
+make them.
 
-Kafka's Partition has a line of ours in its byte code, which writes down each epoch that a replica enters. Two counts matter:
-leaders that entered an epoch more than one above their last although they led before, and those of them whose
-watermark moved in that very step. In the end every acknowledged record is looked for.
+Kafka's Partition has a line of ours in its byte code, which writes down each epoch that a replica enters. Two counts
+matter: leaders that entered an epoch more than one above their last although they led before, and those of them
+whose watermark moved in that very step. In the end every acknowledged record is looked for.
 """
 
 from __future__ import annotations
