@@ -121,7 +121,7 @@ def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
 def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
     """The cores with the bug are not the model without it: the first difference in breadth-first order."""
     done = replay(bounds, planted=PLANTED[bug], until_differs=True)
-    if done.alike:
+    if done.conforms:
         return None
     first = done.mismatches[0]
     given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in bounds.items())

@@ -1,7 +1,7 @@
-"""In words: which input of which core is which action of the model, which are none, and where each variable is.
+"""The tables of the replay: which input is which action, which inputs are none, and where each variable is in a core.
 
-`inputs` and `world` do what stands here, `abstraction` reads the variables; `tables()` is printed into
-docs/conformance.md.
+`inputs` and `environment` do what the tables say, and `abstraction` reads the variables. `tables()` is printed into
+docs/replay.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 @attrs.frozen
 class Step:
-    """One action of the model: the core, what it is told, what else belongs to the step, and who chose."""
+    """An action of the model: the core, its input, the other inputs of the same step, and the environment's choice."""
 
     core: str
     told: str
@@ -75,7 +75,7 @@ STUTTERS: Final[Mapping[str, str]] = {
     "`Retained`: segments deleted for their age, producers forgotten": "not given: the model's logs have no start",
     "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the step is taken at once, see below",
 }
-"""Inputs that are no action, in which the abstraction must not change."""
+"""Inputs that are no action, by which the abstraction must not change."""
 
 VARIABLES: Final[Mapping[str, str]] = {
     "alive": "there is a `Node`",
@@ -122,7 +122,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "unnoticed": "history: none, for no compared design has them",
     "shutdowns": "history",
 }
-"""Every variable of the model: where its value is in a system of cores."""
+"""For every variable of the model, where its value is in a system of cores."""
 
 
 def tables() -> str:

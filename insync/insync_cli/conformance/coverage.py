@@ -15,7 +15,7 @@ from insync_cli.progress import Ticker
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_replay.coverage import Covered
+    from isr_replay.coverage import CoverageReport
 
 EXAMPLE = """insync coverage
 insync coverage kip-966 --replicas 2 --crashes 0
@@ -39,7 +39,7 @@ def parser(argv: Sequence[str]) -> Namespace:
 
 def run(given: Namespace) -> int:
     from isr_replay import NoSuchCores
-    from isr_replay.coverage import BOUNDS, NoCounter, coverage_of, written_into
+    from isr_replay.coverage import BOUNDS, NoCounter, insert_tables, measure_coverage
     from isr_replay.coverage_runs import SOURCES
 
     design, constants = options.design_given(given), options.constants_given(given)
@@ -49,7 +49,7 @@ def run(given: Namespace) -> int:
     text = page_read(page) if page is not None else ""
     ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
     try:
-        done = coverage_of(
+        done = measure_coverage(
             design,
             [constants] if constants else BOUNDS,
             lambda explored, known: ticker.count(explored, known, "states of the cores"),
@@ -63,7 +63,7 @@ def run(given: Namespace) -> int:
         ticker.close()
     if page is not None:
         try:
-            terminal.write_text(Path(page), written_into(text, done))
+            terminal.write_text(Path(page), insert_tables(text, done))
         except ValueError as problem:
             raise InputError(f"{page}: {problem}") from None
 
@@ -73,7 +73,7 @@ def run(given: Namespace) -> int:
         out.print()
 
     terminal.answer(given, report(done), details, result_line(done))
-    return Exit.HOLDS if all(r.alike and r.complete for r in done.replays) else Exit.SAFETY
+    return Exit.HOLDS if all(r.conforms and r.complete for r in done.replays) else Exit.SAFETY
 
 
 def page_read(page: str) -> str:
@@ -83,7 +83,7 @@ def page_read(page: str) -> str:
         raise InputError(f"{page}: cannot be read: {terminal.reason(problem)}") from None
 
 
-def report(done: Covered) -> dict[str, object]:
+def report(done: CoverageReport) -> dict[str, object]:
     return {
         "schema": "insync/coverage/1",
         "design": done.design,
@@ -101,7 +101,7 @@ def report(done: Covered) -> dict[str, object]:
     }
 
 
-def result_line(done: Covered) -> str:
+def result_line(done: CoverageReport) -> str:
     edges, of = sum(r.replayed for r in done.replays), sum(r.edges for r in done.replays)
     explained = sum(sum(r.explained.values()) for r in done.replays)
     parts = [f"{edges:,} of {of:,} edges" + (f" ({explained:,} explained)" if explained else "")]
