@@ -120,9 +120,10 @@ class Replay:
         progress: Callable[[int, int], None],
         planted: Planted | None = None,
         until_differs: bool = False,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.instance, self.max_states, self.progress = instance, max_states, progress
-        self.until_differs = until_differs
+        self.until_differs, self.stop = until_differs, stop
         self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), own_look, planted)
         self.stepper = Stepper(instance, self.world.packing.layout)
         self.abstract: dict[int, _ModelState] = {}
@@ -156,6 +157,8 @@ class Replay:
                     return False
                 if number % 1024 == 0:
                     self.progress(number, len(self.states))
+                    if self.stop():
+                        return False
                 if self.max_states is not None and len(self.states) >= self.max_states:
                     return False
             level = range(begin, len(self.states))
@@ -318,6 +321,7 @@ def replay(
     progress: Callable[[int, int], None] = lambda explored, known: None,
     planted: Planted | None = None,
     until_differs: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> ReplayResult:
     """Compare the cores with a design under these bounds and settings; NoSuchCores if the broker does not have it.
 
@@ -326,9 +330,10 @@ def replay(
     - `max_states`: stop at so many states of the cores.
     - `progress`: called with the number of states explored and of states found.
     - `planted`: another design for the cores, such as one with a bug. `until_differs`: stop at the first difference.
+    - `stop`: asked now and then; if it answers true, the replay ends with what it has.
     """
     start, used = time.monotonic(), time.process_time()
-    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs)
+    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()
     gc.disable()  # millions of values, none in a cycle: the collector would traverse them again and again
     try:

@@ -13,7 +13,7 @@ from isr_model import KIP_966
 from isr_replay.action_table import STEPS, STUTTERS, VARIABLES, tables
 from isr_replay.environment import Environment
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_tables_as_they_are() -> None:

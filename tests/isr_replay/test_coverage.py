@@ -1,4 +1,4 @@
-"""What the replay has seen is counted truly, and docs/conformance.md says of how much."""
+"""What the replay has seen is counted truly, and docs/replay.md says of how much."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from isr_replay.coverage import (
 from isr_replay.coverage_runs import ask_over_sockets
 from isr_sim.simulate import simulate
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "replay.md"
 SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 
 
@@ -156,6 +156,4 @@ def test_the_page_has_the_present_totals(small: CoverageReport) -> None:
     told = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     rows = {m[1]: int(m[3].replace(",", "")) for m in re.finditer(r"\| ([a-z ]+) \| ([\d,]+) \| ([\d,]+) \|", told)}
     wanted = {part.what: part.of for part in small.parts if part.what != "branches of the cores"}
-    assert {what: rows.get(what) for what in wanted} == wanted, (
-        "write it again: insync coverage --write docs/conformance.md"
-    )
+    assert {what: rows.get(what) for what in wanted} == wanted, "write it again: insync coverage --write docs/replay.md"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import old_options as options
-from insync_cli import terminal
+import attrs
+
+from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError
+from insync_cli.options import Usage, arguments, choice, group, option, positive
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,44 +23,45 @@ if TYPE_CHECKING:
 EXAMPLE = """insync validate traces
 insync validate traces --level client
 insync validate traces --html rejected.html --reproduce test_rejected.py"""
+USAGE = Usage("validate", "Traces of brokers against the model: is each line a step of it?", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("validate", "Traces of brokers against the model: is each line a step of it?", EXAMPLE)
-    p.add_argument("logs", metavar="LOG", nargs="+", help="a folder with traces, or files NODE.LIFE.jsonl of one run")
-    p.add_argument(
-        "--level",
-        choices=("full", "events", "client"),
-        default="full",
-        help="what of a line is looked at: all; no snapshots; only what clients and the wire say. Default full",
+@attrs.frozen(kw_only=True)
+class Options:
+    logs: tuple[Path, ...] = arguments(
+        "LOG", "a folder with traces, or files NODE.LIFE.jsonl of one run", Path, at_least=1
     )
-    p.add_argument("--budget", type=options.positive, metavar="N", help="states to try before it is UNKNOWN")
-    p.add_argument("--html", metavar="FILE", help="a rejection as a page")
-    p.add_argument("--reproduce", metavar="FILE", help="a rejection, made small, as a pytest file that fails")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    return p.read(argv)
+    level: str = choice(
+        ("full", "events", "client"),
+        "what of a line is looked at: all; no snapshots; only what clients and the wire say",
+        "full",
+    )
+    budget: int | None = option("N", "states to try before it is UNKNOWN", positive)
+    html: Path | None = option("FILE", "a rejection as a page", Path)
+    reproduce: Path | None = option("FILE", "a rejection, made small, as a pytest file that fails", Path)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_broker.trace_reader import BadTrace
     from isr_validate import Level, validate
     from isr_validate.validator import BUDGET
 
-    target, level = cast("str | None", given.json), Level(cast("str", given.level))
-    terminal.check_json_target(target)
-    lives = lives_of(cast("list[str]", given.logs))
+    output, level = given.output, Level(given.level)
+    output.check()
+    lives = lives_of(given.logs)
     began = process_time()
     try:
-        done = validate(lives, level, cast("int | None", given.budget) or BUDGET, details=True)
+        done = validate(lives, level, given.budget or BUDGET, details=True)
     except BadTrace as problem:
         raise InputError(str(problem)) from None
     seconds = process_time() - began
-    terminal.write_json(target, report(done, lives, seconds))
-    notes = keep(done, lives, level, cast("str | None", given.html), cast("str | None", given.reproduce))
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
+    output.write(report(done, lives, seconds))
+    notes = keep(done, lives, level, given.html, given.reproduce)
+    if output.for_people:
+        out = output.console()
+        if not output.quiet:
             print_details(out, done, lives)
         terminal.print_lines(out, "Written", notes)
         out.print(result_line(done, lives, seconds), soft_wrap=True)
@@ -67,7 +70,7 @@ def run(given: Namespace) -> int:
     return Exit.HOLDS if done.unknown is None else Exit.INCONCLUSIVE
 
 
-def keep(done: Validation, lives: Sequence[Life], level: Level, html: str | None, reproduce: str | None) -> list[str]:
+def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | None, reproduce: Path | None) -> list[str]:
     """The page and the test, where they were asked for and there is a rejection; what was written."""
     from isr_validate.failure_report import failure_page, pytest_file
     from isr_validate.reduction import reduce_run, reduce_trace, validator_at
@@ -83,23 +86,23 @@ def keep(done: Validation, lives: Sequence[Life], level: Level, html: str | None
         kinds = ", ".join(kind.name for kind in again.config.kinds) or "no faults"
         notes.append(f"seed {again.seed} with {kinds} for {again.config.safety_ms} ms is enough")
     if html:
-        terminal.write_text(Path(html), failure_page(done, lives, shrunk))
+        terminal.write_text(html, failure_page(done, lives, shrunk))
         notes.append(f"{html}: the rejection as a page")
     if reproduce:
-        terminal.write_text(Path(reproduce), pytest_file(shrunk.lives, no, level, again))
+        terminal.write_text(reproduce, pytest_file(shrunk.lives, no, level, again))
         notes.append(f"{reproduce}: a test that fails as long as it is rejected")
     return notes
 
 
-def lives_of(logs: list[str]) -> list[Life]:
+def lives_of(logs: Sequence[Path]) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
     from isr_broker.trace_reader import BadTrace, read_files
 
     files: list[Path] = []
-    for log in map(Path, logs):
+    for log in logs:
         files += sorted(log.glob("*.jsonl")) if log.is_dir() else [log]
     if not files:
-        raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(logs)}")
+        raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
         return read_files((file.name, file.read_bytes()) for file in files)
     except (BadTrace, OSError) as problem:
