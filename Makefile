@@ -11,7 +11,7 @@ BIN    := .venv/bin
 STAMP  := .venv/installed-for
 ARGS   ?=
 
-.PHONY: help demo test slow check bench clean debian-packages
+.PHONY: help demo test slow kafka check bench clean debian-packages
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -34,6 +34,10 @@ test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes
 
 slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
 	@$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+
+kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the smallest model
+	@$(BIN)/insync kafka fetch
+	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
 check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of them even when one complains
 	@bad=0; \

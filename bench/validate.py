@@ -24,7 +24,7 @@ from insync_cli.conformance.validate import lives_of
 from isr_broker.trace_reader import BadTrace, Life, read
 from isr_model import KIP_966
 from isr_sim.simulate import QUICK, Config
-from isr_sim.tracing import traced
+from isr_sim.traces import traced
 from isr_validate import Level, Validation, validate
 
 TOP = Path(__file__).resolve().parent.parent

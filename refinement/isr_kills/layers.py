@@ -24,7 +24,7 @@ from isr_replay import replay
 from isr_sim.faults import ALL, Kind
 from isr_sim.histories import TellingRun, history, telling
 from isr_sim.simulate import QUICK, Config, finished, simulate
-from isr_sim.tracing import TracedWorld
+from isr_sim.traces import TracedWorld
 from isr_sim.world import Weather
 from isr_validate import validate
 

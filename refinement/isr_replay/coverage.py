@@ -33,8 +33,8 @@ from isr_replay.coverage_runs import SOURCES, Runs
 from isr_replay.replay import ReplayResult, replay
 
 CORES: Final = (
-    *("leader", "leader_time", "consumers", "follower", "watermark", "replica", "node", "replica_state"),
-    *("controller", "controller_state", "elections", "producers", "leader_epochs", "log_view"),
+    *("leader", "follower", "watermark", "replica", "node", "replica_state"),
+    *("controller", "elections", "producers", "log_view"),
 )
 """The modules of the cores that decide something."""
 

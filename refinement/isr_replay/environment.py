@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller_state import recovered
+from isr_broker.core.controller import recovered
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received, Start
 from isr_broker.core.messages import BrokerRegistered, CreateTopic, RegisterBroker

@@ -16,7 +16,6 @@ import pytest
 import isr_broker.core.controller
 import isr_broker.core.follower
 import isr_broker.core.leader
-import isr_broker.core.leader_time
 import isr_broker.core.watermark
 from insync_cli.main import main
 from isr_broker.core.messages import (
@@ -211,8 +210,6 @@ def test_a_planted_bug_is_found_and_called_what_it_is(
     action: str,
 ) -> None:
     monkeypatch.setattr(where, name, bug)
-    if hasattr(isr_broker.core.leader_time, name):
-        monkeypatch.setattr(isr_broker.core.leader_time, name, bug)
     done = replay(bounds, max_states=40_000)
     assert not done.conforms
     assert [m for m in done.mismatches if m.kind is kind and action in m.action], done.mismatches
@@ -274,7 +271,6 @@ def test_the_command_line_shows_what_differs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(isr_broker.core.leader, "candidates", proposes_members)
-    monkeypatch.setattr(isr_broker.core.leader_time, "candidates", proposes_members)
     assert main(["replay", "kip-966", "--replicas", "2", "--crashes", "0", "--json", "-"]) == 12
     found = json.loads(capsys.readouterr().out)
     assert found["mismatches"]["unexpected action"] > 0
