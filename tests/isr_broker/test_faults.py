@@ -14,6 +14,8 @@ import pytest
 from tests.support.faults import ALL, endure, judged
 from tests.support.writers import WRITERS
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 WRITES = int(os.environ.get("INSYNC_FAULT_WRITES", "0"))
 QUICK_WRITES, QUICK_KINDS = 300, ("kill the leader", "kill the controller")
 PER_SECOND = 70

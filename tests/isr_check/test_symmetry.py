@@ -16,6 +16,8 @@ from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
 
+pytestmark = pytest.mark.explores
+
 SMALL = Limits(max_states=300)
 SOME_STATES = 500_000
 ROWS = table() if EXPECTED.exists() else []

@@ -34,6 +34,8 @@ from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.watching import Seen
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 # Whole runs
 
 

@@ -25,6 +25,8 @@ from isr_planted import PLANTED as VARIED
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
 
+pytestmark = pytest.mark.explores
+
 PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
 SLOW_TO_FIND: Final = {("unfenced-fetch", Layer.MODEL), ("join-at-watermark", Layer.MODEL)}
 """Millions of states."""

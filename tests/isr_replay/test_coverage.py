@@ -28,6 +28,8 @@ from isr_replay.coverage import (
 from isr_replay.socket_questions import sessions
 from isr_sim.simulate import simulate
 
+pytestmark = [pytest.mark.explores, pytest.mark.sockets]
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 

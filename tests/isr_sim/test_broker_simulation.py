@@ -34,6 +34,8 @@ from isr_sim.faults import KEEPING, Kind
 from isr_sim.simulate import QUICK, Config, simulate
 from isr_sim.world import Weather
 
+pytestmark = pytest.mark.explores
+
 SEEDS = 210
 CHUNK = 30
 

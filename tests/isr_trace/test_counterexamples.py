@@ -24,6 +24,8 @@ from isr_trace.cases import Case, load_cases
 from isr_trace.itf import trace_from_text
 from isr_trace.replay import record
 
+pytestmark = pytest.mark.explores
+
 FOLDER = Path(__file__).resolve().parents[2] / "counterexamples"
 CORPUS = load_cases(FOLDER / "cases.toml")
 REWRITE = os.environ.get("INSYNC_REWRITE", "") not in ("", "0")

@@ -31,6 +31,8 @@ from isr_validate import Level, Validated, validate
 from isr_validate.model_step import Ranks, stepper
 from isr_validate.replica_state import Held
 
+pytestmark = pytest.mark.explores
+
 AS_THE_MODEL = attrs.evolve(QUICK, insync_waits_for_joiners=False)
 
 

@@ -22,6 +22,8 @@ from tests.support.expected import (
 from isr_check import explorer
 from isr_designs import DESIGNS
 
+pytestmark = pytest.mark.explores
+
 # Two replicas and one fault each: small enough for TLC and for the reference engine.
 SMALL = {"replicas": 2, "log": 1, "records": 1, "epochs": 1, "isr_changes": 2, "crashes": 1}
 CHECKED_BY_TLC = (

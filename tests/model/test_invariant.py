@@ -17,6 +17,8 @@ from isr_invariant import FOLLOWS, INVARIANT
 from isr_lang import ANY_NUMBER, Design, Instance
 from isr_proof import GIVEN, OPEN, PROMISES
 
+pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
+
 NAMES = tuple(c.name for c in INVARIANT)
 HINTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {c.name: c.by for c in INVARIANT} | FOLLOWS
 

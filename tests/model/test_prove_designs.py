@@ -8,6 +8,8 @@ import pytest
 from insync_cli import registry
 from insync_cli.main import main
 
+pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
+
 TINY = "--log 1 --records 1 --epochs 1 --isr-changes 2 --crashes 0 --sessions-lost 0"
 SMALL = "--log 2 --records 2 --epochs 2 --isr-changes 3 --crashes 0 --sessions-lost 1"
 READS = f"{TINY} --consumers 1 --follower-reads on"

@@ -44,6 +44,8 @@ from isr_model import KIP_966
 from isr_proof import GIVEN, OPEN
 from isr_state import Replica, State
 
+pytestmark = pytest.mark.solver
+
 Body = Callable[[Whole], Truth]
 FEW = 2
 """Elements with a name: fewer than there are, so that what is said of the others is tried too."""

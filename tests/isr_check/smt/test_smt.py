@@ -26,6 +26,8 @@ from isr_lang.nodes import literal
 from isr_lang.types import MaybeType, NumberType, SortType
 from isr_model import KIP_966
 
+pytestmark = [pytest.mark.solver, pytest.mark.processes]
+
 # Term by term: the translation against the reference evaluator.
 
 
