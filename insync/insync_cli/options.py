@@ -401,7 +401,7 @@ class Parser(argparse.ArgumentParser):
         for c in self.constants.values():
             of = [named] if named else [d for d in known.values() if c in d.constants()]
             values = {d.name: other.get(c.name, d.defaults.get(c.name, c.default)) for d in of}
-            open_ended = ANY in values.values()
+            open_ended = ANY in other.values()
             (settings if c.names else bounds).add_argument(
                 c.option,
                 dest=CONSTANT + c.name,

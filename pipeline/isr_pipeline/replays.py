@@ -173,7 +173,7 @@ VALIDATED: Final = schema(
 
 def validated(folder: str) -> Row:
     """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
-    from isr_validate.reduction import judged_at, shrink
+    from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
     none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
@@ -186,6 +186,6 @@ def validated(folder: str) -> Row:
     no = done.rejected
     if no is None:
         return {**row, "verdict": "unknown" if done.unknown else "accepted", "why": done.unknown or ""}
-    lines = shrink(lives, no, judged_at(Level.FULL)).lines
+    lines = reduce_trace(lives, no, validator_at(Level.FULL)).lines
     told = {"life": no.life, "line": no.line, "action": no.action, "why": no.why, "minimal_lines": lines}
     return {**row, **told, "verdict": "rejected"}

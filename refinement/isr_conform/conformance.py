@@ -63,6 +63,8 @@ class Limits:
     """End the run at the first difference."""
     max_steps: int | None = None
     max_seconds: float | None = None
+    stop: Callable[[], bool] = lambda: False
+    """Asked before each step: whether somebody wants the run to end with what it has."""
 
     @property
     def partial(self) -> bool:
@@ -303,6 +305,8 @@ class Conformance:
         if limits.max_steps is not None and done.steps >= limits.max_steps:
             raise _BudgetSpent
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
+            raise _BudgetSpent
+        if limits.stop():
             raise _BudgetSpent
         if done.steps % 64 == 63:
             self.progress(len(self.tried), done.steps)

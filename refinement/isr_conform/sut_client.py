@@ -71,7 +71,13 @@ class ProcessClient:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._errors = os.dup(errors.fileno())
         try:
-            self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # a Ctrl-C in the terminal ends the run in order, which ends the system
+            )
         except OSError as problem:
             os.close(self._errors)
             raise SutFailure(f"'{words[0]}' cannot be started: {(problem.strerror or str(problem)).lower()}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.isr_validate.test_traces import simulated, written
+from tests.support.broker_traces import simulate_traced, write_trace
 from tests.support.sparks import spark
 
 from insync_cli.conformance.traces import instance_made
@@ -128,7 +128,7 @@ def test_runs_of_brokers_are_validated_in_tasks_and_a_rejected_one_is_made_small
     for folder in folders:
         folder.mkdir()
     for folder in folders[:2]:
-        written(folder, simulated(1))
+        write_trace(folder, simulate_traced(1))
     victim = folders[1] / "1.1.jsonl"
     lines = victim.read_text(encoding="utf-8").splitlines()
     at = next(n for n, line in enumerate(lines) if '"leader_epoch":0' in line and '"state"' in line)

@@ -2,104 +2,112 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import old_options as options
-from insync_cli import registry, terminal
+import attrs
+
+from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError
-from insync_cli.progress import Ticker
+from insync_cli.options import Usage, flag, group, natural, option, positive, required, seconds
+from insync_cli.progress import Brake
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_conform.conformance import ConformanceResult, Difference, Schedule
+    from isr_conform.conformance import ConformanceResult, Difference, Limits, Schedule
     from isr_lang import Design, Value
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7"""
+USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE
-    )
-    p.add_argument("design", metavar="DESIGN", nargs="?", default="kip-966", help="default kip-966")
-    p.add_argument("--sut", metavar="COMMAND", required=True, help="starts the system under test; it speaks JSON lines")
-    p.add_argument("--patience", type=options.seconds, default=30.0, metavar="S", help="for each answer; default 30")
-    p.add_argument("--sample", type=options.positive, metavar="N", help="N walks by chance, in place of every edge")
-    p.add_argument(
-        "--edges", type=options.positive, metavar="N", help="N edges of each action by chance, in place of every edge"
-    )
-    p.add_argument("--longest", type=options.positive, default=40, metavar="N", help="steps of a walk; default 40")
-    p.add_argument(
-        "--trace", metavar="FILE", help="the story of a trace, as far as the design allows it, at its bounds"
-    )
-    p.add_argument("--seed", type=options.natural, default=0, metavar="N", help="of walks and edges; default 0")
-    p.add_argument("--paths", action="store_true", help="from resets only, also if the system can save its state")
-    p.add_argument("--first", action="store_true", help="stop at the first difference")
-    p.add_argument("--max-steps", type=options.positive, metavar="N", help="stop after N steps")
-    p.add_argument("--max-seconds", type=options.seconds, metavar="S", help="stop after S seconds")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants([*argv, "kip-966"])
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Drive:
+    """Which steps are driven: with none of these, every edge of the model."""
+
+    sample: int | None = option("N", "N walks by chance, in place of every edge", positive)
+    edges: int | None = option("N", "N edges of each action by chance, in place of every edge", positive)
+    longest: int = option("N", "steps of a walk", positive, 40)
+    trace: Path | None = option("FILE", "the story of a trace, as far as the design allows it, at its bounds", Path)
+    seed: int = option("N", "of walks and edges", natural, 0)
+    paths: bool = flag("from resets only, also if the system can save its state")
+    first: bool = flag("stop at the first difference")
+    max_steps: int | None = option("N", "stop after N steps", positive)
+    max_seconds: float | None = option("S", "stop the run after S seconds", seconds)
 
 
-def run(given: Namespace) -> int:
-    from isr_conform.conformance import Limits, conform
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.TodaysWorld = group(options.TodaysWorld)
+    sut: str = required("COMMAND", "starts the system under test, which speaks JSON lines", str)
+    patience: float = option("S", "seconds to wait for each answer of the system", seconds, 30.0)
+    drive: Drive = group(Drive, "what is driven")
+    output: QuietOutput = group(QuietOutput)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
 
-    design, constants = options.design_given(given), options.constants_given(given)
-    schedule, constants = story(cast("str | None", given.trace), design, constants)
+    design = given.world.design
+    schedule, constants = story(given.drive.trace, design, given.world.constants)
     instance = registry.instance_of(design, constants)
-    terminal.check_json_target(cast("str | None", given.json))
-    limits = Limits(
-        schedule=schedule,
-        walks=cast("int | None", given.sample),
-        per_action=cast("int | None", given.edges),
-        paths=cast("bool", given.paths),
-        walk_length=cast("int", given.longest),
-        seed=cast("int", given.seed),
-        stop_at_first=cast("bool", given.first),
-        max_steps=cast("int | None", given.max_steps),
-        max_seconds=cast("float | None", given.max_seconds),
-    )
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    try:
-        done = conform(
-            instance,
-            cast("str", given.sut),
-            limits,
-            patience=cast("float", given.patience),
-            progress=lambda edges, steps: ticker.count(edges, steps, "steps tried a new edge"),
-        )
-    except SutFailure as problem:
-        if problem.ended:
-            raise SystemEnded(f"the system under test: {problem}") from None
-        raise InputError(f"the system under test: {problem}") from None
-    finally:
-        ticker.close()
-    terminal.answer(given, report(done, constants), lambda out: print_details(out, done), result_line(done))
+    given.output.check()
+    with given.output.ticker() as ticker, Brake() as brake:
+        try:
+            done = conform(
+                instance,
+                given.sut,
+                limits(given.drive, schedule, brake),
+                patience=given.patience,
+                progress=lambda edges, steps: ticker.count(edges, None, f"edges driven in {steps:,} steps"),
+            )
+        except SutFailure as problem:
+            if problem.ended:
+                raise SystemEnded(f"the system under test: {problem}") from None
+            raise InputError(f"the system under test: {problem}") from None
+    line = result_line(done) + (f"; stopped by {brake.reason}" if brake.reason else "")
+    given.output.answer(report(done, constants), lambda out: print_details(out, done), line)
     return exit_code(done)
 
 
-def story(file: str | None, design: Design, given: dict[str, Value]) -> tuple[Schedule | None, dict[str, Value]]:
+def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:
+    from isr_conform.conformance import Limits
+
+    return Limits(
+        schedule=schedule,
+        walks=drive.sample,
+        per_action=drive.edges,
+        paths=drive.paths,
+        walk_length=drive.longest,
+        seed=drive.seed,
+        stop_at_first=drive.first,
+        max_steps=drive.max_steps,
+        max_seconds=drive.max_seconds,
+        stop=stop,
+    )
+
+
+def story(file: Path | None, design: Design, given: Mapping[str, Value]) -> tuple[Schedule | None, Mapping[str, Value]]:
     """What a trace tells, and the constants: those given, and else the trace's, as far as the design has them."""
     from insync_cli import tracefiles
     from isr_conform.conformance import Schedule
 
     if file is None:
         return None, given
-    trace = tracefiles.load(Path(file))
+    trace = tracefiles.load(file)
     known = {c.name for c in design.constants()}
     constants = {name: value for name, value in trace.constants.items() if name in known}
-    return Schedule(
-        initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps)
-    ), constants | given
+    return Schedule(initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps)), {
+        **constants,
+        **given,
+    }
 
 
 class SystemEnded(InputError):
