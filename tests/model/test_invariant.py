@@ -32,7 +32,7 @@ def induction(design: Design, replicas: int) -> Induction:
     return Induction(design, constants, [design.restated(c.promise) for c in INVARIANT])
 
 
-@pytest.mark.parametrize("name", ["kip-966", "kraft-3.5"])
+@pytest.mark.parametrize("name", ["kip-966", pytest.param("kraft-3.5", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "bounds",
     [
