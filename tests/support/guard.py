@@ -12,7 +12,7 @@ import pytest
 
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 CONNECTS = {"socket.bind", "socket.connect"}
-MAY_START = frozenset({"processes", "browser", "spark", "rumur", "tlc"})
+MAY_START = frozenset({"processes", "browser", "spark", "rumur", "tlc", "kafka"})
 MAY_CONNECT = frozenset({"sockets", "browser", "spark"})
 
 
