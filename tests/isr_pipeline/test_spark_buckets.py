@@ -28,7 +28,7 @@ from isr_pipeline.kit import Hand
 from isr_pipeline.owned import Owned
 from isr_pipeline.search import Search
 
-pytestmark = pytest.mark.explores
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
 HERE = 1 << 60
 """No level is so large that Spark would be started."""
