@@ -37,7 +37,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.stamps import Stamp, Stamped, bare
-from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.designs import DESIGNS
 from isr_broker.runtime import Runtime
 from isr_broker.server import Server

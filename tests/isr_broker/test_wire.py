@@ -20,7 +20,7 @@ from isr_broker.core.messages import BrokerId, Error, Message, TopicPartition
 from isr_broker.core.record_batch import new_batch
 from isr_broker.core.replica_state import Leading
 from isr_broker.core.stamps import Stamped
-from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
