@@ -20,6 +20,8 @@ from isr_conform.conformance import ConformanceResult, Limits
 from isr_conform.value_json import JsonObject
 from isr_replay import Kind
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 TOP = Path(__file__).resolve().parents[2]
 NAIVE = TOP / "docs" / "examples" / "naive_isr.py"
 DOCUMENT = TOP / "docs" / "conform.md"

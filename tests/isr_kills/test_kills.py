@@ -25,6 +25,8 @@ from isr_sim.simulate import Config, finished
 
 PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "kills.md").read_text(encoding="utf-8")
 
+pytestmark = pytest.mark.explores
+
 
 def part(name: str) -> str:
     """What stands between two marks of the page."""

@@ -29,6 +29,8 @@ from isr_replay.coverage_runs import ask_over_sockets
 from isr_sim.simulate import simulate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "replay.md"
+
+pytestmark = [pytest.mark.explores, pytest.mark.sockets]
 SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 
 

@@ -35,6 +35,8 @@ from isr_lang.declare import Value
 from isr_model import KIP_966
 from isr_replay import Kind, NoSuchCores, ReplayResult, replay
 
+pytestmark = pytest.mark.explores
+
 TWO = {"replicas": 2, "crashes": 0}
 CRASHING = {"replicas": 2, "crashes": 1, "isr_changes": 2}
 MINIMUM_OF_ONE = {**CRASHING, "min_insync": 1}
