@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import isr_bugs as bugs
-import isr_found as found
 import isr_history as history
+import isr_kafka_bugs as found
 from isr_lang import Design
 from isr_model import KIP_966
 

@@ -84,7 +84,7 @@ def enters_epoch(old: State, new: State, r: Replica) -> Step:
     """The replica takes over leader and leader epoch, and forgets what it knew as a leader.
 
     Kafka's keeps its followers' positions if it led before (Replica.resetReplicaState), even past another
-    leader's epoch: see kafka-keeps-positions in isr_found.
+    leader's epoch: see kafka-keeps-positions in isr_kafka_bugs.
     """
     return (
         *takes_over(old, new, r),

@@ -3,7 +3,7 @@
 Read in this order, each file a page: isr_state (what there is), isr_replication (append, fetch, commit),
 isr_membership (AlterPartition), isr_metadata (what brokers learn), isr_elections (sessions, leaders), isr_faults
 (crashes, returns, readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it
-implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_found (found in it).
+implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs (found in it).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
 controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment,
@@ -17,7 +17,7 @@ Rules that re-implementations often miss, marked by their number where they act:
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
   (5) only INELIGIBLE_REPLICA (to older brokers OPERATION_NOT_ATTEMPTED) rolls a pending in-sync set back, for it alone
       says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes
-      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_found);
+      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_kafka_bugs);
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """
