@@ -18,6 +18,7 @@ from isr_broker.trace_reader import BadTrace, read
 from isr_check import native
 from isr_check.engine import Limits, Verdict
 from isr_kills.crash_points import broken_at_a_crash
+from isr_kills.situations import broken_in_a_situation
 from isr_lang import Instance, Value
 from isr_planted import PLANTED as VARIED
 from isr_replay import replay
@@ -189,11 +190,17 @@ def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
 
 
 def by_crash_points(bug: str) -> Found | None:
-    """A log directory that does what it is asked for breaks a promise when it is crashed at some write."""
+    """A log directory that does what it is asked for breaks a promise when it is crashed at some write.
+
+    Or the bug shows in one of the situations that are made by hand, and today's design stands that one.
+    """
     broken = broken_at_a_crash(PLANTED[bug])
-    if broken is None or broken_at_a_crash(KIP_966) is not None:
+    if broken is not None and broken_at_a_crash(KIP_966) is None:
+        return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    situation = broken_in_a_situation(PLANTED[bug])
+    if situation is None or broken_in_a_situation(KIP_966) is not None:
         return None
-    return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    return Found(Layer.CRASH_POINTS, situation, "made by hand")
 
 
 OF_RUNS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {

@@ -21,6 +21,7 @@ from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, found_again, historic_table, ran, ran_fixed, table
 from isr_kills.crash_points import broken_at_a_crash
+from isr_kills.situations import broken_in_a_situation
 from isr_planted import PLANTED as VARIED
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
@@ -51,7 +52,7 @@ FAST: Final = sorted(place for place in FOUND if place not in SLOW_TO_FIND)
 def test_the_bugs_of_the_table_are_the_switches_of_cores_and_model() -> None:
     named = list(dict.fromkeys(bug for bug, _ in MATRIX))
     assert named == list(PLANTED) == list(VARIED) == list(PLANS)
-    assert len(named) == 21
+    assert len(named) == 26
 
 
 def test_each_switch_is_off_in_every_real_design_and_alone_in_its_own() -> None:
@@ -74,7 +75,7 @@ def test_every_bug_is_in_the_model_or_says_why_not() -> None:
 
 def test_the_summary_counts_the_cells() -> None:
     by = [sum((bug, layer) in FOUND for layer in Layer) for bug in PLANTED]
-    assert f"{sum(n > 0 for n in by)} of 21 bugs are found, {sum(n > 1 for n in by)} by two layers or more." in PAGE
+    assert f"{sum(n > 0 for n in by)} of 26 bugs are found, {sum(n > 1 for n in by)} by two layers or more." in PAGE
     assert min(by) >= 1
     assert sum(n > 1 for n in by) >= 19
 
@@ -105,6 +106,10 @@ def test_what_a_cell_says_is_found_again(bug: str, layer: Layer) -> None:
 @pytest.mark.parametrize(("bug", "layer"), sorted(FOUND))
 def test_what_any_cell_says_is_found_again(bug: str, layer: Layer) -> None:
     again(bug, layer)
+
+
+def test_todays_design_stands_every_situation() -> None:
+    assert broken_in_a_situation(KIP_966) is None
 
 
 def test_todays_log_directory_breaks_no_promise_at_any_write() -> None:
