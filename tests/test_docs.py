@@ -1,4 +1,7 @@
-"""The documents lead somewhere: every link has a target, every verb is listed, and what people look for is where it is said to be."""
+"""The documents lead somewhere: links have targets, every verb is listed, and five things are where they are said to be.
+
+Without it a module that moves leaves readers at a dead end.
+"""
 
 import re
 from pathlib import Path
