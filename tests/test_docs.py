@@ -1,4 +1,4 @@
-"""The documents lead somewhere: links have targets, every verb is listed, and five things are where they are said to be.
+"""The documents lead somewhere: links have targets, verbs are listed, and five things are where they are said to be.
 
 Without it a module that moves leaves readers at a dead end.
 """

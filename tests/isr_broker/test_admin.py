@@ -20,6 +20,8 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import TOPIC_NAMES
 
+pytestmark = pytest.mark.sockets
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:

@@ -47,6 +47,8 @@ from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.decoder import BadFrame, Cursor, tagged_fields
 from isr_broker.wire.fetcher import Fetcher
 
+pytestmark = pytest.mark.sockets
+
 THEIR_REQUEST: Any = TheirRequest[17]
 THEIR_RESPONSE: Any = TheirResponse[17]
 

@@ -13,6 +13,8 @@ from isr_anomalies import paired, read_json
 from isr_experiment.clients import TOPIC, read_all
 from isr_experiment.recorder import Recorder
 
+pytestmark = pytest.mark.sockets
+
 
 def test_the_final_read_ends_where_it_has_read_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the leader alone has acknowledged is committed after the reader asked where the partition ends."""

@@ -34,6 +34,8 @@ from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, leaderless
 from isr_experiment.watch import Seen
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 # Whole runs
 
 

@@ -33,7 +33,9 @@ from isr_check.native import explore
 from isr_lang import Instance
 from isr_lang.declare import Value
 from isr_model import KIP_966
-from isr_replay import Kind, NoSuchCores, Replayed, replay
+from isr_replay import Kind, NoSuchCores, ReplayResult, replay
+
+pytestmark = pytest.mark.explores
 
 TWO = {"replicas": 2, "crashes": 0}
 CRASHING = {"replicas": 2, "crashes": 1, "isr_changes": 2}
@@ -43,11 +45,11 @@ THREE = {"replicas": 3, "crashes": 0, "isr_changes": 1}
 LARGE = {"replicas": 3, "crashes": 1, "isr_changes": 1}
 
 
-def assert_every_edge(bounds: Mapping[str, Value]) -> Replayed:
+def assert_every_edge(bounds: Mapping[str, Value]) -> ReplayResult:
     """The cores took every edge that an exploration of the model alone counts, and nothing else."""
     done = replay(bounds)
     assert done.mismatches == ()
-    assert done.alike
+    assert done.conforms
     assert done.complete
     known = explore(Instance(KIP_966, bounds), ("type-ok",), workers=1)
     assert known.complete
@@ -117,7 +119,7 @@ def test_earlier_designs_are_the_same_in_model_and_broker(design: str) -> None:
     from isr_designs import DESIGNS as MODELS
 
     done = replay(CRASHING, design=MODELS[design])
-    assert done.alike
+    assert done.conforms
     assert done.complete
 
 
@@ -211,7 +213,7 @@ def test_a_planted_bug_is_found_and_called_what_it_is(
 ) -> None:
     monkeypatch.setattr(where, name, bug)
     done = replay(bounds, max_states=40_000)
-    assert not done.alike
+    assert not done.conforms
     assert [m for m in done.mismatches if m.kind is kind and action in m.action], done.mismatches
 
 
@@ -230,7 +232,7 @@ def test_a_broker_without_one_of_its_rules_is_another(
     values: dict[str, object] = {a.name: getattr(DESIGN, a.name) for a in attrs.fields(Design)}
     make = cast("Callable[..., Design]", Design)
     monkeypatch.setitem(DESIGNS, "kip-966", make(**{**values, field: False}))
-    assert not replay(bounds).alike
+    assert not replay(bounds).conforms
 
 
 def test_a_mismatch_has_a_shortest_path_and_says_which_variables_differ(monkeypatch: pytest.MonkeyPatch) -> None:

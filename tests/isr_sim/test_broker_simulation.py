@@ -34,6 +34,8 @@ from isr_sim.faults import KEEPING, Kind
 from isr_sim.simulate import QUICK, Config, simulate
 from isr_sim.world import Weather
 
+pytestmark = pytest.mark.explores
+
 SEEDS = 210
 CHUNK = 30
 
@@ -118,6 +120,7 @@ def test_every_action_of_the_model_is_taken_under_its_name() -> None:
 TRACES = "from isr_sim.simulate import simulate; print(*(simulate(s).trace for s in range(4)))"
 
 
+@pytest.mark.processes
 def test_the_same_seed_gives_the_same_history_whatever_the_hash_seed() -> None:
     found = {
         subprocess.run(

@@ -17,6 +17,8 @@ from isr_sim.world import FAIR, Weather
 from isr_validate import Level, validate
 from isr_validate.model_step import TRACED, traced_design
 
+pytestmark = pytest.mark.explores
+
 
 def a_run(cores: str, name: str, seed: int, weather: Weather | None = None) -> list[Life]:
     """The cores of a design that claim to be those of another."""

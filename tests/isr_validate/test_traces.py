@@ -28,6 +28,8 @@ from isr_validate import Level, Validation, validate
 from isr_validate.model_step import OffsetRanks, model_steps
 from isr_validate.replica_state import ReplicaState
 
+pytestmark = pytest.mark.explores
+
 
 @cache
 def a_run(seed: int) -> tuple[Life, ...]:
