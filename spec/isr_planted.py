@@ -1,7 +1,7 @@
 """Bugs that a broker may have, one at a time, in today's design: each is a variation of the model under its name.
 
 The broker's cores have the same bugs under the same names (`isr_broker.designs.PLANTED`), so that one can see which
-checks find which bug (docs/conformance.md, the kill matrix). What has no place in the model says why.
+checks find which bug (docs/kills.md). What has no place in the model says why.
 """
 
 from __future__ import annotations

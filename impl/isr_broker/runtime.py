@@ -16,7 +16,7 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller_state import Controller, recovered
+from isr_broker.core.controller import Controller, recovered
 from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,

@@ -26,6 +26,7 @@ COLOURS = {
     "SAMPLED": "yellow",
     "BUDGETED": "yellow",
     "UNKNOWN": "yellow",
+    "TOO SMALL": "yellow",
     "VACUOUS": "yellow",
     "HOLDS": "green",
     "PERMITTED": "yellow",

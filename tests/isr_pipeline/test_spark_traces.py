@@ -25,6 +25,8 @@ from isr_pipeline.traces import INDEX, Cover, Recipe, made, parts
 from isr_replay.packed_states import Packing
 from isr_trace.itf import read_itf
 
+pytestmark = pytest.mark.explores
+
 SMALL = {"replicas": 2, "records": 1, "log": 1, "epochs": 1, "isr_changes": 1, "crashes": 0}
 OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL))

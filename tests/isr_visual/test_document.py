@@ -24,6 +24,8 @@ from isr_visual.page import SCRIPTS, STYLES, TEMPLATES, page
 from isr_visual.roles import ACKED, CONTROLLER, LEADER, LOG, MAIL, METADATA, ROOM, SEEN
 from isr_visual.strip import Strip
 
+pytestmark = pytest.mark.explores
+
 CASE = "hw-truncation-loss"
 
 

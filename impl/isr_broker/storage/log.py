@@ -17,11 +17,10 @@ from itertools import pairwise
 import attrs
 
 from isr_broker.core.effects import Slice
-from isr_broker.core.leader_epochs import Epochs
-from isr_broker.core.log_view import LogView, Producers, with_batch
+from isr_broker.core.log_view import Epochs, LogView, Producers, with_batch
 from isr_broker.core.messages import LeaderEpoch, Millis, Offset
 from isr_broker.core.record_batch import batches
-from isr_broker.core.topic_ids import FILE, file_of, in_file
+from isr_broker.core.topics import FILE, file_of, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.storage.disk import ROOT, Disk

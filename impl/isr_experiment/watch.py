@@ -12,7 +12,7 @@ import attrs
 from isr_broker.core.message_json import BadMessage, record_of
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
 from isr_broker.storage.metadata_log import NAME
-from isr_experiment.recording import PARTITION
+from isr_experiment.recorder import PARTITION
 
 EVERY = 0.02
 _TP = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")[2]))

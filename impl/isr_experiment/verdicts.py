@@ -17,9 +17,9 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.log import Log
 from isr_broker.trace_reader import BadTrace, read
 from isr_experiment.clients import records_of
-from isr_experiment.holding import note_holders
-from isr_experiment.recording import PARTITION, Recorder
-from isr_experiment.watching import Seen
+from isr_experiment.holders import note_holders
+from isr_experiment.recorder import PARTITION, Recorder
+from isr_experiment.watch import Seen
 from isr_validate import validate
 
 SECOND = 1_000_000_000

@@ -16,7 +16,7 @@ import attrs
 
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Event, Life
-from isr_experiment.recording import PARTITION, Recorder
+from isr_experiment.recorder import PARTITION, Recorder
 
 MS = 1_000_000
 
