@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "validate": ("insync_cli.conformance.validate", "traces of brokers: is each line a step of the model?"),
         "traces": ("insync_cli.conformance.traces", "a dataset of traces: walks, or covers of edges or pairs"),
         "kills": ("insync_cli.conformance.kills", "bugs planted in model and broker alike: which check finds which?"),
+        "found": ("insync_cli.conformance.found", "bugs found here in Apache Kafka, shown on Apache Kafka"),
         "kafka": ("insync_cli.conformance.kafka", "Apache Kafka's own releases, for conform to drive"),
         "coverage": ("insync_cli.conformance.coverage", "how much the replay has seen, each as x of y"),
     },
