@@ -32,12 +32,12 @@ def swept(
 
     try:
         session.check()
-        from isr_pipeline.sweeps import swept
+        from isr_pipeline.sweeps import sweep
 
         asked = Namespace(**{**cast("dict[str, object]", vars(given)), "engine": None})
         workers = cast("int | None", given.workers)
         with session.running(cast("str | None", given.master), workers=workers) as spark:
-            return swept(spark, partial(answered, given=asked, folder=folder.absolute(), explored=explored), cells)
+            return sweep(spark, partial(answered, given=asked, folder=folder.absolute(), explored=explored), cells)
     except Unavailable as problem:
         raise UsageError(str(problem)) from None
     except Failed as problem:
