@@ -49,9 +49,8 @@ def explore(
 ) -> Exploration:
     """Explore by Spark (see isr_check.engine for the contract), on this machine alone unless there is a `master`.
 
-    - `folder`: where the states go, which all executors must see. They stay there if `keep` is true.
-    - `resume`: go on from the last complete level there. `graph`: write all states and steps as tables (`graph`).
-    - `memory`: bytes for Java, here and in each executor. `partitions`: the number of buckets.
+    All executors must see the `folder`, in which the states stay if `keep` is true; `resume` goes on from its last
+    complete level. `memory`: bytes for Java, here and in each executor. `graph`: write states and steps as tables.
     """
     session.check()
     from isr_check.native.layout import SLACKS
