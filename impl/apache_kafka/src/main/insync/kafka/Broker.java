@@ -205,7 +205,7 @@ final class Broker {
     long before = log() == null ? -1 : log().logEndOffset();
     int at = leaderEpoch();
     List<Told> answers = told;
-    parts.append(acks, AppendOrigin.CLIENT, entries, error -> answers.add(new Told(name, at, error)));
+    Release.append(manager(), acks, AppendOrigin.CLIENT, entries, error -> answers.add(new Told(name, at, error)));
     manager().tryCompleteActions();
     return log() != null && log().logEndOffset() > before;
   }

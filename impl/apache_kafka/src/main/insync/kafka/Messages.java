@@ -193,7 +193,7 @@ final class Messages {
     alter.kind = "requested";
     alter.request = process.sent;
     alter.whenAnswered = process.whenAnswered;
-    Set<Integer> members = process.partition().partitionState().isr();
+    Set<Integer> members = Release.isr(process.partition());
     for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
       if (!members.contains(proposed.brokerId())) {
         alter.joiner = proposed.brokerEpoch();

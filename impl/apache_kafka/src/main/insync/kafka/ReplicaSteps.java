@@ -85,7 +85,7 @@ final class ReplicaSteps {
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     at.clock.now += 1_000_000;
-    Set<Integer> members = new TreeSet<>(at.process.partition().partitionState().isr());
+    Set<Integer> members = Release.isr(at.process.partition());
     for (int f : members) {
       if (f != leader && !lagging.contains(f)) {
         Parts.caughtUpNow(at.process.replica(f), at.clock.now);
@@ -104,7 +104,7 @@ final class ReplicaSteps {
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
-    Set<Integer> members = new TreeSet<>(at.process.partition().partitionState().isr());
+    Set<Integer> members = Release.isr(at.process.partition());
     at.process.expand(follower);
     if (at.process.sent == null && !Steering.OWN_VIEW) {
       Parts.Cache cache = at.process.parts.cache;

@@ -8,8 +8,6 @@ import java.util.TreeMap;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
-import org.apache.kafka.server.partition.PartitionState;
-import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 
 /** A world in the variables of the model. */
@@ -70,10 +68,8 @@ final class Snapshot {
 
   private void leader(Machine m) {
     boolean leads = m.leads();
-    PartitionState known = leads ? m.process.partition().partitionState() : null;
-    put("isr", m, leads ? Steps.names(known.isr()) : List.of());
-    boolean pending = leads && known.isInflight();
-    put("pending_isr", m, pending ? Steps.names(((PendingPartitionChange) known).sentLeaderAndIsr().isr()) : List.of());
+    put("isr", m, leads ? Steps.names(Release.isr(m.process.partition())) : List.of());
+    put("pending_isr", m, leads ? Steps.names(Release.pending(m.process.partition())) : List.of());
     put("partition_epoch", m, leads ? m.process.partition().getPartitionEpoch() : 0);
     Map<String, Object> ends = new TreeMap<>();
     Map<String, Object> epochs = new TreeMap<>();

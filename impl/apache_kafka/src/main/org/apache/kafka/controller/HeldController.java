@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
-import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
@@ -130,7 +129,7 @@ public final class HeldController {
     CreateTopicsRequestData request = new CreateTopicsRequestData();
     request.topics().add(wanted);
     ControllerResult<CreateTopicsResponseData> result =
-        replication.createTopics(context(ApiKeys.CREATE_TOPICS), request, Set.of(TOPIC), false);
+        Creation.of(replication, context(ApiKeys.CREATE_TOPICS), request, TOPIC);
     CreateTopicsResponseData.CreatableTopicResult created = result.response().topics().find(TOPIC);
     if (created.errorCode() != 0) {
       throw new IllegalStateException(created.toString());
