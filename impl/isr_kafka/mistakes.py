@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,8 @@ class Mistake:
     answers: str
     says: str
     """What becomes wrong, and since when Kafka has it right where it once was wrong."""
+    bounds: Mapping[str, int] = attrs.field(factory=lambda: {"replicas": 2})
+    """Bounds of the model within which that shows."""
 
 
 MISTAKES: Final = (
@@ -42,6 +45,7 @@ MISTAKES: Final = (
         "isFollowerInSync",
         "true",
         "a follower behind the watermark, or before the leader's epoch (KAFKA-7128), is proposed",
+        {"replicas": 2, "crashes": 0, "min_insync": 1},
     ),
     Mistake(
         "commits-under-min-isr",
@@ -56,6 +60,7 @@ MISTAKES: Final = (
         "checkCurrentLeaderEpoch",
         "no error",
         "a fetch of another leader epoch is answered (KIP-320)",
+        {"replicas": 2, "crashes": 0, "epochs": 2},
     ),
     Mistake(
         "refusal-forgotten",

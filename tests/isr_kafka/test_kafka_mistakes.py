@@ -25,7 +25,7 @@ FOUND_IN: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
 def test_a_mistake_in_kafka_is_found(mistake: Mistake, newest: Kafka, tmp_path: Path) -> None:
     command = newest.command(before=[plant(newest, mistake, tmp_path)])
-    done = conform(Instance(KIP_966, {"replicas": 2}), command, Limits(stop_at_first=True), patience=120.0)
+    done = conform(Instance(KIP_966, dict(mistake.bounds)), command, Limits(stop_at_first=True), patience=120.0)
     assert not done.conforms
     assert {d.action for d in done.differences} <= set(FOUND_IN.get(mistake.name, [d.action for d in done.differences]))
 

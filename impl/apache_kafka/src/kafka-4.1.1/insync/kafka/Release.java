@@ -58,13 +58,29 @@ final class Release {
   static final class Logs {
     final LogManager manager;
 
-    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel) throws IOException {
+    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel)
+        throws IOException {
       manager =
           new LogManager(
-              seq(List.of(folder.getAbsoluteFile())), seq(List.<File>of()), parts.cache,
-              new LogConfig(parts.config.extractLogConfigMap()), new CleanerConfig(false), 1, 1000, 10000, 10000, 1000,
-              5 * 60 * 1000, new ProducerStateManagerConfig(86400000, false), 600000, scheduler, Parts.STATS, channel,
-              broker.clock, false, 1000000L);
+              seq(List.of(folder.getAbsoluteFile())),
+              seq(List.<File>of()),
+              parts.cache,
+              new LogConfig(parts.config.extractLogConfigMap()),
+              new CleanerConfig(false),
+              1,
+              1000,
+              10000,
+              10000,
+              1000,
+              5 * 60 * 1000,
+              new ProducerStateManagerConfig(86400000, false),
+              600000,
+              scheduler,
+              Parts.STATS,
+              channel,
+              broker.clock,
+              false,
+              1000000L);
       for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
         lock.destroy(); // the next process of this broker uses the folder again
       }
@@ -111,8 +127,22 @@ final class Release {
     private final ReplicationQuotaManager quota;
     private final Parts.Cache cache;
 
-    Fetchers(Broker broker, ReplicaManager manager, Parts.Cache cache, Metrics metrics, Time time, ReplicationQuotaManager quota) {
-      super(manager.config(), manager, metrics, time, Option.empty(), quota, cache::metadataVersion, () -> broker.epoch);
+    Fetchers(
+        Broker broker,
+        ReplicaManager manager,
+        Parts.Cache cache,
+        Metrics metrics,
+        Time time,
+        ReplicationQuotaManager quota) {
+      super(
+          manager.config(),
+          manager,
+          metrics,
+          time,
+          Option.empty(),
+          quota,
+          cache::metadataVersion,
+          () -> broker.epoch);
       this.broker = broker;
       this.config = manager.config();
       this.manager = manager;
@@ -126,8 +156,16 @@ final class Release {
       Parts.Sender sender = new Parts.Sender(broker, source);
       LeaderEndPoint leader =
           new RemoteLeaderEndPoint(
-              "", sender, sessions, config, manager, quota, cache::metadataVersion, () -> broker.epoch);
-      return new Fetcher("fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
+              "",
+              sender,
+              sessions,
+              config,
+              manager,
+              quota,
+              cache::metadataVersion,
+              () -> broker.epoch);
+      return new Fetcher(
+          "fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
     }
   }
 
@@ -135,13 +173,36 @@ final class Release {
     private final Broker broker;
     private final Parts.Cache cache;
 
-    Manager(Broker broker, Parts parts, Scheduler scheduler, AlterPartitionManager alter, LogDirFailureChannel channel) {
+    Manager(
+        Broker broker,
+        Parts parts,
+        Scheduler scheduler,
+        AlterPartitionManager alter,
+        LogDirFailureChannel channel) {
       super(
-          parts.config, Parts.METRICS, broker.clock, scheduler, parts.logs.manager, Option.empty(), parts.quotas, parts.cache,
-          channel, alter, Parts.STATS, new AtomicBoolean(), purgatory("Produce", broker), Option.apply(parts.parked),
-          purgatory("DeleteRecords", broker), purgatory("RemoteFetch", broker), purgatory("RemoteListOffsets", broker),
-          purgatory("ShareFetch", broker), Option.empty(),
-          () -> broker.epoch, Option.empty(), DirectoryEventHandler.NOOP, new DelayedActionQueue());
+          parts.config,
+          Parts.METRICS,
+          broker.clock,
+          scheduler,
+          parts.logs.manager,
+          Option.empty(),
+          parts.quotas,
+          parts.cache,
+          channel,
+          alter,
+          Parts.STATS,
+          new AtomicBoolean(),
+          purgatory("Produce", broker),
+          Option.apply(parts.parked),
+          purgatory("DeleteRecords", broker),
+          purgatory("RemoteFetch", broker),
+          purgatory("RemoteListOffsets", broker),
+          purgatory("ShareFetch", broker),
+          Option.empty(),
+          () -> broker.epoch,
+          Option.empty(),
+          DirectoryEventHandler.NOOP,
+          new DelayedActionQueue());
       this.broker = broker;
       this.cache = parts.cache;
       Fields.set(this, "replicaFetcherManager", fetchers(parts.quotas.follower()));
@@ -162,7 +223,8 @@ final class Release {
     return CollectionConverters.asScala(list).toSeq();
   }
 
-  private static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(String name, Broker broker) {
+  private static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(
+      String name, Broker broker) {
     return Option.apply(Parts.purgatory(name, broker.id));
   }
 
@@ -187,7 +249,11 @@ final class Release {
 
   /** ReplicaManager.appendRecords. */
   static void append(
-      ReplicaManager manager, short acks, AppendOrigin origin, Map<TopicIdPartition, MemoryRecords> entries, Consumer<Errors> told) {
+      ReplicaManager manager,
+      short acks,
+      AppendOrigin origin,
+      Map<TopicIdPartition, MemoryRecords> entries,
+      Consumer<Errors> told) {
     manager.appendRecords(
         1_000_000_000L,
         acks,
@@ -203,7 +269,9 @@ final class Release {
         manager.appendRecords$default$9());
   }
 
-  static AlterPartitionManager alterPartitions(NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
-    return new DefaultAlterPartitionManager(channel, scheduler, broker.clock, broker.id, () -> broker.epoch);
+  static AlterPartitionManager alterPartitions(
+      NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
+    return new DefaultAlterPartitionManager(
+        channel, scheduler, broker.clock, broker.id, () -> broker.epoch);
   }
 }

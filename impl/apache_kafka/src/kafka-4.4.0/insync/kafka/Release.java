@@ -57,13 +57,30 @@ final class Release {
   static final class Logs {
     final LogManager manager;
 
-    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel) throws IOException {
+    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel)
+        throws IOException {
       manager =
           new LogManager(
-              List.of(folder.getAbsoluteFile()), List.of(), parts.cache,
-              new LogConfig(parts.config.extractLogConfigMap()), new CleanerConfig(false), 1, 1000, 10000, 10000, 1000,
-              5 * 60 * 1000, new ProducerStateManagerConfig(86400000, false), 600000, scheduler, Parts.STATS, channel,
-              broker.clock, false, 1000000L, LogCleaner::new);
+              List.of(folder.getAbsoluteFile()),
+              List.of(),
+              parts.cache,
+              new LogConfig(parts.config.extractLogConfigMap()),
+              new CleanerConfig(false),
+              1,
+              1000,
+              10000,
+              10000,
+              1000,
+              5 * 60 * 1000,
+              new ProducerStateManagerConfig(86400000, false),
+              600000,
+              scheduler,
+              Parts.STATS,
+              channel,
+              broker.clock,
+              false,
+              1000000L,
+              LogCleaner::new);
       for (FileLock lock : manager.dirLocks()) {
         lock.destroy(); // the next process of this broker uses the folder again
       }
@@ -109,8 +126,21 @@ final class Release {
     private final ReplicationQuotaManager quota;
     private final Parts.Cache cache;
 
-    Fetchers(Broker broker, ReplicaManager manager, Parts.Cache cache, Metrics metrics, Time time, ReplicationQuotaManager quota) {
-      super(manager.config(), manager, metrics, time, quota, cache::metadataVersion, () -> broker.epoch);
+    Fetchers(
+        Broker broker,
+        ReplicaManager manager,
+        Parts.Cache cache,
+        Metrics metrics,
+        Time time,
+        ReplicationQuotaManager quota) {
+      super(
+          manager.config(),
+          manager,
+          metrics,
+          time,
+          quota,
+          cache::metadataVersion,
+          () -> broker.epoch);
       this.broker = broker;
       this.config = manager.config();
       this.manager = manager;
@@ -124,8 +154,16 @@ final class Release {
       Parts.Sender sender = new Parts.Sender(broker, source);
       LeaderEndPoint leader =
           new RemoteLeaderEndPoint(
-              "", sender, sessions, config, manager, quota, cache::metadataVersion, () -> broker.epoch);
-      return new Fetcher("fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
+              "",
+              sender,
+              sessions,
+              config,
+              manager,
+              quota,
+              cache::metadataVersion,
+              () -> broker.epoch);
+      return new Fetcher(
+          "fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
     }
   }
 
@@ -133,20 +171,42 @@ final class Release {
     private final Broker broker;
     private final Parts.Cache cache;
 
-    Manager(Broker broker, Parts parts, Scheduler scheduler, AlterPartitionManager alter, LogDirFailureChannel channel) {
+    Manager(
+        Broker broker,
+        Parts parts,
+        Scheduler scheduler,
+        AlterPartitionManager alter,
+        LogDirFailureChannel channel) {
       super(
-          parts.config, Parts.METRICS, broker.clock, scheduler, parts.logs.manager, Option.empty(), parts.quotas, parts.cache,
-          channel, alter, Parts.STATS, purgatory("Produce", broker), Option.apply(parts.parked),
-          purgatory("DeleteRecords", broker), purgatory("RemoteFetch", broker), purgatory("RemoteListOffsets", broker),
+          parts.config,
+          Parts.METRICS,
+          broker.clock,
+          scheduler,
+          parts.logs.manager,
+          Option.empty(),
+          parts.quotas,
+          parts.cache,
+          channel,
+          alter,
+          Parts.STATS,
+          purgatory("Produce", broker),
+          Option.apply(parts.parked),
+          purgatory("DeleteRecords", broker),
+          purgatory("RemoteFetch", broker),
+          purgatory("RemoteListOffsets", broker),
           purgatory("ShareFetch", broker),
-          () -> broker.epoch, Option.empty(), DirectoryEventHandler.NOOP, new DelayedActionQueue());
+          () -> broker.epoch,
+          Option.empty(),
+          DirectoryEventHandler.NOOP,
+          new DelayedActionQueue());
       this.broker = broker;
       this.cache = parts.cache;
       Fields.set(this, "replicaFetcherManager", fetchers(parts.quotas.follower()));
     }
 
     @Override
-    public ReplicaFetcherManager createReplicaFetcherManager(Metrics metrics, Time time, ReplicationQuotaManager quota) {
+    public ReplicaFetcherManager createReplicaFetcherManager(
+        Metrics metrics, Time time, ReplicationQuotaManager quota) {
       return null; // called by the constructor of ReplicaManager, before the broker is known
     }
 
@@ -155,7 +215,8 @@ final class Release {
     }
   }
 
-  private static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(String name, Broker broker) {
+  private static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(
+      String name, Broker broker) {
     return Option.apply(Parts.purgatory(name, broker.id));
   }
 
@@ -174,7 +235,11 @@ final class Release {
 
   /** ReplicaManager.appendRecords. */
   static void append(
-      ReplicaManager manager, short acks, AppendOrigin origin, Map<TopicIdPartition, MemoryRecords> entries, Consumer<Errors> told) {
+      ReplicaManager manager,
+      short acks,
+      AppendOrigin origin,
+      Map<TopicIdPartition, MemoryRecords> entries,
+      Consumer<Errors> told) {
     manager.appendRecords(
         1_000_000_000L,
         acks,
@@ -191,7 +256,8 @@ final class Release {
         manager.appendRecords$default$10());
   }
 
-  static AlterPartitionManager alterPartitions(NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
+  static AlterPartitionManager alterPartitions(
+      NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
     return new DefaultAlterPartitionManager(channel, scheduler, broker.id, () -> broker.epoch);
   }
 }

@@ -11,7 +11,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Consumer;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
@@ -20,14 +19,11 @@ import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.NodeApiVersions;
-import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.OperationNotAttemptedException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.FileRecords;
-import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.FetchResponse;
@@ -44,7 +40,6 @@ import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
-import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationKey;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
@@ -55,17 +50,17 @@ import org.apache.kafka.server.replica.ReplicaState;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LazyIndex;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
-import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.BoxedUnit;
 
-/** What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways to others. */
+/**
+ * What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways
+ * to others.
+ */
 final class Parts {
   static final String VERSION = AppInfoParser.getVersion();
   static final ReplicaQuota UNBOUNDED = QuotaFactory.UNBOUNDED_QUOTA;
@@ -123,13 +118,17 @@ final class Parts {
     }
 
     @Override
-    public <K extends DelayedOperationKey> boolean tryCompleteElseWatch(DelayedFetch fetch, List<K> keys) {
+    public <K extends DelayedOperationKey> boolean tryCompleteElseWatch(
+        DelayedFetch fetch, List<K> keys) {
       last = fetch;
       return super.tryCompleteElseWatch(fetch, keys);
     }
   }
 
-  /** Kafka's metadata cache, whose view of other brokers can be set for one question (see docs/kafka-classes.md). */
+  /**
+   * Kafka's metadata cache, whose view of other brokers can be set for one question (see
+   * docs/kafka-classes.md).
+   */
   static final class Cache extends KRaftMetadataCache {
     int eligible = -1;
     long eligibleEpoch;
@@ -175,7 +174,8 @@ final class Parts {
 
     @Override
     public void sendRequest(
-        AbstractRequest.Builder<? extends AbstractRequest> request, ControllerRequestCompletionHandler handler) {
+        AbstractRequest.Builder<? extends AbstractRequest> request,
+        ControllerRequestCompletionHandler handler) {
       broker.sent = ((AlterPartitionRequest) request.build()).data();
       broker.whenAnswered = handler;
     }
@@ -186,7 +186,10 @@ final class Parts {
     }
   }
 
-  /** DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request is in flight. */
+  /**
+   * DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request
+   * is in flight.
+   */
   private static final class Door implements AlterPartitionManager {
     private final Broker broker;
     private final AlterPartitionManager behind;
@@ -233,7 +236,8 @@ final class Parts {
         throw new IllegalStateException("asked " + request + " with no answer at hand");
       }
       broker.delivered = null;
-      RequestHeader header = new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
+      RequestHeader header =
+          new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
       return new ClientResponse(header, null, "", 0, 0, false, null, null, answer);
     }
 
@@ -253,13 +257,17 @@ final class Parts {
 
   Parts(Broker broker, File folder) throws IOException {
     config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
-    quotas = QUOTAS.computeIfAbsent(broker.id, i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
+    quotas =
+        QUOTAS.computeIfAbsent(
+            broker.id,
+            i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
     cache = new Cache(broker.id);
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();
     LogDirFailureChannel channel = new LogDirFailureChannel(1);
     logs = new Release.Logs(broker, this, folder, scheduler, channel);
-    AlterPartitionManager alter = new Door(broker, Release.alterPartitions(new Channel(broker), scheduler, broker));
+    AlterPartitionManager alter =
+        new Door(broker, Release.alterPartitions(new Channel(broker), scheduler, broker));
     manager = new Release.Manager(broker, this, scheduler, alter, channel);
   }
 
@@ -280,8 +288,10 @@ final class Parts {
     return new KafkaConfig(given, false);
   }
 
-  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(String name, int broker) {
-    DelayedOperationPurgatory<T> made = new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
+  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(
+      String name, int broker) {
+    DelayedOperationPurgatory<T> made =
+        new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
     oneShard(made);
     return made;
   }
@@ -314,11 +324,20 @@ final class Parts {
     logs.stop(epoch);
   }
 
-  /** Copies share the mapped files of the indexes, which are empty, and which only a process that stops closes. */
+  /**
+   * Copies share the mapped files of the indexes, which are empty, and which only a process that
+   * stops closes.
+   */
   private static void ownIndexes(LogSegment segment, File folder) {
     long base = segment.baseOffset();
-    Fields.set(segment, "lazyOffsetIndex", LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
-    Fields.set(segment, "lazyTimeIndex", LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
+    Fields.set(
+        segment,
+        "lazyOffsetIndex",
+        LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
+    Fields.set(
+        segment,
+        "lazyTimeIndex",
+        LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
   }
 
   HeapChannel file(UnifiedLog log) {
@@ -347,7 +366,8 @@ final class Parts {
     } catch (IOException problem) {
       throw new IllegalStateException(problem);
     }
-    Fields.set(log.leaderEpochCache(), "checkpoint", HeapEpochs.of(log.leaderEpochCache().epochEntries()));
+    Fields.set(
+        log.leaderEpochCache(), "checkpoint", HeapEpochs.of(log.leaderEpochCache().epochEntries()));
   }
 
   /** As if the follower had fetched at the leader's log end this moment. */
@@ -378,7 +398,13 @@ final class Parts {
     asked.put(Broker.PARTITION, state);
     Optional<ReplicaFetch> fetch = thread.leader().buildFetch(asked).result();
     return fetch
-        .map(f -> new Broker.Ask(thread, f.partitionData(), f.fetchRequest(), thread.leader().brokerEndPoint().id()))
+        .map(
+            f ->
+                new Broker.Ask(
+                    thread,
+                    f.partitionData(),
+                    f.fetchRequest(),
+                    thread.leader().brokerEndPoint().id()))
         .orElse(null);
   }
 

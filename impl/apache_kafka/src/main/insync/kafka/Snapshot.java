@@ -38,7 +38,8 @@ final class Snapshot {
 
   private void put(String variable, Machine of, Object value) {
     @SuppressWarnings("unchecked")
-    Map<String, Object> values = (Map<String, Object>) state.computeIfAbsent(variable, v -> new TreeMap<String, Object>());
+    Map<String, Object> values =
+        (Map<String, Object>) state.computeIfAbsent(variable, v -> new TreeMap<String, Object>());
     values.put(Steps.name(of.id), value);
   }
 
@@ -123,7 +124,8 @@ final class Snapshot {
     state.put("controller_partition_epoch", now.partitionEpoch);
     state.put("controller_isr", Steps.names(now.isr));
     state.put("controller_elr", Steps.names(now.elr));
-    state.put("last_known_leader", now.lastKnownElr.length == 0 ? null : Steps.name(now.lastKnownElr[0]));
+    state.put(
+        "last_known_leader", now.lastKnownElr.length == 0 ? null : Steps.name(now.lastKnownElr[0]));
     if (world.settings.shutdowns() > 0) {
       state.put("shutting_down", leaving);
       state.put("clean_shutdown", clean);

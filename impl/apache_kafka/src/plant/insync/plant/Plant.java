@@ -15,8 +15,9 @@ import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked. The class is read from the class
- * path and written, so changed, into a folder that is to come before it there.
+ * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked. The
+ * class is read from the class path and written, so changed, into a folder that is to come before
+ * it there.
  */
 public final class Plant {
   private Plant() {}
@@ -41,10 +42,12 @@ public final class Plant {
     return switch (word) {
       case "true" -> FixedValue.value(true);
       case "nothing" -> StubMethod.INSTANCE; // false, 0, null, or no effect
-      case "no error" -> MethodCall.invoke(Errors.class.getMethod("valueOf", String.class)).with("NONE");
+      case "no error" ->
+          MethodCall.invoke(Errors.class.getMethod("valueOf", String.class)).with("NONE");
       case "empty list" -> MethodCall.invoke(List.class.getMethod("of"));
       case "empty" -> MethodCall.invoke(Optional.class.getMethod("empty"));
-      default -> MethodCall.invoke(ElementMatchers.named(word).and(ElementMatchers.takesNoArguments()));
+      default ->
+          MethodCall.invoke(ElementMatchers.named(word).and(ElementMatchers.takesNoArguments()));
     };
   }
 }

@@ -9,7 +9,10 @@ final class Creation {
   private Creation() {}
 
   static ControllerResult<CreateTopicsResponseData> of(
-      ReplicationControlManager manager, ControllerRequestContext context, CreateTopicsRequestData request, String topic) {
+      ReplicationControlManager manager,
+      ControllerRequestContext context,
+      CreateTopicsRequestData request,
+      String topic) {
     return manager.createTopics(context, request, Set.of(topic), false);
   }
 }
