@@ -128,6 +128,8 @@ class Cores:
     """The cores under the settings of an instance, the numbers of their states, and the steps that are known."""
 
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
+        if instance.design.name not in COMPARABLE:
+            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)
@@ -136,8 +138,6 @@ class Cores:
         acks = {"0": 0, "1": 1, "all": -1}
         self.acks = acks[str(constants["acks"])]
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
-        if instance.design.name not in COMPARABLE:
-            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
         design = planted or DESIGNS[instance.design.name]
         minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
         base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
