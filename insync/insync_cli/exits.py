@@ -38,7 +38,7 @@ MEANING = {
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
     Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for",
-    Exit.ENDED: "a broker ended that nobody had stopped, or not in order; a system under test ended or hangs",
+    Exit.ENDED: "a broker ended unasked, or not in order; a system under test ended, hangs or is missing",
     Exit.USAGE: "wrong usage",
     Exit.INPUT: "a bad input file",
     Exit.INTERNAL: "a bug in insync",

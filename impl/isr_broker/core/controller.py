@@ -384,7 +384,11 @@ def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> 
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
     gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
     error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
-    controller = attrs.evolve(controller, due=controller.due - set(gone))
+    refused = controller.refused
+    if not controller.settings.insync_design.refusals_outlive_topics:
+        # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
+        refused = Map({tp: request for tp, request in refused.items() if tp not in gone})
+    controller = attrs.evolve(controller, due=controller.due - set(gone), refused=refused)
     return decides(
         controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
     )

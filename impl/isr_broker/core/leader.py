@@ -53,6 +53,7 @@ from isr_broker.core.watermark import (
     is_caught_up,
     maximal_isr,
     may_commit,
+    out_of_range,
     refuses_fetch,
     sent_away,
     waited,
@@ -149,10 +150,14 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
         return Step(replica, (*effects, refuses_fetch(replica, fetch, error)))
     if fetch.offset < replica.log.start:
         # Nothing to send, whether or not they part: the follower begins anew where this log does.
-        return Step(replica, (refuses_fetch(replica, fetch, Error.OFFSET_OUT_OF_RANGE),))
+        return Step(replica, (out_of_range(replica, fetch),))
     parts = parting(replica, fetch)
     if parts is not None:
         return leader_answers_diverging(replica, fetch, parts)
+    if fetch.offset > replica.log.end and not replica.settings.insync_design.acknowledges_past_end:
+        # Only a follower whose log is empty is above the end without diverging: its fetch has no last epoch. Counted as
+        # an acknowledgement, it would commit what this leader writes next without having it.
+        return Step(replica, (out_of_range(replica, fetch),))
     replica, effects = _acknowledges(replica, fetch, now)
     if fetch.offset < replica.log.end or fetch.max_wait_ms == 0:
         return Step(replica, (*effects, answer_to(replica, fetch)), "leader_answers_fetch")

@@ -10,7 +10,7 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, AnswerProduce, ReplicaEffect, Slice
 from isr_broker.core.inputs import Consume
-from isr_broker.core.messages import BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.core.messages import NO_EPOCH, BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
 from isr_broker.core.replica_state import Follower, ParkedConsume, Replica, Step, leading
 
 # What is committed.
@@ -123,6 +123,21 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
 def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
     """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
     return AnswerFetch(to=fetch.replica, response=fetch.answer(replica.me, error=error, log_start=replica.log.start))
+
+
+def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:
+    """OFFSET_OUT_OF_RANGE: the fetch offset is outside this log, which starts at `log_start` and ends at `diverging`.
+
+    UnifiedLog.read, LocalLog.read. Kafka's answer has neither bound, and its follower asks for them with ListOffsets
+    (AbstractFetcherThread.fetchOffsetAndTruncate).
+    """
+    answer = fetch.answer(
+        replica.me,
+        error=Error.OFFSET_OUT_OF_RANGE,
+        diverging=EpochEnd(NO_EPOCH, replica.log.end),
+        log_start=replica.log.start,
+    )
+    return AnswerFetch(to=fetch.replica, response=answer)
 
 
 def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
