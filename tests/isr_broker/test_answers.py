@@ -54,10 +54,10 @@ def test_an_error_that_is_not_about_the_request_has_the_same_request_sent_again(
     assert again.attempt == proposal(step).attempt + 1
 
 
-@pytest.mark.parametrize("changed", [{"new_leader_epoch": 1}, {"new_partition_epoch": -1}])
-def test_an_answer_of_another_epoch_is_ignored(changed: dict[str, int]) -> None:
+@pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(1, 1), (0, -1)])
+def test_an_answer_of_another_epoch_is_ignored(leader_epoch: int, partition_epoch: int) -> None:
     step = expansion()
-    core = tell(step.core, attrs.evolve(decided(step), **changed)).core
+    core = tell(step.core, proposal(step).answer(Error.NONE, leader_epoch, partition_epoch)).core
     assert leading(core).isr == {1, 3}
     assert leading(core).pending is not None
 

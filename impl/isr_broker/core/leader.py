@@ -463,7 +463,7 @@ def on_tick(replica: Replica, now: Millis) -> Step:
     return step
 
 
-def leader_learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     """A leader learns who cannot join now and, if the topic's settings were changed, another `min.insync.replicas`.
 
     A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.

@@ -136,7 +136,7 @@ def records_in(data: bytes, batch: Batch) -> Iterator[Stamp]:
     if batch.compressed or batch.attributes & _APPEND_TIME:
         yield Stamp(batch.base_offset, batch.max_timestamp, batch.leader_epoch)
         return
-    (base,) = cast("tuple[int]", struct.unpack_from(">q", data, batch.position + 27))
+    base = int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
     at = batch.position + HEADER_BYTES
     for _ in range(batch.count):
         size, at = zigzag(data, at)

@@ -158,7 +158,7 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
             return leader.leader_learns_isr(replica, news, now)
         return Step(attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch))
     if isinstance(state, Leading):
-        return leader.leader_learns_minimum(replica, news, now)
+        return leader.learns_minimum(replica, news, now)
     return Step(replica)
 
 
