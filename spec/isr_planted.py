@@ -15,10 +15,10 @@ from isr_bugs import (
     committed_isr_only,
     current_by_leader_epoch,
     follower_raises_watermark_first,
-    hears_what_it_waits_for,
     leader_answers_diverging_with_watermark,
 )
 from isr_history import eligible_if_available, joins_at_watermark, may_always_commit
+from isr_kafka_bugs import hears_what_it_waits_for
 from isr_lang import Action, Design, Value
 from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966

@@ -102,6 +102,7 @@ def test_spark_makes_the_same_walks_and_cores_follow_them(tmp_path: Path) -> Non
     assert {row["verdict"] for row in table(one, "replayed", names)} == {"alike"}
 
 
+@pytest.mark.slow
 def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_path: Path) -> None:
     recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
     [part] = parts(recipe, 1, range(0))
