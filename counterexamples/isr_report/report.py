@@ -13,7 +13,7 @@ from isr_report.html import HOLDS
 from isr_report.material import Material, claims
 
 TEMPLATES = Path(__file__).parent / "templates"
-VISUAL = Path(__file__).parent.parent / "isr_visual" / "templates" / "page.css"
+VISUAL = Path(__file__).parent.parent / "isr_visual" / "style" / "page.css"
 """The visualiser's style, on which the report's is built, so that both look alike."""
 
 CONTENTS = {

@@ -1,4 +1,3 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const detail = document.getElementById("detail");
 const make = (tag, kind, text) => {
@@ -7,7 +6,8 @@ const make = (tag, kind, text) => {
   if (text !== undefined) made.textContent = text;
   return made;
 };
-const kindOf = (verdict) => (data.holds.includes(verdict) ? "holds" : { VIOLATED: "violated", VACUOUS: "vacuous" }[verdict] ?? "open");
+const kindOf = (verdict) =>
+  data.holds.includes(verdict) ? "holds" : ({ VIOLATED: "violated", VACUOUS: "vacuous" }[verdict] ?? "open");
 const linkTo = (href, text) => {
   const made = make("a", "", text);
   made.href = href.split("/").map(encodeURIComponent).join("/");
@@ -19,16 +19,26 @@ const shown = (promise) => {
     const found = data.cells[square.dataset.i].promises.find((p) => p.name === promise);
     const kind = found ? kindOf(found.verdict) : "none";
     square.className = `square ${kind}`;
-    square.textContent = kind === "violated" ? found.depth : { holds: "✓", none: "·", vacuous: "∅" }[kind] ?? "?";
-    square.setAttribute("aria-label", `${data.cells[square.dataset.i].name}: ${found ? found.verdict : "not promised"}`);
+    square.textContent = kind === "violated" ? found.depth : ({ holds: "✓", none: "·", vacuous: "∅" }[kind] ?? "?");
+    square.setAttribute(
+      "aria-label",
+      `${data.cells[square.dataset.i].name}: ${found ? found.verdict : "not promised"}`,
+    );
   }
-  for (const button of document.querySelectorAll(".promise")) button.setAttribute("aria-pressed", String(button.value === promise));
+  for (const button of document.querySelectorAll(".promise"))
+    button.setAttribute("aria-pressed", String(button.value === promise));
   document.getElementById("promise-says").textContent = data.promises[promise];
 };
 
 const open = (cell) => {
   const body = detail.querySelector(".body");
-  const title = make("h2", "", `${cell.design}, ${Object.entries(cell.settings).map(([k, v]) => `${k.replaceAll("_", "-")} ${v}`).join(", ")}`);
+  const title = make(
+    "h2",
+    "",
+    `${cell.design}, ${Object.entries(cell.settings)
+      .map(([k, v]) => `${k.replaceAll("_", "-")} ${v}`)
+      .join(", ")}`,
+  );
   title.id = "detail-title";
   const list = make("ul", "verdicts");
   for (const promise of cell.promises) {
@@ -43,22 +53,45 @@ const open = (cell) => {
   copy.type = "button";
   command.append(make("code", "", cell.command), copy);
   body.replaceChildren(
-    make("p", "eyebrow", data.faults[cell.fault]), title,
-    make("p", "quiet", `${cell.distinct.toLocaleString("en")} states, ${cell.complete ? "all there are" : "not all there are"}`),
-    list, make("h3", "", "The same again"), command, linkTo(cell.run, "its run file"),
+    make("p", "eyebrow", data.faults[cell.fault]),
+    title,
+    make(
+      "p",
+      "quiet",
+      `${cell.distinct.toLocaleString("en")} states, ${cell.complete ? "all there are" : "not all there are"}`,
+    ),
+    list,
+    make("h3", "", "The same again"),
+    command,
+    linkTo(cell.run, "its run file"),
   );
   detail.showModal();
 };
 
 document.addEventListener("click", (event) => {
   const square = event.target.closest(".square");
-  if (square) { event.preventDefault(); open(data.cells[square.dataset.i]); return; }
-  if (event.target.closest(".promise")) { shown(event.target.closest(".promise").value); return; }
-  if (event.target.closest(".close") || event.target === detail) { detail.close(); return; }
+  if (square) {
+    event.preventDefault();
+    open(data.cells[square.dataset.i]);
+    return;
+  }
+  if (event.target.closest(".promise")) {
+    shown(event.target.closest(".promise").value);
+    return;
+  }
+  if (event.target.closest(".close") || event.target === detail) {
+    detail.close();
+    return;
+  }
   const copy = event.target.closest(".copy");
   if (copy) {
     const text = copy.parentElement.querySelector("code").textContent;
-    const done = () => { copy.textContent = "Copied"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); };
+    const done = () => {
+      copy.textContent = "Copied";
+      setTimeout(() => {
+        copy.textContent = "Copy";
+      }, 1500);
+    };
     if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, () => {});
   }
 });

@@ -16,7 +16,6 @@ from isr_trace.itf import itf_text, write_text
 from isr_trace.replay import Replay, run_of
 from isr_trace.trace import Trace, TraceError
 from isr_visual.document import Document, Model, document
-from isr_visual.neighbours import BYTES_AT_MOST
 from isr_visual.page import page
 from isr_visual.roles import ROOM
 from isr_visual.strip import Strip
@@ -25,18 +24,14 @@ if TYPE_CHECKING:
     from isr_lang import Design, Value
 
 CASES = "cases.toml"
-LEAST_ROOM = 20_000
-"""Bytes for what else could happen, of each trace of a large gallery."""
 
 
 def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> str:
     """Write the page of traces, each with its file and why the model of today cannot vouch for it, if so; says what
     was written."""
-    room = max(BYTES_AT_MOST // len(shown), LEAST_ROOM)
-    made = [(described(path, trace, mismatch, against, room), itf_text(trace)) for path, trace, mismatch in shown]
+    made = [(described(path, trace, mismatch, against), itf_text(trace)) for path, trace, mismatch in shown]
     first = made[0][0]
-    named = " ".join(filter(None, (first["property"], first["design"]))) or first["name"]
-    title = first["case"]["title"] if first["case"] is not None else named
+    title = first["case"]["title"] if first["case"] is not None else first["story"]["headline"] or first["name"]
     try:
         text = page(made, title if len(made) == 1 else f"{len(made)} traces")
         write_text(target, text)
@@ -50,7 +45,6 @@ def described(
     trace: Trace,
     mismatch: str = "",
     against: str | None = None,
-    room: int = BYTES_AT_MOST,
     settings: Mapping[str, Value] | None = None,
 ) -> Document:
     """The document of a trace file, with the model where there is one of today's version; `settings` are those of the
@@ -58,7 +52,7 @@ def described(
     case = case_of(path, trace)
     name = path.resolve().parent.name if case is not None else path.name.removesuffix(".json").removesuffix(".itf")
     with saying_which(path):
-        model = None if trace.foreign or mismatch else _model(path, trace, case, against, settings or {}, room)
+        model = None if trace.foreign or mismatch else _model(path, trace, case, against, settings or {})
         return document(trace, name, model=model, mismatch=mismatch, case=case)
 
 
@@ -85,9 +79,7 @@ def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, lis
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 
-def _model(
-    path: Path, trace: Trace, case: Case | None, against: str | None, given: Mapping[str, Value], room: int
-) -> Model:
+def _model(path: Path, trace: Trace, case: Case | None, against: str | None, given: Mapping[str, Value]) -> Model:
     _, evaluator = replayable(path)
     design = evaluator.instance.design
     other = against or (case.fixed_by.design if case is not None and case.fixed_by is not None else None)
@@ -98,7 +90,6 @@ def _model(
         evaluator,
         _roomier(design, trace.constants),
         _at(registry.design_named(other), {**trace.constants, **fixed, **given}, trace.without) if other else None,
-        room,
     )
 
 
