@@ -35,13 +35,14 @@ test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes
 slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
 	@$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
 
-check: $(STAMP)  ## ruff, mypy and pyright, all of them even when one complains
+check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
 	run ruff format --check .; \
 	run mypy; \
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
+	run tests.support.import_graph; \
 	exit $$bad
 
 bench: $(STAMP)  ## every measurement in bench/

@@ -25,7 +25,7 @@ from isr_broker.trace_reader import BadTrace, Life, read
 from isr_model import KIP_966
 from isr_sim.simulate import QUICK, Config
 from isr_sim.tracing import traced
-from isr_validate import Level, Validated, validate
+from isr_validate import Level, Validation, validate
 
 TOP = Path(__file__).resolve().parent.parent
 AS_THE_MODEL = attrs.evolve(QUICK, insync_waits_for_joiners=False)
@@ -144,12 +144,12 @@ def real(folder: Path) -> list[str]:
     rows: list[str] = []
     steps = Counter[str]()
     for level in Level:
-        found: list[Validated] = []
+        found: list[Validation] = []
         began = process_time()
         for run in sorted(folder.iterdir()):
             if (run / "traces").is_dir():
                 try:
-                    found.append(validate(lives_of([str(run / "traces")]), level))
+                    found.append(validate(lives_of([run / "traces"]), level))
                 except BadTrace as problem:
                     print(f"{run.name}: {problem}")
         seconds = process_time() - began

@@ -1,144 +1,192 @@
-"""Command line options: what every verb shares, and those generated from the constants of the designs."""
+"""Options of the command line. Those of a verb are the fields of one frozen attrs class, and they are read once.
+
+    @attrs.frozen(kw_only=True)
+    class Options:
+        design: str = argument("DESIGN", "see: insync designs")
+        count: int = option("N", "how many", positive, 3)
+        output: Output = group(Output)
+
+    given = read(Options, Usage("sample", "Passing behaviours to read.", EXAMPLE), argv)
+
+The name of a field is the name of its option. Its default is the default, and `--help` tells it, so that the two
+cannot differ. A field made by `group` holds another class of options, which several verbs share. argparse does the
+parsing; nobody outside of this module sees its Namespace.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast, overload
+
+import attrs
 
 from insync_cli import registry
 from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from isr_lang import Constant, Design, Value
+    from isr_lang import Constant, Design, Instance, Value
 
+T = TypeVar("T")
+Add = Callable[..., object]
+"""`add_argument` of argparse, of the parser or of a group in it."""
+Read = Callable[[str], object]
+"""Makes a value of a word; argparse.ArgumentTypeError says what the word should have been."""
+
+SPEC = "insync"
+"""The key of an option's description in the metadata of its field."""
 CONSTANT = "constant:"
 """Prefix of the parsed names of generated options, so that none can hide one of insync's own."""
+KAFKA_SPELLINGS: Mapping[str, Mapping[str, str]] = {"acks": {"-1": "all"}}
+"""Kafka's other words for values of settings; `true` and `false` are taken by every switch."""
+WORKERS_PER_CORE, WORKERS_ANYWHERE = 8, 32
+"""More workers than these are refused: they would only compete for the same cores, and for memory."""
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse with the house's manners: a mistake is one sentence with the nearest spelling, exit 64."""
+@attrs.frozen
+class Usage:
+    """What `--help` says of a verb: its name, a sentence, and commands that work."""
 
-    def __init__(self, verb: str, summary: str, example: str) -> None:
-        super().__init__(
-            prog=f"insync {verb}",
-            description=summary,
-            epilog="example:\n" + "\n".join(f"  {line}" for line in example.splitlines()),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        self.add_argument("--plain", action="store_true", help="no colour, no boxes, no moving line: for logs")
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
-
-    def read(self, argv: Sequence[str]) -> argparse.Namespace:
-        options, rest = self.parse_known_args(list(argv))
-        design = cast("str | None", getattr(options, "design", None))
-        if design is not None:
-            registry.design_named(design)
-        if rest:
-            self.refuse(rest[0], design)
-        return options
-
-    def refuse(self, argument: str, design: str | None) -> NoReturn:
-        if not argument.startswith("-"):
-            self.error(f"did not expect '{argument}'")
-        option = argument.split("=")[0]
-        if design and any(c.option == option for d in registry.designs().values() for c in d.constants()):
-            raise UsageError(f"{design} has no bound or setting {option}; other designs do")
-        self.error(f"there is no option {option}{did_you_mean(option, self.option_names())}")
-
-    def option_names(self) -> list[str]:
-        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-
-    def add_json(self) -> None:
-        self.add_argument("--json", metavar="FILE|-", help="the report as JSON, to a file or (-) to stdout")
-
-    def add_without(self) -> None:
-        """Actions to leave out. They belong to the design, so they are judged with it."""
-        self.add_argument(
-            "--without", action="append", default=[], metavar="ACTION", help="leave this action out; repeatable"
-        )
-
-    def add_fairness(self) -> None:
-        """Which actions liveness takes to be fair; that is part of the design, too."""
-        group = self.add_argument_group("liveness")
-        group.add_argument(
-            "--liveness", choices=("on", "off"), default="off", help="check also what must come to pass; default off"
-        )
-        for option, says in (("unfair", "this action need not be fair"), ("strong", "this action is strongly fair")):
-            group.add_argument(f"--{option}", action="append", default=[], metavar="ACTION", help=f"{says}; repeatable")
-
-    def add_running(self) -> None:
-        """How to explore: engine, workers and limits."""
-        group = self.add_argument_group("running")
-        group.add_argument("--engine", choices=list(registry.ENGINES), help="default: native where installed")
-        group.add_argument("--workers", type=positive, metavar="N", default=None, help="default: all cores")
-        group.add_argument("--max-states", type=positive, metavar="N", help="stop after N distinct states")
-        group.add_argument("--max-seconds", type=seconds, metavar="S", help="stop after S seconds")
-
-    def add_constants(self, argv: Sequence[str]) -> None:
-        """One option per constant of the design that argv names; without a design, of any."""
-        known = registry.designs()
-        named = next((known[word] for word in argv if word in known), None)
-        constants: dict[str, Constant] = {}
-        for design in [named] if named else known.values():
-            for constant in design.constants():
-                constants.setdefault(constant.name, constant)
-        bounds = self.add_argument_group("bounds", "fault budgets are bounds too")
-        settings = self.add_argument_group("settings")
-        for c in constants.values():
-            default = named.defaults.get(c.name, c.default) if named else c.default
-            (settings if c.names else bounds).add_argument(
-                c.option,
-                dest=CONSTANT + c.name,
-                default=argparse.SUPPRESS,
-                metavar="|".join(c.names) if c.names else "N",
-                help=describe(c, default),
-            )
+    verb: str
+    summary: str
+    example: str
 
 
-def design_given(options: argparse.Namespace) -> Design:
-    """The design that was named, less the actions that were to be left out, with the fairness asked for."""
-    without, unfair, strong = (
-        cast("list[str]", getattr(options, name, [])) for name in ("without", "unfair", "strong")
-    )
-    return registry.design_of(cast("str", options.design), without, unfair, strong)
+@attrs.frozen
+class _Spec:
+    """How a field is asked for. `nested` is a class of options, `title` the heading above them."""
+
+    says: str = ""
+    metavar: str | None = None
+    read: Read = str
+    choices: tuple[str, ...] = ()
+    default: object = None
+    required: bool = False
+    positional: bool = False
+    nargs: str | None = None
+    flag: bool = False
+    repeats: bool = False
+    rival: str = ""
+    name: str = ""
+    nested: type[object] | None = None
+    title: str = ""
+    constants: Callable[[], Mapping[str, Value]] | None = None
+    command: bool = False
+
+    def help(self) -> str:
+        """The sentence with the true default."""
+        told = "" if self.flag else default_shown(self.default)
+        return " ".join((self.says.replace("%", "%%"), f"(default {told})" if told else "")).strip()
 
 
-def describe(constant: Constant, default: Value) -> str:
-    extent = "" if constant.names else f", {constant.low} to {constant.high}"
-    doc = " ".join(constant.doc.split()).rstrip(".").replace("%", "%%")
-    return f"{doc} (default {shown(default)}{extent})"
+def _field(spec: _Spec, value: object) -> object:
+    return attrs.field(default=value, metadata={SPEC: spec})
 
 
-def shown(value: Value) -> str:
-    """A constant's value as the command line takes it."""
-    return ("off", "on")[value] if isinstance(value, bool) else str(value)
+def default_shown(value: object) -> str:
+    """A default as one would type it; nothing where not giving the option is the default."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def constants_given(options: argparse.Namespace) -> dict[str, Value]:
-    """The generated options that were given; whole numbers as numbers, the rest for the design to judge."""
-    given = cast("dict[str, object]", vars(options))
-    return {k.removeprefix(CONSTANT): _value(str(v)) for k, v in given.items() if k.startswith(CONSTANT)}
+# What the fields of a class of options are made of
 
 
-def _value(text: str) -> Value:
-    return int(text) if re.fullmatch(r"-?\d+", text, re.ASCII) else text
+@overload
+def option(metavar: str, says: str, read: Callable[[str], T], default: T, *, name: str = "") -> T: ...
+@overload
+def option(metavar: str, says: str, read: Callable[[str], T], *, rival: str = "", name: str = "") -> T | None: ...
+def option(
+    metavar: str, says: str, read: Callable[[str], T], default: T | None = None, *, rival: str = "", name: str = ""
+) -> T | None:
+    """`--name WORD`. Options with the same `rival` exclude one another."""
+    spec = _Spec(says, metavar, read, default=default, rival=rival, name=name)
+    return cast("T | None", _field(spec, default))
 
 
-def command_options(constants: Mapping[str, Value], design: Design) -> str:
-    """The constants that differ from the design's defaults, as one would type them."""
-    table = {c.name: c for c in design.constants()}
-    words: list[str] = []
-    for name, value in constants.items():
-        c = table[name]
-        if value != design.defaults.get(name, c.default):
-            words.append(f"{c.option} {shown(value)}")
-    return " ".join(words)
+def required(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> T:
+    """`--name WORD`, without which the verb cannot begin."""
+    return cast("T", _field(_Spec(says, metavar, read, required=True, name=name), attrs.NOTHING))
+
+
+def repeated(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> tuple[T, ...]:
+    """`--name WORD`, as often as one likes."""
+    spec = _Spec(f"{says}; may be repeated", metavar, read, repeats=True, name=name)
+    return cast("tuple[T, ...]", _field(spec, ()))
+
+
+def flag(says: str, *, rival: str = "", name: str = "") -> bool:
+    """`--name`, which is off unless given."""
+    return cast("bool", _field(_Spec(says, flag=True, default=False, rival=rival, name=name), False))
+
+
+@overload
+def switch(says: str, default: bool) -> bool: ...
+@overload
+def switch(says: str) -> bool | None: ...
+def switch(says: str, default: bool | None = None) -> bool | None:
+    """`--name on|off`, or Kafka's `true` and `false`."""
+    return cast("bool | None", _field(_Spec(says, "on|off", on_or_off, default=default), default))
+
+
+@overload
+def choice(words: Sequence[str], says: str, default: str) -> str: ...
+@overload
+def choice(words: Sequence[str], says: str) -> str | None: ...
+def choice(words: Sequence[str], says: str, default: str | None = None) -> str | None:
+    """`--name WORD` with one of these words."""
+    return cast("str | None", _field(_Spec(says, choices=tuple(words), default=default), default))
+
+
+def choices(words: Sequence[str], says: str) -> tuple[str, ...]:
+    """`--name WORD` with one of these words, as often as one likes."""
+    return cast("tuple[str, ...]", _field(_Spec(f"{says}; may be repeated", choices=tuple(words), repeats=True), ()))
+
+
+def argument(metavar: str, says: str, read: Callable[[str], T], *, choices: Sequence[str] = ()) -> T:
+    """A word without an option before it."""
+    spec = _Spec(says, metavar, read, tuple(choices), required=True, positional=True)
+    return cast("T", _field(spec, attrs.NOTHING))
+
+
+@overload
+def optional_argument(metavar: str, says: str, read: Callable[[str], T], default: T) -> T: ...
+@overload
+def optional_argument(metavar: str, says: str, read: Callable[[str], T]) -> T | None: ...
+def optional_argument(metavar: str, says: str, read: Callable[[str], T], default: T | None = None) -> T | None:
+    """The same, where it may be missing."""
+    spec = _Spec(says, metavar, read, default=default, positional=True, nargs="?")
+    return cast("T | None", _field(spec, default))
+
+
+def arguments(metavar: str, says: str, read: Callable[[str], T], *, at_least: int = 0) -> tuple[T, ...]:
+    """Several words without an option before them."""
+    spec = _Spec(says, metavar, read, positional=True, nargs="+" if at_least else "*", repeats=True)
+    return cast("tuple[T, ...]", _field(spec, ()))
+
+
+def group(shape: type[T], title: str = "", about: str = "") -> T:
+    """The options of another class, below a heading of their own."""
+    return attrs.field(factory=shape, metadata={SPEC: _Spec(about, nested=shape, title=title)})
+
+
+def constants(defaults: Callable[[], Mapping[str, Value]] = dict) -> Mapping[str, Value]:
+    """One option per constant of the design; `defaults` are those that are not the design's."""
+    return cast("Mapping[str, Value]", attrs.field(factory=dict, metadata={SPEC: _Spec(constants=defaults)}))
+
+
+def command() -> tuple[str, ...]:
+    """The whole command as it was typed: files of results quote it."""
+    return cast("tuple[str, ...]", _field(_Spec(command=True), ()))
+
+
+# Words
 
 
 def positive(text: str) -> int:
@@ -154,6 +202,15 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def workers_at_most(text: str) -> int:
+    """How many processes or threads: no more than this machine could have a use for."""
+    asked, cores = positive(text), os.cpu_count() or 1
+    most = max(WORKERS_ANYWHERE, WORKERS_PER_CORE * cores)
+    if asked > most:
+        raise argparse.ArgumentTypeError(f"at most {most} on this machine, which has {cores} cores, not {text}")
+    return asked
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)
@@ -164,6 +221,16 @@ def seconds(text: str) -> float:
     return value
 
 
+def rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"a number above 0, not {text}")
+    return value
+
+
 def size(text: str) -> int:
     """2G, 500M, 1.5GiB: bytes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt])?(?:i?b)?", text.strip(), re.IGNORECASE | re.ASCII)
@@ -171,3 +238,256 @@ def size(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"a size such as 500M or 2G, not {text}")
     return value
+
+
+def on_or_off(text: str) -> bool:
+    """`on` and `off`, and Kafka's `true` and `false`."""
+    known = {"on": True, "true": True, "off": False, "false": False}
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"invalid choice: '{text}' (on or off)")
+    return known[text]
+
+
+# Options that several verbs have
+
+
+def design_name(word: str) -> str:
+    """The word, if a design has that name; otherwise UsageError with the nearest one."""
+    registry.design_named(word)
+    return word
+
+
+@attrs.frozen(kw_only=True)
+class World:
+    """A design and its bounds and settings."""
+
+    name: str = argument("DESIGN", "see: insync designs", design_name)
+    constants: Mapping[str, Value] = constants()
+
+    @property
+    def design(self) -> Design:
+        """The design that was meant, with what was changed of it."""
+        return registry.design_named(self.name)
+
+    def instance(self) -> Instance:
+        """That design at these bounds; UsageError where they are out of range or contradict each other."""
+        return registry.instance_of(self.design, self.constants)
+
+
+@attrs.frozen(kw_only=True)
+class TodaysWorld(World):
+    """The same, where today's design need not be named."""
+
+    name: str = optional_argument("DESIGN", "see: insync designs", design_name, "kip-966")
+
+
+@attrs.frozen(kw_only=True)
+class SmallerWorld(World):
+    """A design from which actions may be left out."""
+
+    without: tuple[str, ...] = repeated("ACTION", "leave this action out", str)
+
+    @property
+    def design(self) -> Design:
+        return registry.design_less(self.name, self.without)
+
+
+@attrs.frozen(kw_only=True)
+class FairWorld(SmallerWorld):
+    """A design whose assumptions of fairness may be changed, too."""
+
+    unfair: tuple[str, ...] = repeated("ACTION", "for liveness, this action need not be fair", str)
+    strong: tuple[str, ...] = repeated("ACTION", "for liveness, this action is strongly fair", str)
+
+    @property
+    def design(self) -> Design:
+        return registry.design_of(self.name, self.without, self.unfair, self.strong)
+
+
+@attrs.frozen(kw_only=True)
+class Running:
+    """How to explore: by which engine, with how many workers, and for how long at most."""
+
+    engine: str | None = choice(tuple(registry.ENGINES), "who explores; without it, native where installed")
+    workers: int | None = option("N", "how many explore at a time; without it, one per core", workers_at_most)
+    max_states: int | None = option("N", "stop after N distinct states", positive)
+    max_seconds: float | None = option("S", "stop after S seconds of exploring", seconds)
+
+    @property
+    def engine_name(self) -> str:
+        return self.engine or registry.default_engine()
+
+
+@attrs.frozen(kw_only=True)
+class RunningEach(Running):
+    """The same for many explorations: the limits are of each of them."""
+
+    workers: int | None = option("N", "explorations at a time; without it, one per core", workers_at_most)
+    max_states: int | None = option("N", "stop each exploration after N distinct states", positive)
+    max_seconds: float | None = option("S", "stop each exploration after S seconds", seconds)
+
+
+# Reading
+
+
+def read(shape: type[T], usage: Usage, argv: Sequence[str]) -> T:
+    """What was asked; UsageError, in one sentence, where that makes no sense. `--help` ends here."""
+    parser = Parser(usage.verb, usage.summary, usage.example)
+    parser.add_fields(shape, argv)
+    return parser.made(shape, parser.read(argv), tuple(argv))
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with the house's manners: a mistake is one sentence with the nearest spelling, exit 64."""
+
+    def __init__(self, verb: str, summary: str, example: str) -> None:
+        super().__init__(
+            prog=f"insync {verb}",
+            description=summary,
+            epilog="example:\n" + "\n".join(f"  {line}" for line in example.splitlines()),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.constants: dict[str, Constant] = {}
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
+
+    def read(self, argv: Sequence[str]) -> Mapping[str, object]:
+        """The words by the paths of their fields."""
+        options, rest = self.parse_known_args(list(argv))
+        if rest:
+            self.refuse(rest[0], argv)
+        return cast("Mapping[str, object]", vars(options))
+
+    def refuse(self, argument: str, argv: Sequence[str]) -> NoReturn:
+        if not argument.startswith("-"):
+            self.error(f"did not expect '{argument}'")
+        option = argument.split("=")[0]
+        named = next((word for word in argv if self.constants and word in registry.designs()), None)
+        if named and any(c.option == option for d in registry.designs().values() for c in d.constants()):
+            raise UsageError(f"{named} has no bound or setting {option}; other designs do")
+        self.error(f"there is no option {option}{did_you_mean(option, self.option_names())}")
+
+    def option_names(self) -> list[str]:
+        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+
+    def add_fields(self, shape: type[object], argv: Sequence[str], add: Add | None = None, path: str = "") -> None:
+        """An option for each field of a class of options, and of those that it holds; `add` puts it below a heading."""
+        rivals: dict[str, Add] = {}
+        for spec, name in _specs(shape):
+            if spec.nested is not None:
+                titled = self.add_argument_group(spec.title, spec.says or None).add_argument if spec.title else add
+                self.add_fields(spec.nested, argv, titled, f"{path}{name}.")
+            elif spec.constants is not None:
+                self.add_constants(shape, spec.constants(), argv)
+            elif spec.rival:
+                if spec.rival not in rivals:
+                    rivals[spec.rival] = self.add_mutually_exclusive_group().add_argument
+                _add(rivals[spec.rival], spec, name, path)
+            elif not spec.command:
+                _add(add or self.add_argument, spec, name, path)
+
+    def add_constants(self, shape: type[object], other: Mapping[str, Value], argv: Sequence[str]) -> None:
+        """One option per constant of the design that argv names; without a design, of any."""
+        known = registry.designs()
+        usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), None)
+        named = next((known[word] for word in argv if word in known), known.get(usual or ""))
+        for design in [named] if named else known.values():
+            for constant in design.constants():
+                self.constants.setdefault(constant.name, constant)
+        bounds = self.add_argument_group("bounds", "fault budgets are bounds too")
+        settings = self.add_argument_group("settings")
+        for c in self.constants.values():
+            of = [named] if named else [d for d in known.values() if c in d.constants()]
+            values = {d.name: other.get(c.name, d.defaults.get(c.name, c.default)) for d in of}
+            open_ended = ANY in other.values()
+            (settings if c.names else bounds).add_argument(
+                c.option,
+                dest=CONSTANT + c.name,
+                default=argparse.SUPPRESS,
+                metavar="|".join(c.names) if c.names else f"N|{ANY}" if open_ended else "N",
+                help=describe(c, values),
+            )
+
+    def made(self, shape: type[T], words: Mapping[str, object], argv: tuple[str, ...], path: str = "") -> T:
+        """The class of options with its values."""
+        values: dict[str, object] = {}
+        for spec, name in _specs(shape):
+            if spec.nested is not None:
+                values[name] = self.made(spec.nested, words, argv, f"{path}{name}.")
+            elif spec.constants is not None:
+                values[name] = {n: self.value(n, str(words[CONSTANT + n])) for n in self.constants if _given(n, words)}
+            elif spec.command:
+                values[name] = (*self.prog.split(), *argv)
+            else:
+                value = words[path + name]
+                values[name] = tuple(cast("list[object]", value or ())) if spec.repeats else value
+        return shape(**values)
+
+    def value(self, name: str, word: str) -> Value:
+        """A constant's value, in Kafka's spelling or ours; the design judges whether it is one."""
+        names = self.constants[name].names
+        if set(names) == {"on", "off"}:
+            word = {"true": "on", "false": "off"}.get(word, word)
+        word = KAFKA_SPELLINGS.get(name, {}).get(word, word) if names else word
+        return int(word) if re.fullmatch(r"-?\d+", word, re.ASCII) else word
+
+
+ANY = "any"
+"""The value of a bound that a proof leaves open."""
+
+
+def _given(constant: str, words: Mapping[str, object]) -> bool:
+    return CONSTANT + constant in words
+
+
+def _specs(shape: type[object]) -> list[tuple[_Spec, str]]:
+    fields = attrs.fields(cast("type[attrs.AttrsInstance]", shape))
+    return [(cast("_Spec", f.metadata[SPEC]), f.name) for f in fields]
+
+
+def _add(add: Add, spec: _Spec, name: str, path: str) -> None:
+    """One field as an argument of argparse; the parsed word is found by its path."""
+    more: dict[str, object] = {"help": spec.help()}
+    if spec.positional:
+        word = path + name
+        more |= {"nargs": spec.nargs} if spec.nargs else {}
+    else:
+        word = "--" + (spec.name or name).replace("_", "-")
+        more |= {"dest": path + name, "required": spec.required}
+    if spec.flag:
+        more |= {"action": "store_true"}
+    else:
+        more |= {"metavar": spec.metavar, "type": spec.read}
+        more |= {"choices": spec.choices} if spec.choices else {}
+        more |= {"action": "append"} if spec.repeats and not spec.positional else {}
+        more |= {"default": [] if spec.repeats else spec.default} if not spec.required else {}
+    add(word, **more)
+
+
+def describe(constant: Constant, defaults: Mapping[str, Value]) -> str:
+    """What a constant is, its default (by design, where they differ), and its range."""
+    extent = "" if constant.names else f", {constant.low} to {constant.high}"
+    doc = " ".join(constant.doc.split()).rstrip(".").replace("%", "%%")
+    values = list(defaults.values())
+    usual = max(values, key=values.count)
+    others = {shown(v): [n for n, w in defaults.items() if w == v] for v in values if v != usual}
+    told = "".join(f", {v} of {d[0]}{f' and {len(d) - 1} more' if d[1:] else ''}" for v, d in others.items())
+    return f"{doc} (default {shown(usual)}{told}{extent})"
+
+
+def shown(value: Value) -> str:
+    """A constant's value as the command line takes it."""
+    return ("off", "on")[value] if isinstance(value, bool) else str(value)
+
+
+def command_options(constants: Mapping[str, Value], design: Design) -> str:
+    """The constants that differ from the design's defaults, as one would type them."""
+    table = {c.name: c for c in design.constants()}
+    words: list[str] = []
+    for name, value in constants.items():
+        c = table[name]
+        if value != design.defaults.get(name, c.default):
+            words.append(f"{c.option} {shown(value)}")
+    return " ".join(words)

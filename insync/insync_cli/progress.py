@@ -7,14 +7,17 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from insync_cli.runfile import peak_rss
 
 if TYPE_CHECKING:
     from isr_check.engine import Progress
+
+T = TypeVar("T")
 
 LINE_EVERY = 5.0
 """Seconds between two lines where no terminal can redraw one."""
@@ -60,6 +63,24 @@ class Brake:
             signal.signal(number, handler)
 
 
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Until it ends, TERM and HUP stop a run as Ctrl-C does: by KeyboardInterrupt, so that partial results are kept."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    try:
+        before = {n: signal.signal(n, stop) for n in (signal.SIGTERM, signal.SIGHUP)}
+    except ValueError:  # only the main thread may listen for signals
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class Ticker:
     """One line that is redrawn in a terminal, a line every few seconds elsewhere, nothing when quiet."""
 
@@ -69,8 +90,14 @@ class Ticker:
         self.quiet, self.clock, self.memory = quiet, clock, memory
         self.redraws = not plain and sys.stderr.isatty()
         self.levels: dict[int, int] = {}
-        self.last = clock()
+        self.began = self.last = clock()
         self.drawn = 0
+
+    def __enter__(self) -> Ticker:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
 
     def __call__(self, at: Progress) -> None:
         self.levels[at.depth] = at.frontier
@@ -78,27 +105,46 @@ class Ticker:
         if self.memory is not None and at.state_bytes and not self.quiet:
             sys.stderr.write(forecast(self.memory, at.state_bytes) + "\n")
             self.memory = None
-        if self.quiet or now - self.last < (REDRAW_EVERY if self.redraws else LINE_EVERY):
-            return
-        self.draw(self.line(at), now)
+        if self._due(now):
+            self.draw(self.parts(at), now)
 
-    def count(self, done: int, total: int, what: str) -> None:
-        """Progress in things of which the total is known."""
+    def count(self, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
+        """Progress in things; how long the rest takes where their number is known and does not grow."""
         now = self.clock()
-        if not self.quiet and now - self.last >= (0 if self.redraws else LINE_EVERY):
-            self.draw(f"{done} of {total} {what}", now)
+        if not self._due(now):
+            return
+        parts = [f"{done:,} of {total:,} {what}" if total is not None else f"{done:,} {what}"]
+        if total is not None and not grows and 0 < done < total:
+            parts.append(f"estimate {human_time((now - self.began) * (total - done) / done)} more")
+        else:
+            parts.append(f"{human_time(now - self.began)} so far")
+        self.draw(parts, now)
 
-    def draw(self, line: str, now: float) -> None:
+    def counted(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+        """The things as they come, counted."""
+        for n, thing in enumerate(things, 1):
+            self.count(n, total, what)
+            yield thing
+
+    def _due(self, now: float) -> bool:
+        return not self.quiet and now - self.last >= (REDRAW_EVERY if self.redraws else LINE_EVERY)
+
+    def draw(self, parts: Sequence[str], now: float) -> None:
+        """The parts as one line. Where a terminal is too narrow, those in the middle go: the first and last count."""
         self.last = now
         if self.redraws:
-            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be redrawn
+            line = fitting(parts, shutil.get_terminal_size().columns - 1)
             sys.stderr.write("\r" + line.ljust(self.drawn))
             self.drawn = len(line)
         else:
-            sys.stderr.write(line + "\n")
+            sys.stderr.write(" · ".join(parts) + "\n")
         sys.stderr.flush()
 
     def line(self, at: Progress) -> str:
+        """All that a log is told."""
+        return " · ".join(self.parts(at))
+
+    def parts(self, at: Progress) -> list[str]:
         rate = at.distinct / at.seconds if at.seconds > 0 else 0.0
         repeats = 1 - at.distinct / at.generated if at.generated > at.distinct else 0.0
         parts = [
@@ -112,12 +158,39 @@ class Ticker:
         parts += ["the rest in files"] if at.on_disk else []
         total = estimate(list(self.levels.values()))
         size = f", {human_size(int(total * at.state_bytes))}" if total and at.state_bytes else ""
-        return " · ".join([*parts, f"estimate {two_digits(total)} states in all{size}"] if total else parts)
+        return [*parts, f"estimate {two_digits(total)} states in all{size}"] if total else parts
 
     def close(self) -> None:
         if self.drawn:
             sys.stderr.write("\r" + " " * self.drawn + "\r")
             sys.stderr.flush()
+            self.drawn = 0
+
+
+def fitting(parts: Sequence[str], width: int) -> str:
+    """The parts in one line of a width. The last (an estimate) and the first stay longest; a line that wraps cannot be
+    redrawn."""
+    kept = list(parts)
+    while len(" · ".join(kept)) > width and len(kept) > 2:
+        del kept[-2]
+    line = " · ".join(kept)
+    return line if len(line) <= width else kept[0][:width] if len(kept) == 1 else _shortened(kept, width)
+
+
+def _shortened(two: Sequence[str], width: int) -> str:
+    """Two parts that do not fit: as much of the first as there is room for beside the second."""
+    first, last = two
+    room = width - len(last) - 3
+    return f"{first[:room]} · {last}" if room >= 8 else first[:width]
+
+
+def human_time(seconds: float) -> str:
+    """Two digits are enough for a guess."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def estimate(levels: list[int]) -> int | None:

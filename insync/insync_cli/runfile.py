@@ -112,7 +112,7 @@ def run_file(
     instance: Instance,
     found: Exploration,
     *,
-    command: list[str],
+    command: Sequence[str],
     version: str,
     engine: str,
     workers: int,
@@ -124,7 +124,7 @@ def run_file(
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
         schema=SCHEMA,
-        command=command,
+        command=list(command),
         version=version,
         model_hash=instance.design.model_hash(),
         design=instance.design.name,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
+from insync_cli import options
 from insync_cli.exits import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from insync_cli.progress import Ticker
 
 COLOURS = {
     "PROVED": "bold green",
@@ -30,8 +36,63 @@ COLOURS = {
 WIDTH_OF_A_LOG = 110
 
 
+@attrs.frozen(kw_only=True)
+class Output:
+    """Where an answer goes: to a person, to a program, or both."""
+
+    plain: bool = options.flag("no colour, no boxes, no moving line: for logs")
+    json: str | None = options.option("FILE|-", "the report as JSON, to a file or (-) to stdout", str)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether only the result line was asked for."""
+        return False
+
+    @property
+    def for_people(self) -> bool:
+        """Whether stdout is read by a person, and not by whoever wants the JSON."""
+        return self.json != "-"
+
+    def check(self) -> None:
+        """UsageError now rather than after minutes of exploration."""
+        if self.json not in (None, "-"):
+            check_writable(Path(str(self.json)))
+
+    def write(self, report: object) -> None:
+        """The report, where it was asked for."""
+        write_json(self.json, report)
+
+    def console(self) -> Console:
+        return console(plain=self.plain)
+
+    def ticker(self) -> Ticker:
+        from insync_cli.progress import Ticker
+
+        return Ticker(quiet=self.quiet, plain=self.plain)
+
+    def answer(self, report: object, details: Callable[[Console], None], result: str) -> None:
+        """The report as JSON where it is asked for and, unless that goes to stdout, the details and the result line."""
+        self.write(report)
+        if self.for_people:
+            out = self.console()
+            if not self.quiet:
+                details(out)
+            out.print(result, soft_wrap=True)
+
+
+@attrs.frozen(kw_only=True)
+class QuietOutput(Output):
+    """The same, where all but the result line may be left out."""
+
+    result_only: bool = options.flag("only the result line, and no progress", name="quiet")
+
+    @property
+    def quiet(self) -> bool:
+        return self.result_only
+
+
 def console(*, plain: bool) -> Console:
-    """stdout: as wide as the terminal, or as a log; no colour when plain or not a terminal."""
+    """stdout: as wide as the terminal, or as a log. No colour when plain, where NO_COLOR is set, or in a log."""
     from rich.console import Console
 
     class Ours(Console):
@@ -39,7 +100,8 @@ def console(*, plain: bool) -> Console:
             raise BrokenPipeError  # not rich's exit code 1, which would be an answer
 
     width = None if sys.stdout.isatty() else WIDTH_OF_A_LOG
-    return Ours(width=width, no_color=plain, highlight=False, markup=False, emoji=False)
+    plain = plain or bool(os.environ.get("NO_COLOR"))  # https://no-color.org
+    return Ours(width=width, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)
 
 
 def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 2) -> None:
@@ -90,10 +152,12 @@ def count(n: int, thing: str) -> str:
     return f"{n} {thing}{'' if n == 1 else 's'}"
 
 
-def check_json_target(target: str | None) -> None:
-    """UsageError now rather than after minutes of exploration."""
-    if target not in (None, "-"):
-        write_text(Path(str(target)), "")
+def check_writable(path: Path) -> None:
+    """UsageError where a file cannot be written; what it holds stays."""
+    try:
+        path.open("a").close()
+    except OSError as problem:
+        raise UsageError(f"cannot write {path}: {reason(problem)}") from None
 
 
 def write_json(target: str | None, value: object) -> None:
@@ -107,8 +171,12 @@ def write_json(target: str | None, value: object) -> None:
         write_text(Path(target), text)
 
 
+def check_json_target(target: str | None) -> None:
+    if target not in (None, "-"):
+        check_writable(Path(str(target)))
+
+
 def answer(given: Namespace, report: object, details: Callable[[Console], None], result: str) -> None:
-    """The report as JSON where it is asked for and, unless that goes to stdout, the details and the result line."""
     target = cast("str | None", given.json)
     write_json(target, report)
     if target != "-":

@@ -57,6 +57,7 @@ def explore(
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
+    from isr_pipeline.paths import paths
     from isr_pipeline.search import Means, Overflow, Search
     from isr_pipeline.store import Store
 
@@ -86,7 +87,7 @@ def explore(
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
                 (search.resume if said else search.begin)()
-                answer = search.run()
+                answer = search.run(paths)
             except Overflow:
                 said = {}
                 continue

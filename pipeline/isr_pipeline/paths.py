@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path as Folder
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -20,9 +19,7 @@ from isr_check.reference import Evaluator
 from isr_pipeline import store
 from isr_pipeline.kit import Hand, Kit
 from isr_pipeline.rows import FOUND, Batches, numbers
-
-if TYPE_CHECKING:
-    from isr_pipeline.search import Search
+from isr_pipeline.search import Search
 
 SLICE = 1 << 22
 """Targets that are looked for at a time."""

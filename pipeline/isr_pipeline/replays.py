@@ -16,7 +16,7 @@ import pyarrow as pa
 from isr_broker.designs import Design as Planted
 from isr_broker.trace_reader import BadTrace, read_files
 from isr_check.reference import Evaluator, State
-from isr_conform.edge_cover import Graph
+from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
 from isr_pipeline.traces import SUFFIX
@@ -59,7 +59,7 @@ class OnCores:
     def __init__(self, instance: Instance, planted: Planted | None = None) -> None:
         self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
         self.instance, self.packing = instance, self.world.packing
-        self.graph = Graph(instance, self.packing, frozenset(action.name for action in instance.actions))
+        self.graph = ModelGraph(instance, self.packing, frozenset(action.name for action in instance.actions))
         self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
 
     def follow(self, initial: State, labels: Sequence[int], *, lenient: bool = False) -> tuple[Outcome, list[int]]:
@@ -173,7 +173,7 @@ VALIDATED: Final = schema(
 
 def validated(folder: str) -> Row:
     """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
-    from isr_validate.reduction import judged_at, shrink
+    from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
     none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
@@ -186,6 +186,6 @@ def validated(folder: str) -> Row:
     no = done.rejected
     if no is None:
         return {**row, "verdict": "unknown" if done.unknown else "accepted", "why": done.unknown or ""}
-    lines = shrink(lives, no, judged_at(Level.FULL)).lines
+    lines = reduce_trace(lives, no, validator_at(Level.FULL)).lines
     told = {"life": no.life, "line": no.line, "action": no.action, "why": no.why, "minimal_lines": lines}
     return {**row, **told, "verdict": "rejected"}

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, silent
+from isr_check.engine import Path as Behaviour
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
@@ -28,7 +29,6 @@ from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import sharded
 from isr_pipeline.kit import Hand, Kit, digest, packed
 from isr_pipeline.owned import Owned
-from isr_pipeline.paths import paths
 from isr_pipeline.rows import EXPANDED, FOUND, SPENT
 from isr_pipeline.runners import Here, Runner, Spark, Stopped
 from isr_pipeline.spent import seconds
@@ -51,6 +51,10 @@ class Means:
     buckets: int
     handover: int
     start: Callable[[], SparkSession]
+
+
+Paths = Callable[["Search", dict[int, int]], dict[int, Behaviour]]
+"""Counterexamples of a search: for each decided check, by its bit and level, the least of the shortest paths to it."""
 
 
 class Search:
@@ -226,7 +230,8 @@ class Search:
         self.store.commit(commit)
         self.commits.append(commit)
 
-    def run(self) -> Exploration:
+    def run(self, paths: Paths) -> Exploration:
+        """Explore until all is seen or decided, or a limit is reached; `paths` finds the counterexamples."""
         try:
             while not (self.ended or self.cut or self.decided()):
                 states = self.limits.max_states
@@ -236,7 +241,7 @@ class Search:
                     self.level()
         except Stopped:
             self.cut = True
-        return self._exploration(complete=self.ended and not self.cut)
+        return self._exploration(paths, complete=self.ended and not self.cut)
 
     def representative(self, words: Words) -> Words:
         """By symmetry the state that stands for the orbit of this one, which it replaces."""
@@ -247,7 +252,7 @@ class Search:
             self.hand.worker.job[:] = before
         return words
 
-    def _exploration(self, *, complete: bool) -> Exploration:
+    def _exploration(self, paths: Paths, *, complete: bool) -> Exploration:
         last, found = self.commits[-1], self.found
         self.limits = Limits()  # what is found is told, also by a search that was stopped
         known = paths(self, found)

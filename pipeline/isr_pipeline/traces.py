@@ -22,7 +22,7 @@ import pyarrow as pa
 from isr_check.engine import Path as Way
 from isr_check.reference import Evaluator
 from isr_check.sample import sample
-from isr_conform.edge_cover import Graph
+from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
 from isr_replay.packed_states import Packing
@@ -103,7 +103,7 @@ def _ways(part: Part, instance: Instance, evaluator: Evaluator) -> Iterator[tupl
             for way in sample(instance, evaluator, seed, 1, part.recipe.steps).paths:
                 yield seed, way
         return
-    graph = Graph(instance, Packing(instance), frozenset(action.name for action in instance.actions))
+    graph = ModelGraph(instance, Packing(instance), frozenset(action.name for action in instance.actions))
     starts = {packed: one for packed, (one, _) in zip(graph.initial, evaluator.initial_states(), strict=True)}
     cover = edges if part.recipe.cover is Cover.EDGES else pairs
     for start, labels in cover(graph, part.number, part.of, part.recipe.steps):
@@ -113,12 +113,12 @@ def _ways(part: Part, instance: Instance, evaluator: Evaluator) -> Iterator[tupl
 Labels = list[int]
 
 
-def edges(graph: Graph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
+def edges(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
     """Paths that together take every edge from every `of`-th state: the farthest first, on as long as there is more."""
     reached = graph.explore(None)
-    order = {state: place for place, state in enumerate(reached.way)}
+    order = {state: place for place, state in enumerate(reached.predecessor)}
     left = {s: set(steps) for s, place in order.items() if place % of == number and (steps := graph.steps(s))}
-    for state in [s for s in reversed(reached.way) if s in left]:
+    for state in [s for s in reversed(reached.predecessor) if s in left]:
         while state in left:
             start, labels = reached.path(state)
             at = start
@@ -133,14 +133,14 @@ def edges(graph: Graph, number: int, of: int, most: int) -> Iterator[tuple[int, 
             yield start, labels
 
 
-def _next(graph: Graph, left: dict[int, set[int]], at: int) -> int | None:
+def _next(graph: ModelGraph, left: dict[int, set[int]], at: int) -> int | None:
     """An edge that is left, or one to a state with such an edge."""
     if at in left:
         return min(left[at])
     return next((label for label, target in graph.steps(at).items() if target in left), None)
 
 
-def _took(graph: Graph, left: dict[int, set[int]], at: int, label: int) -> int:
+def _took(graph: ModelGraph, left: dict[int, set[int]], at: int, label: int) -> int:
     if at in left:
         left[at].discard(label)
         if not left[at]:
@@ -148,13 +148,13 @@ def _took(graph: Graph, left: dict[int, set[int]], at: int, label: int) -> int:
     return graph.steps(at)[label]
 
 
-def pairs(graph: Graph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
+def pairs(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
     """Paths that together show every pair of successive actions, of a share of all pairs; `most` adds nothing."""
     reached = graph.explore(None)
     found: dict[tuple[str, str], Labels] = {}
     starts: dict[tuple[str, str], int] = {}
     action = [name for name, _ in graph.labels.named]
-    for state in reached.way:
+    for state in reached.predecessor:
         for one, target in graph.steps(state).items():
             for two in graph.steps(target):
                 pair = action[one], action[two]

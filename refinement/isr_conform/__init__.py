@@ -1,7 +1,11 @@
-"""Any implementation, in any language, held to the model: the protocol of docs/conform.md and its two ends.
+"""`insync conform`: implementations of in-sync replication, in any language, driven along the edges of the model.
 
-A system under test is a process that answers one line of JSON with another. `conformance` drives it along the edges of
-the model, which `edge_cover` draws; `sut_client` speaks to the process in the words of `sut_messages` and `value_json`;
-`outcome` says what came of it, and `model_rules` which rule of the model a difference breaks. `sut_server` is the other
-end for implementations in Python: `core_sut` puts the broker's cores behind it.
+The implementation is the system under test (SUT). It answers one line of JSON with another, by the protocol of
+docs/conform.md.
+
+Driver: `conformance` asks for steps and compares the states after them; `edge_cover` chooses the steps; `model_rules`
+finds the rule of the model that a difference breaks.
+Protocol: `sut_messages` has the messages, `value_json` the values in them, `sut_client` the process that answers them.
+Systems under test in Python: `sut_server` answers requests by calling an object; `core_sut` is that object for the
+broker's cores, and `isr_processes.process_sut` the one for real broker processes.
 """

@@ -1,246 +1,377 @@
-"""Any implementation held to the model: what docs/conform.md calls a system under test, driven through the graph.
+"""`insync conform`: a system under test is driven through the state graph of the model and compared after each step.
 
-Whatever step the model allows is asked for and must be taken; the state after it must be the model's, messages and
-answers included; and where the system says what it can do, that must be what the model allows, no less and no more. One
-that can save its state is driven along every edge from the state before it; any other along paths from a reset.
+The system must take each step that the model allows. The state after it must be the model's, including the messages and
+answers in it. If the system lists its enabled steps, they must be exactly those that the model allows. A system that
+can save its state is driven along every edge, each from the saved state before it; any other is driven along paths that
+begin with a reset. docs/conform.md states the protocol.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final, cast
 
 import attrs
 
 from isr_broker.snapshot import Json
-from isr_check.reference import Evaluator
-from isr_conform.edge_cover import Edge, Graph, Reached, Remaining, Wanderer, drawn
-from isr_conform.model_rules import Rules, shown
-from isr_conform.outcome import Conformed, Limits, Schedule, Unlike
-from isr_conform.sut_client import Broken, Party, Talk
-from isr_conform.sut_messages import Hello, Place, Wording, met
-from isr_conform.value_json import written
+from isr_check.reference import Evaluator, Parameters
+from isr_conform.edge_cover import Edge, ModelGraph, RandomWalk, ReachableStates, UncoveredEdges, sample_edges
+from isr_conform.model_rules import ModelRules, step_text
+from isr_conform.sut_client import ProcessClient, SutClient, SutFailure
+from isr_conform.sut_messages import Hello, ModelMessages, Place, greet
+from isr_conform.value_json import json_text
 from isr_lang import Instance
+from isr_lang.declare import Value
 from isr_replay.packed_states import Packing
-from isr_replay.replay import Kind
+from isr_replay.replay import Kind, Named
 
 MOST_COUNTED: Final = 200_000
-"""States of the model that are counted where not all of them are driven."""
+"""States of the model that are counted when only a part of its graph is driven."""
 
 
-class Went(Enum):
-    """Where a system is after a step was asked for: where the model is, where it was, or nobody knows."""
-
-    THERE = auto()
-    NOWHERE = auto()
-    ASTRAY = auto()
+# What is asked for, and what comes of it
 
 
-class _Enough(Exception):
-    """A budget is spent."""
+@attrs.frozen(kw_only=True)
+class Schedule:
+    """The steps of a stored trace: the parameters of its initial state, then each action with its parameters.
+
+    Values are the integers that the engines use.
+    """
+
+    initial: Mapping[str, object]
+    steps: tuple[tuple[str, Mapping[str, object]], ...]
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """How much is driven: a schedule, or walks, or a sample of the edges, or (with none of these given) every edge."""
+
+    schedule: Schedule | None = None
+    walks: int | None = None
+    """How many walks, each of at most `walk_length` steps."""
+    per_action: int | None = None
+    """How many edges of each action are drawn at random; the edges on the paths to them are driven as well."""
+    paths: bool = False
+    """Drive paths from resets even if the system can save its state."""
+    walk_length: int = 40
+    seed: int = 0
+    stop_at_first: bool = False
+    """End the run at the first difference."""
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    stop: Callable[[], bool] = lambda: False
+    """Asked before each step: whether somebody wants the run to end with what it has."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the run can go without the whole state graph."""
+        return self.walks is not None or self.schedule is not None
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """A step at which system and model differ, with the shortest path known to it."""
+
+    kind: Kind
+    action: str
+    parameters: Parameters
+    initial: int
+    path: tuple[Named, ...]
+    places: tuple[tuple[str, Json, Json], ...] = ()
+    """Where the states differ, with the model's value and the system's value."""
+    reason: str = ""
+    """What the system gave as its reason to refuse the step."""
+    rules: tuple[str, ...] = ()
+    """What the action is, then the guards or updates of the model that the system breaks."""
+
+
+@attrs.define(kw_only=True)
+class ConformanceResult:
+    """What was driven, and what differed.
+
+    Fields `of_...` are the totals in the model, None if they were not counted.
+    """
+
+    name: str
+    design: str
+    constants: Mapping[str, Value]
+    walks: int | None
+    seed: int
+    saves: bool
+    variables: tuple[str, ...]
+    scheduled: bool = False
+    """Whether a stored trace was driven."""
+    per_action: int | None = None
+    drawn: int = 0
+    of_drawn: int = 0
+    """Edges that were drawn at random, `per_action` of each action; `drawn` counts those that were driven."""
+    left_out: tuple[str, ...] = ()
+    """Actions that the system does not implement, by its answer to `hello`."""
+    complete: bool = False
+    """Whether everything that the limits ask for was driven."""
+    states: int = 0
+    of_states: int | None = None
+    edges: int = 0
+    of_edges: int | None = None
+    steps: int = 0
+    resets: int = 0
+    asked: int = 0
+    """Requests of any kind."""
+    actions: Counter[str] = attrs.field(factory=Counter[str])
+    of_actions: Counter[str] | None = None
+    pairs: int = 0
+    """Pairs of actions that were driven one right after the other."""
+    of_pairs: int | None = None
+    skipped: list[str] = attrs.field(factory=list[str])
+    """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
+    cannot: Counter[str] = attrs.field(factory=Counter[str])
+    """How many edges the system answered with `cannot`, by the reason that it gave."""
+    count: Counter[Kind] = attrs.field(factory=Counter[Kind])
+    differences: list[Difference] = attrs.field(factory=list[Difference])
+    seconds: float = 0.0
+
+    @property
+    def conforms(self) -> bool:
+        """Whether no difference was found."""
+        return not self.count
+
+
+# The run
+
+
+class StepOutcome(Enum):
+    """In which state a system is after it was asked for a step."""
+
+    TAKEN = auto()
+    """In the state after the step, as the model is."""
+    NOT_TAKEN = auto()
+    """Still in the state before the step."""
+    DIVERGED = auto()
+    """In another state; nothing can be driven from there without a reset."""
+
+
+class _BudgetSpent(Exception):
+    """The limit of steps or seconds is reached, or the run was to stop at the first difference."""
 
 
 class Conformance:
-    """One system under test, driven."""
+    """One run against one system under test."""
 
-    def __init__(self, instance: Instance, talk: Party, limits: Limits, progress: Callable[[int, int], None]) -> None:
-        self.instance, self.talk, self.limits, self.progress = instance, talk, limits, progress
-        self.hello: Hello = met(talk, instance)
+    def __init__(
+        self, instance: Instance, client: SutClient, limits: Limits, progress: Callable[[int, int], None]
+    ) -> None:
+        self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
+        self.hello: Hello = greet(client, instance)
         self.packing = Packing(instance)
-        self.words = Wording(instance, self.packing, self.hello.variables)
-        self.graph = Graph(instance, self.packing, self.hello.actions)
+        self.messages = ModelMessages(instance, self.packing, self.hello.variables)
+        self.graph = ModelGraph(instance, self.packing, self.hello.actions)
         self.labels = self.graph.labels
-        self.rules = Rules(instance)
+        self.rules = ModelRules(instance)
         self.began = time.monotonic()
-        self.closed: set[Edge] = set()
+        self.blocked: set[Edge] = set()
         self.tried: set[Edge] = set()
-        self.denied: set[Edge] = set()
-        """Steps of the model that are not among what the system says that it can take."""
+        self.undeclared: set[Edge] = set()
+        """Steps of the model that the system did not list as enabled."""
         self.asked_in: set[int] = set()
         self.reached: set[int] = set()
         self.pairs: set[tuple[str, str]] = set()
-        self.found: dict[tuple[Kind, str], tuple[Unlike, int, int]] = {}
-        self.here: list[int] = []
+        self.found: dict[tuple[Kind, str], tuple[Difference, int, int]] = {}
+        self.path: list[int] = []
         self.start = 0
         self.asking: int | None = None
-        self._excuse = ""
-        self.way: dict[int, Edge | None] = {}
+        self._reason = ""
+        self.predecessor: dict[int, Edge | None] = {}
         self.drawn: set[Edge] = set()
         off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
-        self.done = Conformed(
+        self.result = ConformanceResult(
             name=self.hello.name,
             design=instance.design.name,
             constants=instance.constants,
             walks=limits.walks,
-            each=limits.each,
+            per_action=limits.per_action,
             seed=limits.seed,
-            story=limits.schedule is not None,
+            scheduled=limits.schedule is not None,
             saves=self.hello.saves,
             variables=self.hello.variables,
             left_out=off,
         )
 
-    def run(self) -> Conformed:
-        """Drive it, within the limits."""
+    def run(self) -> ConformanceResult:
+        """Drive the system within the limits; SutFailure if it cannot be driven any further."""
         try:
             if self.limits.schedule is not None:
-                self._follow(self.limits.schedule)
+                self._drive_schedule(self.limits.schedule)
             elif self.limits.walks is not None:
-                self._wander(self.limits.walks)
-            elif self.hello.saves and not self.limits.paths and self.limits.each is None:
-                self._everywhere()
+                self._drive_walks(self.limits.walks)
+            elif self.hello.saves and not self.limits.paths and self.limits.per_action is None:
+                self._drive_every_edge()
             else:
-                self._along_paths()
-            self.done.complete = True
-        except _Enough:
+                self._drive_paths()
+            self.result.complete = True
+        except _BudgetSpent:
             pass
-        except Broken as problem:
-            raise Broken(f"{problem}{self._where()}", problem.ended) from None
-        self._total()
-        return self.done
+        except SutFailure as problem:
+            raise SutFailure(f"{problem}{self._steps_so_far()}", problem.ended) from None
+        self._count_totals()
+        return self.result
 
     # One request
 
     def reset(self, initial: int) -> None:
-        """A fresh system in an initial state."""
-        self.here, self.start, self.asking = [], initial, None
-        self.talk.ask("reset", state=self.words.state(initial))
-        self.done.resets += 1
-        places = self.words.differences(self.talk, initial)
+        """Put the system into an initial state; SutFailure if its snapshot then shows another state."""
+        self.path, self.start, self.asking = [], initial, None
+        self.client.ask("reset", state=self.messages.state(initial))
+        self.result.resets += 1
+        places = self.messages.differences(self.client, initial)
         if places:
             place, model, system = places[0]
-            raise Broken(f"after its reset {place} is {written(system)}, not {written(model)}")
-        self._arrived(initial)
+            raise SutFailure(f"after its reset {place} is {json_text(system)}, not {json_text(model)}")
+        self._note_state(initial)
 
-    def _arrived(self, state: int) -> None:
+    def _note_state(self, state: int) -> None:
         self.reached.add(state)
-        if self.hello.tells and state not in self.asked_in:
+        if self.hello.lists_enabled and state not in self.asked_in:
             self.asked_in.add(state)
-            told, model = self.words.enabled(self.talk, self.labels), self.graph.steps(state).keys()
-            for label in sorted(told - model):
-                self._differs(Kind.UNEXPECTED, state, label)
-            self.denied |= {(state, label) for label in model - told}
+            listed, model = self.messages.enabled(self.client, self.labels), self.graph.steps(state).keys()
+            for label in sorted(listed - model):
+                self._note_difference(Kind.UNEXPECTED, state, label)
+            self.undeclared |= {(state, label) for label in model - listed}
 
-    def step(self, state: int, label: int) -> Went:
-        """Ask for a step of the model, and see where the system is after it."""
+    def step(self, state: int, label: int) -> StepOutcome:
+        """Ask for a step that the model allows, and compare the state after it."""
         self._check_limits()
         action, _ = self.labels.name(label)
         edge = (state, label)
-        answer = self._asked(state, label)
-        self.done.steps += 1
-        new = self._try(edge)
+        answer = self._ask_step(state, label)
+        self.result.steps += 1
+        new = self._first_try(edge)
         if answer is None or isinstance(answer, str):
-            self.closed.add(edge)
-            moved = self.words.differences(self.talk, state) if answer is not None else []
+            self.blocked.add(edge)
+            moved = self.messages.differences(self.client, state) if answer is not None else []
             if new and answer is not None:
-                self._differs(Kind.MISSING, state, label, moved, answer)
+                self._note_difference(Kind.MISSING, state, label, moved, answer)
             elif new:
-                self.done.cannot[self._excuse] += 1
-            return Went.ASTRAY if moved else Went.NOWHERE
+                self.result.cannot[self._reason] += 1
+            return StepOutcome.DIVERGED if moved else StepOutcome.NOT_TAKEN
         if answer:
-            self.closed.add(edge)
+            self.blocked.add(edge)
             if new:
-                self._differs(Kind.INCONSISTENT, state, label, answer)
-            return Went.ASTRAY
-        if new and edge in self.denied:
-            self._differs(Kind.MISSING, state, label, said="it takes it, and does not say so among what is enabled")
+                self._note_difference(Kind.INCONSISTENT, state, label, answer)
+            return StepOutcome.DIVERGED
+        if new and edge in self.undeclared:
+            self._note_difference(
+                Kind.MISSING, state, label, reason="it takes it, and does not say so among what is enabled"
+            )
         elif new:
-            self.done.edges += 1
-            self.done.actions[action] += 1
-        if self.here:
-            self.pairs.add((self.labels.name(self.here[-1])[0], action))
-        self.here.append(label)
-        self._arrived(self.graph.steps(state)[label])
-        return Went.THERE
+            self.result.edges += 1
+            self.result.actions[action] += 1
+        if self.path:
+            self.pairs.add((self.labels.name(self.path[-1])[0], action))
+        self.path.append(label)
+        self._note_state(self.graph.steps(state)[label])
+        return StepOutcome.TAKEN
 
-    def _asked(self, state: int, label: int) -> list[Place] | str | None:
-        """Where the system differs after the step; why it refuses; None if it could not be brought to it."""
+    def _ask_step(self, state: int, label: int) -> list[Place] | str | None:
+        """Ask for a step: the places that differ after it.
+
+        Or the reason if it is refused; None if the answer is `cannot`.
+        """
         action, parameters = self.labels.name(label)
         self.asking = label
-        answer = self.talk.ask("step", action=action, parameters=self.words.parameters(action, parameters))
+        answer = self.client.ask("step", action=action, parameters=self.messages.parameters(action, parameters))
         if "cannot" in answer:
-            self._excuse = str(answer["cannot"])
+            self._reason = str(answer["cannot"])
             return None
         if answer.get("done") is False:
             return str(answer.get("why", ""))
         if answer.get("done") is not True:
-            raise Broken(f"its answer to step says neither that it is done nor that it is not: {answer}")
-        places = self.words.differences(self.talk, self.graph.steps(state)[label])
+            raise SutFailure(f"its answer to step says neither that it is done nor that it is not: {answer}")
+        places = self.messages.differences(self.client, self.graph.steps(state)[label])
         self.asking = None
         return places
 
-    def _try(self, edge: Edge) -> bool:
+    def _first_try(self, edge: Edge) -> bool:
         if edge in self.tried:
             return False
         self.tried.add(edge)
         return True
 
     def _check_limits(self) -> None:
-        limits, done = self.limits, self.done
+        limits, done = self.limits, self.result
         if limits.max_steps is not None and done.steps >= limits.max_steps:
-            raise _Enough
+            raise _BudgetSpent
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
-            raise _Enough
+            raise _BudgetSpent
+        if limits.stop():
+            raise _BudgetSpent
         if done.steps % 64 == 63:
             self.progress(len(self.tried), done.steps)
 
-    def _where(self) -> str:
-        """The steps that had been asked for since the last reset."""
-        named = [shown(self.instance, *self.labels.name(label)) for label in self.here]
+    def _steps_so_far(self) -> str:
+        """The steps since the last reset, for an error message."""
+        named = [step_text(self.instance, *self.labels.name(label)) for label in self.path]
         if self.asking is not None:
-            named.append(shown(self.instance, *self.labels.name(self.asking)))
+            named.append(step_text(self.instance, *self.labels.name(self.asking)))
         if not named:
             return ""
         *before, last = named
         return f" (in step {len(named)}, {last}" + (f", after {', '.join(before)})" if before else ")")
 
-    # Ways through the graph
+    # Strategies
 
-    def _everywhere(self) -> None:
-        """Every edge, each from its saved state."""
+    def _drive_every_edge(self) -> None:
+        """Drive every edge, each from the saved state before it."""
         tokens: dict[int, Json] = {}
         for initial in self.graph.initial:
             self.reset(initial)
-            self.way[initial], tokens[initial] = None, self._saved()
+            self.predecessor[initial], tokens[initial] = None, self._save()
             level = [initial]
             while level:
-                self.graph.find(level)
+                self.graph.expand(level)
                 new: list[int] = []
                 for state in level:
                     for label, target in self.graph.steps(state).items():
                         if (state, label) in self.tried:
                             continue
-                        self.talk.ask("restore", token=tokens[state])
-                        _, self.here = Reached(self.way).path(state)
-                        if self.step(state, label) is Went.THERE and target not in tokens:
-                            self.way[target], tokens[target] = (state, label), self._saved()
+                        self.client.ask("restore", token=tokens[state])
+                        _, self.path = ReachableStates(self.predecessor).path(state)
+                        if self.step(state, label) is StepOutcome.TAKEN and target not in tokens:
+                            self.predecessor[target], tokens[target] = (state, label), self._save()
                             new.append(target)
                 level = new
 
-    def _saved(self) -> Json:
-        answer = self.talk.ask("save")
+    def _save(self) -> Json:
+        answer = self.client.ask("save")
         if "token" not in answer:
-            raise Broken("its answer to save has no token")
+            raise SutFailure("its answer to save has no token")
         return answer["token"]
 
-    def _along_paths(self) -> None:
-        """Every edge, or those that are drawn, by paths from resets that are as long as may be."""
+    def _drive_paths(self) -> None:
+        """Drive every edge, or a sample, along paths from resets.
+
+        A path goes on for as long as edges are left nearby.
+        """
         reached = self.graph.explore(None)
-        self.way = reached.way
-        if self.limits.each is not None:
-            self.drawn = drawn(self.graph, reached, self.limits.each, self.limits.seed)
-        remaining = Remaining(self.graph, reached, None if self.limits.each is None else self.drawn)
+        self.predecessor = reached.predecessor
+        if self.limits.per_action is not None:
+            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
+        remaining = UncoveredEdges(self.graph, reached, None if self.limits.per_action is None else self.drawn)
         while (nearest := remaining.begin()) is not None:
             initial, route = nearest
             self.reset(initial)
             state: int | None = initial
-            while state is not None and (label := self._next(remaining, state, route)) is not None:
-                state = self._driven(remaining, state, label)
+            while state is not None and (label := self._next_label(remaining, state, route)) is not None:
+                state = self._drive(remaining, state, label)
 
-    def _next(self, remaining: Remaining, state: int, route: list[int]) -> int | None:
-        """The next step of the route to an edge that is left, and after that such an edge."""
+    def _next_label(self, remaining: UncoveredEdges, state: int, route: list[int]) -> int | None:
+        """The next step: of the route to an uncovered edge, or else an uncovered edge itself.
+
+        None if no edge is left.
+        """
         if route:
             return route.pop(0)
         if (label := remaining.next_from(state)) is not None:
@@ -250,34 +381,34 @@ class Conformance:
         route += more
         return route.pop(0)
 
-    def _driven(self, remaining: Remaining, state: int, label: int) -> int | None:
-        """Drive an edge; where the system is after it, None where that is not known or nothing is left to do."""
+    def _drive(self, remaining: UncoveredEdges, state: int, label: int) -> int | None:
+        """Drive an edge; the state to go on from, None if the path ends here."""
         went = self.step(state, label)
-        remaining.done((state, label), went is Went.THERE)
+        remaining.done((state, label), went is StepOutcome.TAKEN)
         match went:
-            case Went.THERE:
+            case StepOutcome.TAKEN:
                 return self.graph.steps(state)[label]
-            case Went.NOWHERE:
+            case StepOutcome.NOT_TAKEN:
                 return state if remaining.next_from(state) is not None else None
-            case Went.ASTRAY:
+            case StepOutcome.DIVERGED:
                 return None
 
-    def _wander(self, walks: int) -> None:
-        """So many walks from resets."""
-        wanderer = Wanderer(self.graph, self.limits.seed)
+    def _drive_walks(self, walks: int) -> None:
+        """Drive so many walks, each from a reset."""
+        walk = RandomWalk(self.graph, self.limits.seed)
         for _ in range(walks):
-            state, before, went = wanderer.start(), "", Went.THERE
+            state, before, went = walk.start(), "", StepOutcome.TAKEN
             self.reset(state)
-            while went is not Went.ASTRAY and len(self.here) < self.limits.longest:
-                label = wanderer.step(state, before, self.closed)
+            while went is not StepOutcome.DIVERGED and len(self.path) < self.limits.walk_length:
+                label = walk.step(state, before, self.blocked)
                 if label is None:
                     break
                 went = self.step(state, label)
-                if went is Went.THERE:
+                if went is StepOutcome.TAKEN:
                     state, before = self.graph.steps(state)[label], self.labels.name(label)[0]
 
-    def _follow(self, schedule: Schedule) -> None:
-        """One story, without the steps that the model forbids."""
+    def _drive_schedule(self, schedule: Schedule) -> None:
+        """Drive the steps of a stored trace, without those that the model forbids in its present state."""
         starts = Evaluator(self.instance).initial_states()
         names = [name for name, _ in self.instance.initial.parameters]
         wanted = tuple(schedule.initial.get(name) for name in names)
@@ -287,92 +418,102 @@ class Conformance:
             parameters = tuple(cast("int", value) for value in given.values())
             label = self.labels.number(action, *parameters)
             target = self.graph.steps(state).get(label)
-            if target is None or self.step(state, label) is Went.NOWHERE:
-                self.done.skipped.append(shown(self.instance, action, parameters))
-            elif (state, label) in self.closed:
+            if target is None or self.step(state, label) is StepOutcome.NOT_TAKEN:
+                self.result.skipped.append(step_text(self.instance, action, parameters))
+            elif (state, label) in self.blocked:
                 break
             else:
                 state = target
 
-    # What differs
+    # Differences
 
-    def _differs(self, kind: Kind, state: int, label: int, places: list[Place] | None = None, said: str = "") -> None:
-        """Note a difference; of each kind and action the one nearest to an initial state is told."""
-        self.done.count[kind] += 1
+    def _note_difference(
+        self, kind: Kind, state: int, label: int, places: list[Place] | None = None, reason: str = ""
+    ) -> None:
+        """Count a difference; for each kind and action, keep the one that is nearest to an initial state."""
+        self.result.count[kind] += 1
         action, parameters = self.labels.name(label)
         known = self.found.get((kind, action))
-        if known is not None and self._far(known[1]) <= self._far(state):
+        if known is not None and self._distance(known[1]) <= self._distance(state):
             return
         rules = self._rules(kind, state, label, [place.partition("[")[0] for place, _, _ in places or ()])
-        unlike = Unlike(
+        difference = Difference(
             kind=kind,
             action=action,
             parameters=parameters,
             initial=self.start,
-            path=tuple(self.labels.name(step) for step in self.here),
+            path=tuple(self.labels.name(step) for step in self.path),
             places=tuple(places or ()),
-            said=said,
-            rules=(self.rules.action(action), *rules),
+            reason=reason,
+            rules=(self.rules.summary(action), *rules),
         )
-        self.found[kind, action] = (unlike, state, label)
-        if self.limits.first:
-            raise _Enough
+        self.found[kind, action] = (difference, state, label)
+        if self.limits.stop_at_first:
+            raise _BudgetSpent
 
     def _rules(self, kind: Kind, state: int, label: int, variables: list[str]) -> list[str]:
         action, parameters = self.labels.name(label)
         match kind:
             case Kind.INCONSISTENT:
-                return self.rules.make(action, variables)
+                return self.rules.updates(action, variables)
             case Kind.MISSING:
-                return self.rules.allow(action, parameters)
+                return self.rules.guards(action, parameters)
             case Kind.UNEXPECTED:
-                return self.rules.forbid(action, parameters, self.packing.unpacked(state))
+                return self.rules.false_guard(action, parameters, self.packing.unpacked(state))
 
-    def _far(self, state: int) -> int:
-        """How many steps a state is from an initial one, if that is known; else how many were taken."""
-        return len(Reached(self.way).path(state)[1]) if state in self.way else len(self.here)
+    def _distance(self, state: int) -> int:
+        """How many steps a state is from an initial one, if that is known.
 
-    def _shortened(self) -> list[Unlike]:
-        """What differs, each by the shortest way that shows it: the way is driven before it is told."""
-        found: list[Unlike] = []
-        for unlike, state, label in self.found.values():
-            short = Reached(self.way).path(state) if state in self.way else None
-            if short is not None and len(short[1]) < len(unlike.path) and self._shows(unlike.kind, *short, label):
+        Else how many were driven since the reset.
+        """
+        return len(ReachableStates(self.predecessor).path(state)[1]) if state in self.predecessor else len(self.path)
+
+    def _shortest_examples(self) -> list[Difference]:
+        """The differences that were kept, each with the shortest path on which the system shows it when driven
+        again."""
+        found: list[Difference] = []
+        for difference, state, label in self.found.values():
+            short = ReachableStates(self.predecessor).path(state) if state in self.predecessor else None
+            if (
+                short is not None
+                and len(short[1]) < len(difference.path)
+                and self._reproduces(difference.kind, *short, label)
+            ):
                 path = tuple(self.labels.name(step) for step in short[1])
-                unlike = attrs.evolve(unlike, initial=short[0], path=path)
-            found.append(unlike)
+                difference = attrs.evolve(difference, initial=short[0], path=path)
+            found.append(difference)
         return sorted(found, key=lambda u: len(u.path))
 
-    def _shows(self, kind: Kind, initial: int, labels: list[int], last: int) -> bool:
-        """Whether the system differs in the same way after these steps."""
-        self.talk.ask("reset", state=self.words.state(initial))
+    def _reproduces(self, kind: Kind, initial: int, labels: list[int], last: int) -> bool:
+        """Whether the system shows a difference of this kind again after these steps."""
+        self.client.ask("reset", state=self.messages.state(initial))
         state = initial
         for label in labels:
-            if self._asked(state, label) != []:
+            if self._ask_step(state, label) != []:
                 return False
             state = self.graph.steps(state)[label]
         if kind is Kind.UNEXPECTED:
-            return last in self.words.enabled(self.talk, self.labels)
-        answer = self._asked(state, last)
+            return last in self.messages.enabled(self.client, self.labels)
+        answer = self._ask_step(state, last)
         if kind is Kind.INCONSISTENT:
             return isinstance(answer, list) and bool(answer)
-        return isinstance(answer, str) or last not in self.words.enabled(self.talk, self.labels)
+        return isinstance(answer, str) or last not in self.messages.enabled(self.client, self.labels)
 
-    # The sums
+    # Totals
 
-    def _total(self) -> None:
-        """What there is in the model, of which so much was driven."""
-        done = self.done
+    def _count_totals(self) -> None:
+        """Fill in the totals of the model and the differences."""
+        done = self.result
         done.states, done.pairs = len(self.reached), len(self.pairs)
-        done.drawn, done.of_drawn = len((self.drawn & self.tried) - self.closed), len(self.drawn)
-        done.asked, done.seconds = self.talk.asked, time.monotonic() - self.began
+        done.drawn, done.of_drawn = len((self.drawn & self.tried) - self.blocked), len(self.drawn)
+        done.asked, done.seconds = self.client.asked, time.monotonic() - self.began
         graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not done.complete else None)
-        self.way = graph.way if graph.complete else self.way
-        done.unlike = self._shortened()
+        self.predecessor = graph.predecessor if graph.complete else self.predecessor
+        done.differences = self._shortest_examples()
         if not graph.complete:
             return
-        done.of_states = len(graph.way)
-        done.of_actions, done.of_pairs = self.graph.sums(graph)
+        done.of_states = len(graph.predecessor)
+        done.of_actions, done.of_pairs = self.graph.totals(graph)
         done.of_edges = done.of_actions.total()
 
 
@@ -383,13 +524,13 @@ def conform(
     *,
     patience: float = 10.0,
     progress: Callable[[int, int], None] = lambda edges, steps: None,
-) -> Conformed:
-    """Start the command, drive it, and end it; Broken if it cannot be asked, does not answer, or talks nonsense.
+) -> ConformanceResult:
+    """Start the command, drive it, and end it; SutFailure if it does not start or answer, or breaks the protocol.
 
-    `patience` is how many seconds it has for an answer; `progress` is told how many edges were tried in how many steps.
+    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far.
     """
-    talk = Talk(command, patience)
+    client = ProcessClient(command, patience)
     try:
-        return Conformance(instance, talk, limits, progress).run()
+        return Conformance(instance, client, limits, progress).run()
     finally:
-        talk.close()
+        client.close()

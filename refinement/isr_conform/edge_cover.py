@@ -1,6 +1,8 @@
-"""The model's graph, found as it is asked for, and which way to go through it next.
+"""The state graph of the model, and strategies to cover its edges: from saved states, along paths, and by walks.
 
-Nothing here knows what is driven along the edges. What turned out not to be passable is told, and is not used again.
+`ModelGraph` finds states and edges when they are asked for. `UncoveredEdges` plans paths through all edges or a sample
+of them; `RandomWalk` chooses one step after the other. Neither knows what is driven along the edges: the caller reports
+the edges that could not be passed, and no later path uses them.
 """
 
 from __future__ import annotations
@@ -20,19 +22,23 @@ from isr_replay.core_system import Labels
 from isr_replay.packed_states import WORD, Packing
 
 AT_ONCE: Final = 4096
+"""States that the kernel expands in one call."""
 NEAR: Final = 3000
-"""States, each with the action that led there, among which a walk looks for something new."""
+"""Pairs of a state and the action before it that a walk searches for a new pair of actions."""
 FAR: Final = 20_000
-"""States among which the next edge of a sample is looked for, before all begins anew."""
+"""States that are searched for the next edge of a sample before the path ends and another begins at a reset."""
 RESTS: Final = 8
-"""Steps by chance before it looks again."""
+"""Random steps of a walk after a search that found nothing."""
 
 Edge = tuple[int, int]
 """A state, and the label of a step from it."""
 
 
-class Graph:
-    """States as integers (`packing`), steps by label; `driven` are the actions that count, all others are left out."""
+class ModelGraph:
+    """The states of an instance as integers (`Packing`), with their steps by label.
+
+    Only actions in `driven` are edges.
+    """
 
     def __init__(self, instance: Instance, packing: Packing, driven: frozenset[str]) -> None:
         self.instance, self.labels = instance, Labels(instance)
@@ -42,13 +48,13 @@ class Graph:
         self.initial = [packing.packed(state) for _, state in Evaluator(instance).initial_states()]
 
     def steps(self, state: int) -> dict[int, int]:
-        """The steps from a state: by label, the state after."""
+        """The steps from a state: the state after each label."""
         if state not in self._steps:
-            self.find([state])
+            self.expand([state])
         return self._steps[state]
 
-    def find(self, states: Iterable[int]) -> None:
-        """The steps of many states at once, which is faster."""
+    def expand(self, states: Iterable[int]) -> None:
+        """Find the steps of many states in one go, which is faster than one state at a time."""
         new = [state for state in dict.fromkeys(states) if state not in self._steps]
         words = self._stepper.words
         size = words * WORD // 8
@@ -56,38 +62,38 @@ class Graph:
             some = new[start : start + AT_ONCE]
             rows = np.frombuffer(b"".join(s.to_bytes(size, "little") for s in some), dtype="<u8")
             counts, labels, targets = self._stepper.steps(rows.reshape(-1, words).astype(np.uint64))
-            told, at = targets.astype("<u8").tobytes(), 0
+            packed, at = targets.astype("<u8").tobytes(), 0
             numbers: list[int] = labels.tolist()
             count: int
             for state, count in zip(some, counts.tolist(), strict=True):
                 steps = self._steps[state] = {}
                 for k in range(at, at + count):
                     if self._counts[numbers[k]]:
-                        steps[numbers[k]] = int.from_bytes(told[k * size : (k + 1) * size], "little")
+                        steps[numbers[k]] = int.from_bytes(packed[k * size : (k + 1) * size], "little")
                 at += count
 
-    def explore(self, most: int | None, passable: Callable[[Edge], bool] = lambda _: True) -> Reached:
-        """Every state within reach, breadth first, or the first `most` of them."""
-        found = Reached({state: None for state in self.initial})
+    def explore(self, most: int | None, passable: Callable[[Edge], bool] = lambda _: True) -> ReachableStates:
+        """The reachable states, breadth first, or the first `most` of them."""
+        found = ReachableStates({state: None for state in self.initial})
         level = list(self.initial)
         while level:
-            self.find(level)
+            self.expand(level)
             new: list[int] = []
             for state in level:
                 for label, target in self._steps[state].items():
-                    if target not in found.way and passable((state, label)):
-                        if most is not None and len(found.way) >= most:
+                    if target not in found.predecessor and passable((state, label)):
+                        if most is not None and len(found.predecessor) >= most:
                             found.complete = False
                             return found
-                        found.way[target] = (state, label)
+                        found.predecessor[target] = (state, label)
                         new.append(target)
             level = new
         return found
 
-    def sums(self, reached: Reached) -> tuple[Counter[str], int]:
-        """Of the states that were found: how many edges each action has, and how many pairs of actions there are."""
+    def totals(self, reached: ReachableStates) -> tuple[Counter[str], int]:
+        """How many edges each action has in these states, and how many pairs of actions can follow each other there."""
         edges, into = Counter[str](), dict[int, set[str]]()
-        for state in reached.way:
+        for state in reached.predecessor:
             for label, target in self.steps(state).items():
                 name = self.labels.name(label)[0]
                 edges[name] += 1
@@ -97,57 +103,57 @@ class Graph:
 
 
 @attrs.define
-class Reached:
-    """The states that were found, each with the last edge of a shortest way to it."""
+class ReachableStates:
+    """States that were found. `predecessor` has the last edge of a shortest path to each, None for initial states."""
 
-    way: dict[int, Edge | None]
+    predecessor: dict[int, Edge | None]
     complete: bool = True
 
     def path(self, state: int) -> tuple[int, list[int]]:
-        """A shortest way to the state: the initial state, and the labels."""
+        """A shortest path to the state: the initial state, and the labels from there."""
         labels: list[int] = []
-        while (edge := self.way[state]) is not None:
+        while (edge := self.predecessor[state]) is not None:
             state, label = edge
             labels.append(label)
         return state, labels[::-1]
 
 
-def drawn(graph: Graph, reached: Reached, each: int, seed: int) -> set[Edge]:
-    """So many edges of each action by chance, each as likely as any other of that action; all where there are fewer."""
+def sample_edges(graph: ModelGraph, reached: ReachableStates, per_action: int, seed: int) -> set[Edge]:
+    """Draw so many edges of each action, each edge of an action with the same probability; all if there are fewer."""
     chance, seen, kept = Random(seed), Counter[str](), dict[str, list[Edge]]()
-    for state in reached.way:
+    for state in reached.predecessor:
         for label in graph.steps(state):
             name = graph.labels.name(label)[0]
             seen[name] += 1
             some = kept.setdefault(name, [])
-            if len(some) < each:
+            if len(some) < per_action:
                 some.append((state, label))
-            elif (place := chance.randrange(seen[name])) < each:
+            elif (place := chance.randrange(seen[name])) < per_action:
                 some[place] = (state, label)
     return {edge for some in kept.values() for edge in some}
 
 
-class Remaining:
-    """Which edges are yet to be driven, and the nearest of them; what is `closed` cannot be passed.
+class UncoveredEdges:
+    """The edges that are still to be driven, and paths to the nearest of them.
 
-    All that were reached, or only those that are `wanted`.
+    These are the edges of all reached states, or only those in `wanted`. No path goes over an edge that is `blocked`.
     """
 
-    def __init__(self, graph: Graph, reached: Reached, wanted: set[Edge] | None = None) -> None:
+    def __init__(self, graph: ModelGraph, reached: ReachableStates, wanted: set[Edge] | None = None) -> None:
         self.graph, self.reached = graph, reached
         self.left: dict[int, set[int]] = {}
         self.most = None if wanted is None else FAR
         if wanted is None:
-            self.left = {state: set(steps) for state in reached.way if (steps := graph.steps(state))}
+            self.left = {state: set(steps) for state in reached.predecessor if (steps := graph.steps(state))}
         for state, label in sorted(wanted or ()):
             self.left.setdefault(state, set()).add(label)
-        self.closed: set[Edge] = set()
+        self.blocked: set[Edge] = set()
 
     def done(self, edge: Edge, passable: bool) -> None:
-        """The edge has been driven, or tried."""
+        """Note that the edge was tried. If it is not `passable`, no path uses it from now on."""
         state, label = edge
         if not passable:
-            self.closed.add(edge)
+            self.blocked.add(edge)
         labels = self.left.get(state)
         if labels is not None:
             labels.discard(label)
@@ -155,7 +161,10 @@ class Remaining:
                 del self.left[state]
 
     def next_from(self, state: int) -> int | None:
-        """An edge of the state that is left; rather one behind which there are more."""
+        """The label of an uncovered edge of this state, preferably one that leads to more of them.
+
+        None if there is none.
+        """
         labels = self.left.get(state)
         if not labels:
             return None
@@ -163,26 +172,32 @@ class Remaining:
         return min(labels, key=lambda label: (steps[label] == state or steps[label] not in self.left, label))
 
     def begin(self) -> tuple[int, list[int]] | None:
-        """An initial state, and a way from it to a state with an edge that is left; None if there is none."""
+        """An initial state, and a path from it to a state with uncovered edges.
+
+        None if no such state can be reached.
+        """
         if self.most is not None:
             for state in self.left:
                 initial, labels = self.reached.path(state)
-                if (way := self._open(initial, labels)) is not None:
+                if (way := self._passable_prefix(initial, labels)) is not None:
                     return initial, way
         return self._nearest(self.graph.initial, None)
 
-    def _open(self, state: int, labels: list[int]) -> list[int] | None:
-        """The way as far as the first state with an edge that is left; None where it cannot be passed."""
+    def _passable_prefix(self, state: int, labels: list[int]) -> list[int] | None:
+        """The part of a path up to the first state with uncovered edges; None if a blocked edge comes before it."""
         for n, label in enumerate(labels):
             if state in self.left:
                 return labels[:n]
-            if (state, label) in self.closed:
+            if (state, label) in self.blocked:
                 return None
             state = self.graph.steps(state)[label]
         return labels
 
     def route(self, state: int) -> list[int] | None:
-        """The shortest way to a state with an edge that is left; None if there is none, or none near in a sample."""
+        """The shortest path from here to a state with uncovered edges.
+
+        None if there is none, or (in a sample) none near.
+        """
         found = self._nearest([state], self.most)
         return None if found is None else found[1]
 
@@ -192,18 +207,18 @@ class Remaining:
         while queue and (most is None or len(way) < most):
             state = queue.popleft()
             if state in self.left:
-                return Reached(way).path(state)
+                return ReachableStates(way).path(state)
             for label, target in self.graph.steps(state).items():
-                if target not in way and (state, label) not in self.closed:
+                if target not in way and (state, label) not in self.blocked:
                     way[target] = (state, label)
                     queue.append(target)
         return None
 
 
-class Wanderer:
-    """Walks that go to the nearest pair of actions that was not seen yet, and by chance where none is near."""
+class RandomWalk:
+    """Walks that head for the nearest pair of consecutive actions not seen yet, and step at random if none is near."""
 
-    def __init__(self, graph: Graph, seed: int) -> None:
+    def __init__(self, graph: ModelGraph, seed: int) -> None:
         self.graph, self._random = graph, Random(seed)
         self.seen: set[Edge] = set()
         self.pairs: set[tuple[str, str]] = set()
@@ -216,13 +231,13 @@ class Wanderer:
         self._plan, self._idle = [], 0
         return self._random.choice(self.graph.initial)
 
-    def step(self, state: int, before: str, closed: set[Edge]) -> int | None:
-        """The label of the next step after the action `before`; None where there is none."""
-        options = [label for label in self.graph.steps(state) if (state, label) not in closed]
+    def step(self, state: int, before: str, blocked: set[Edge]) -> int | None:
+        """The label of the next step, after the action `before`; None if the state has no passable step."""
+        options = [label for label in self.graph.steps(state) if (state, label) not in blocked]
         if not options:
             return None
         if (not self._plan or self._plan[0] not in options) and self._idle == 0:
-            self._plan = self._planned(state, before, closed)
+            self._plan = self._planned(state, before, blocked)
             self._idle = 0 if self._plan else RESTS
         self._idle = max(0, self._idle - 1)
         if self._plan and self._plan[0] in options:
@@ -238,15 +253,15 @@ class Wanderer:
     def _name(self, label: int) -> str:
         return self.graph.labels.name(label)[0]
 
-    def _planned(self, state: int, before: str, closed: set[Edge]) -> list[int]:
-        """The shortest way that ends in a new pair, if one is near."""
+    def _planned(self, state: int, before: str, blocked: set[Edge]) -> list[int]:
+        """The shortest path that ends with a new pair of actions; empty if none is near."""
         way: dict[tuple[int, str], tuple[tuple[int, str], int] | None] = {(state, before): None}
         level = [(state, before)]
         while level and len(way) < NEAR:
-            self.graph.find(s for s, _ in level)
+            self.graph.expand(s for s, _ in level)
             new: list[tuple[int, str]] = []
             for here in level:
-                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in closed]
+                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in blocked]
                 self._random.shuffle(labels)
                 for label in labels:
                     there = (self.graph.steps(here[0])[label], self._name(label))

@@ -1,4 +1,4 @@
-"""Which rule of the model says so: for a step that is not alike, in the model's own words."""
+"""The guards and updates of the model that a difference is about, as text for the report of `insync conform`."""
 
 from __future__ import annotations
 
@@ -13,40 +13,42 @@ from isr_lang.types import BoolType
 from isr_trace.reasons import Explainer, substitute
 
 LONG = 160
+"""Characters after which an expression is cut."""
 MOST = 3
-"""Expressions that are told of one step."""
+"""How many updates are reported for one step."""
 
 
-class Rules:
-    """The guards and updates of an instance, evaluated where it is asked for."""
+class ModelRules:
+    """The guards and updates of one instance of the model."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._evaluator = Evaluator(instance)
         self._actions = {a.name: a for a in instance.actions}
 
-    def action(self, name: str) -> str:
-        """What the action is, in one sentence."""
+    def summary(self, name: str) -> str:
+        """The first sentence of the action's documentation."""
         return summary(self._actions[name].action.doc) if name in self._actions else "no action of this model"
 
-    def forbid(self, name: str, parameters: Parameters, state: tuple[object, ...]) -> list[str]:
-        """The guards that are false, the first one first, each with what decides it."""
+    def false_guard(self, name: str, parameters: Parameters, state: tuple[object, ...]) -> list[str]:
+        """Why the model forbids the step in this state: the first guard that is false, reduced to what makes it
+        false."""
         action = self._actions.get(name)
         if action is None:
             return ["no action of this model, with these settings"]
         found: list[str] = []
         for condition in self._guards(action, parameters):
             if not self._evaluator.evaluate(condition, state, None):
-                found += _told(Explainer(self._evaluator, state, None).why(condition, holds=False).leaves())
+                found += _reason_lines(Explainer(self._evaluator, state, None).why(condition, holds=False).leaves())
                 break
         return found
 
-    def allow(self, name: str, parameters: Parameters) -> list[str]:
-        """The guards, all of which hold."""
+    def guards(self, name: str, parameters: Parameters) -> list[str]:
+        """All guards of the step."""
         return [_cut(text(condition)) for condition in self._guards(self._actions[name], parameters)]
 
-    def make(self, name: str, variables: Iterable[str]) -> list[str]:
-        """What the action says of these variables, and the definitions that it uses for that."""
+    def updates(self, name: str, variables: Iterable[str]) -> list[str]:
+        """The updates that the action makes of these variables, after the definitions that those updates use."""
         action, wanted = self._actions[name], set(variables)
         found: list[str] = []
         used: dict[Definition, None] = {}
@@ -73,7 +75,7 @@ class Rules:
             yield substitute(guard.condition, values)
 
 
-def _told(leaves: Iterable[object]) -> list[str]:
+def _reason_lines(leaves: Iterable[object]) -> list[str]:
     from isr_trace.reasons import Reason
 
     found: list[str] = []
@@ -84,11 +86,11 @@ def _told(leaves: Iterable[object]) -> list[str]:
     return found
 
 
-def _cut(written: str) -> str:
-    return written if len(written) <= LONG else f"{written[: LONG - 3]}..."
+def _cut(json_text: str) -> str:
+    return json_text if len(json_text) <= LONG else f"{json_text[: LONG - 3]}..."
 
 
-def shown(instance: Instance, action: str, parameters: Parameters) -> str:
+def step_text(instance: Instance, action: str, parameters: Parameters) -> str:
     """`leader_appends(leader=r1)`."""
     types = next((a.parameters for a in instance.actions if a.name == action), ())
     if len(types) != len(parameters):

@@ -1,6 +1,7 @@
-"""The other side of docs/conform.md: a system under test as a process that answers one line of JSON with another.
+"""The client of a system under test: it starts the process, writes one JSON object a line and reads one answer a line.
 
-Whatever it does wrong (it ends, it does not answer in time, it answers what means nothing) is one sentence.
+docs/conform.md states the protocol. When the system ends, is silent for too long, or answers something that the
+protocol does not allow, the request raises `SutFailure` with one sentence that says so.
 """
 
 from __future__ import annotations
@@ -18,34 +19,40 @@ from typing import Final, Protocol, cast
 import attrs
 
 from isr_broker.snapshot import Json
-from isr_conform.value_json import Object
+from isr_conform.value_json import JsonObject
 
 PROTOCOL: Final = "insync/conform/1"
 LONGEST: Final = 1 << 24
 """Bytes of one answer."""
 
 
-class Broken(Exception):
-    """The system under test cannot be asked any more; the message says why. `ended`: it ended, or it hangs."""
+class SutFailure(Exception):
+    """The system under test cannot be driven any further; the message says why.
+
+    `ended` is true if the process has ended or did not answer in time, and false if it broke the protocol.
+    """
 
     def __init__(self, why: str, ended: bool = False) -> None:
         super().__init__(why)
         self.ended = ended
 
 
-class Party(Protocol):
-    """Whoever answers requests; `asked` counts them."""
+class SutClient(Protocol):
+    """Anything that answers the requests of docs/conform.md: a process, or an object in a test.
+
+    `asked` counts requests.
+    """
 
     asked: int
 
-    def ask(self, do: str, **more: Json) -> Object:
-        """One request and its answer; Broken if there is none, or if it says that it is an error."""
+    def ask(self, do: str, **more: Json) -> JsonObject:
+        """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
         ...
 
 
 @attrs.define(eq=False)
-class Talk:
-    """A conversation with a process; `patience` is how many seconds it has for an answer."""
+class ProcessClient:
+    """A system under test that is a process of its own; `patience` is how many seconds each answer may take."""
 
     command: str
     patience: float
@@ -58,37 +65,43 @@ class Talk:
         try:
             words = shlex.split(self.command)
         except ValueError as problem:
-            raise Broken(f"the command '{self.command}' cannot be read: {problem}") from None
+            raise SutFailure(f"the command '{self.command}' cannot be read: {problem}") from None
         if not words:
-            raise Broken("the command is empty")
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        self._errors = os.dup(said.fileno())
+            raise SutFailure("the command is empty")
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._errors = os.dup(errors.fileno())
         try:
-            self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # a Ctrl-C in the terminal ends the run in order, which ends the system
+            )
         except OSError as problem:
             os.close(self._errors)
-            raise Broken(f"'{words[0]}' cannot be started: {(problem.strerror or str(problem)).lower()}") from None
+            raise SutFailure(f"'{words[0]}' cannot be started: {(problem.strerror or str(problem)).lower()}") from None
         finally:
-            said.close()
+            errors.close()
 
-    def ask(self, do: str, **more: Json) -> Object:
-        """One request and its answer; Broken if there is none, or if it says that it is an error."""
+    def ask(self, do: str, **more: Json) -> JsonObject:
+        """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
         self.asked += 1
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps({"do": do, **more}).encode() + b"\n")
             self.process.stdin.flush()
         except OSError:
-            raise self._gone(do) from None
+            raise self._ended(do) from None
         line = self._line(do)
         try:
             answer = cast("Json", json.loads(line))
         except ValueError:
-            raise Broken(f"it answers {do} with {_short(line)}, which is no JSON") from None
+            raise SutFailure(f"it answers {do} with {_short(line)}, which is no JSON") from None
         if not isinstance(answer, dict):
-            raise Broken(f"it answers {do} with {_short(line)}, which is no object")
+            raise SutFailure(f"it answers {do} with {_short(line)}, which is no object")
         if "error" in answer:
-            raise Broken(f"it answers {do} with an error: {answer['error']}")
+            raise SutFailure(f"it answers {do} with an error: {answer['error']}")
         return answer
 
     def _line(self, do: str) -> bytes:
@@ -99,33 +112,33 @@ class Talk:
         while b"\n" not in parts[-1]:
             left = end - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                raise Broken(f"it does not answer {do} within {self.patience:g} s", ended=True)
+                raise SutFailure(f"it does not answer {do} within {self.patience:g} s", ended=True)
             read = os.read(descriptor, 1 << 16)
             if not read:
-                raise self._gone(do)
+                raise self._ended(do)
             parts.append(read)
             size += len(read)
             if size > LONGEST:
-                raise Broken(f"its answer to {do} has no end after {LONGEST} bytes")
+                raise SutFailure(f"its answer to {do} has no end after {LONGEST} bytes")
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
-    def _gone(self, do: str) -> Broken:
+    def _ended(self, do: str) -> SutFailure:
         try:
             code = self.process.wait(self.patience)
         except subprocess.TimeoutExpired:
-            return Broken(f"it closed its output and did not answer {do}", ended=True)
-        said = os.pread(self._errors, 1 << 16, max(0, os.fstat(self._errors).st_size - (1 << 16)))
-        last = said.decode(errors="replace").strip().splitlines()[-1:]
+            return SutFailure(f"it closed its output and did not answer {do}", ended=True)
+        tail = os.pread(self._errors, 1 << 16, max(0, os.fstat(self._errors).st_size - (1 << 16)))
+        last = tail.decode(errors="replace").strip().splitlines()[-1:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = f": {last[0].strip()}" if last else ""
-        return Broken(f"it ended with {how} when it was asked to {do}{why}", ended=True)
+        return SutFailure(f"it ended with {how} when it was asked to {do}{why}", ended=True)
 
     def close(self) -> None:
-        """Let it end, and end it if it does not."""
+        """Close the standard input of the process, which asks it to end; kill it if it does not end in time."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        with contextlib.suppress(OSError):  # it has ended, and something had not been written yet
+        with contextlib.suppress(OSError):  # the process has ended, and a part of a request was still in the buffer
             self.process.stdin.close()
         try:
             self.process.wait(min(self.patience, 30.0))

@@ -1,7 +1,7 @@
-"""Values of the model as plain JSON, for whoever speaks no ITF: the same names, nothing tagged.
+"""Values of the model as plain JSON: the names are those of an ITF trace, without its type tags.
 
-A sort or choice is its name (`"r1"`, `"requested"`), a number a number, a set a list in any order, a sequence a list, a
-map an object, and what may be absent null.
+A value of a sort or choice is its name (`"r1"`, `"requested"`). A number is a number, a set is a list in any order, a
+sequence is a list, and a map is an object. A `Maybe` that is absent is null.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from isr_lang import Instance, show
 from isr_lang.printing import first
 from isr_lang.types import BoolType, ChoiceType, MapType, MaybeType, NumberType, SeqType, SetType, SortType, Type
 
-Object: TypeAlias = "dict[str, Json]"
+JsonObject: TypeAlias = "dict[str, Json]"
 
 
-class NoSuchValue(ValueError):
-    """JSON that cannot be the value of a variable: the message says what was expected."""
+class InvalidValue(ValueError):
+    """JSON that no value of a variable could be; the message says what was expected."""
 
 
-def said(value: object, type: Type) -> Json:
+def to_json(value: object, type: Type) -> Json:
     """A value of the engines as JSON."""
     match type, value:
         case BoolType(), int():
@@ -32,49 +32,49 @@ def said(value: object, type: Type) -> Json:
         case ((SortType() | ChoiceType()), int()):
             return show(value, type)
         case MaybeType(), int():
-            return None if value == 0 else said(value - 1 + first(type.of), type.of)
+            return None if value == 0 else to_json(value - 1 + first(type.of), type.of)
         case SetType(), int():
-            return [said(i + first(type.of), type.of) for i in range(value.bit_length()) if value >> i & 1]
+            return [to_json(i + first(type.of), type.of) for i in range(value.bit_length()) if value >> i & 1]
         case MapType(), tuple():
             entries = enumerate(cast("tuple[object, ...]", value), first(type.key))
-            return {show(key, type.key): said(v, type.value) for key, v in entries}
+            return {show(key, type.key): to_json(v, type.value) for key, v in entries}
         case SeqType(), tuple():
-            return [said(v, type.of) for v in cast("tuple[object, ...]", value)]
+            return [to_json(v, type.of) for v in cast("tuple[object, ...]", value)]
         case _:
             raise AssertionError(f"{value!r} is not a value of {type}")
 
 
-def heard(told: Json, type: Type, instance: Instance) -> Json:
-    """JSON of somebody else's as `said` would have written it; NoSuchValue if it has another shape.
+def checked_json(sent: Json, type: Type, instance: Instance) -> Json:
+    """The JSON that a system sent, in the form that `to_json` writes; InvalidValue if it has another shape.
 
-    A number may be any number: one that the model cannot have differs from the model's.
+    Sets come back sorted. A number may be out of the model's range: it is then reported as a difference.
     """
     match type:
         case BoolType():
-            if isinstance(told, bool):
-                return told
+            if isinstance(sent, bool):
+                return sent
         case NumberType():
-            if isinstance(told, int) and not isinstance(told, bool):
-                return told
+            if isinstance(sent, int) and not isinstance(sent, bool):
+                return sent
         case SortType() | ChoiceType():
             names = [show(i, type) for i in range(instance.positions(type))]
-            if isinstance(told, str) and told in names:
-                return told
-            raise NoSuchValue(f"{_short(told)} is none of {', '.join(names)}")
+            if isinstance(sent, str) and sent in names:
+                return sent
+            raise InvalidValue(f"{_short(sent)} is none of {', '.join(names)}")
         case MaybeType():
-            return None if told is None else heard(told, type.of, instance)
+            return None if sent is None else checked_json(sent, type.of, instance)
         case SetType():
-            if isinstance(told, list):
-                order = [said(i + first(type.of), type.of) for i in range(instance.positions(type.of))]
-                return sorted((heard(v, type.of, instance) for v in told), key=order.index)
+            if isinstance(sent, list):
+                order = [to_json(i + first(type.of), type.of) for i in range(instance.positions(type.of))]
+                return sorted((checked_json(v, type.of, instance) for v in sent), key=order.index)
         case SeqType():
-            if isinstance(told, list):
-                return [heard(v, type.of, instance) for v in told]
+            if isinstance(sent, list):
+                return [checked_json(v, type.of, instance) for v in sent]
         case MapType():
             names = [show(i + first(type.key), type.key) for i in range(instance.positions(type.key))]
-            if isinstance(told, dict) and set(told) == set(names):
-                return {name: heard(told[name], type.value, instance) for name in names}
-    raise NoSuchValue(f"{_short(told)} is no {_kind(type)}")
+            if isinstance(sent, dict) and set(sent) == set(names):
+                return {name: checked_json(sent[name], type.value, instance) for name in names}
+    raise InvalidValue(f"{_short(sent)} is no {_kind(type)}")
 
 
 def _kind(type: Type) -> str:
@@ -93,24 +93,27 @@ def _kind(type: Type) -> str:
             return str(type)
 
 
-def _short(told: Json) -> str:
-    text = json.dumps(told)
+def _short(sent: Json) -> str:
+    text = json.dumps(sent)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def state_said(instance: Instance, state: tuple[object, ...]) -> Object:
+def state_json(instance: Instance, state: tuple[object, ...]) -> JsonObject:
     """A state by the names of its variables."""
-    return {v.name: said(value, v.type) for v, value in zip(instance.variables, state, strict=True)}
+    return {v.name: to_json(value, v.type) for v, value in zip(instance.variables, state, strict=True)}
 
 
-def parameters_said(instance: Instance, action: str, parameters: tuple[int, ...]) -> Object:
+def parameters_json(instance: Instance, action: str, parameters: tuple[int, ...]) -> JsonObject:
     """The parameters of a step by their names."""
     folded = next(a for a in instance.actions if a.name == action)
-    return {name: said(v, type) for (name, type), v in zip(folded.parameters, parameters, strict=True)}
+    return {name: to_json(v, type) for (name, type), v in zip(folded.parameters, parameters, strict=True)}
 
 
-def written(value: Json) -> str:
-    """JSON as people write it: r1, {r1, r2} for a set would need the type, so lists are lists; none for null."""
+def json_text(value: Json) -> str:
+    """JSON as text for people: names without quotes, `none` for null.
+
+    A set is shown as a list, for JSON has no sets.
+    """
     match value:
         case None:
             return "none"
@@ -119,17 +122,17 @@ def written(value: Json) -> str:
         case str():
             return value
         case list():
-            return f"[{', '.join(map(written, value))}]"
+            return f"[{', '.join(map(json_text, value))}]"
         case dict():
-            return f"({', '.join(f'{k}: {written(v)}' for k, v in value.items())})"
+            return f"({', '.join(f'{k}: {json_text(v)}' for k, v in value.items())})"
         case _:
             return str(value)
 
 
-def apart(name: str, ours: Json, theirs: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Where two values of a variable differ, down to the keys of its maps: the place, and both values there."""
+def differing_places(name: str, ours: Json, theirs: Json) -> Iterator[tuple[str, Json, Json]]:
+    """The places at which two values of a variable differ, down to the keys of its maps, each with both values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key, value in ours.items():
-            yield from apart(f"{name}[{key}]", value, theirs.get(key))
+            yield from differing_places(f"{name}[{key}]", value, theirs.get(key))
     elif ours != theirs:
         yield name, ours, theirs

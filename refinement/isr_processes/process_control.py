@@ -1,7 +1,8 @@
-"""Real broker processes under the driver's hand: started, killed, told what to do next, and asked what they know.
+"""Broker processes under the control of a driver: it starts and kills them, sends commands and reads their memory.
 
-Every message crosses a socket as soon as it is sent, and waits where it has arrived. So after each command the driver
-knows all that is under way, and nothing else happens.
+Each process is a `stepped_broker`. A message crosses its socket as soon as it is sent, and then waits in the receiving
+process until the driver delivers it. So after each command the driver knows every message that is under way, and no
+process does anything by itself.
 """
 
 from __future__ import annotations
@@ -20,52 +21,51 @@ import attrs
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import AlterPartitionResponse, BrokerId, FetchResponse, Message
 from isr_broker.settings import Settings
-from isr_processes.stepped_broker import Inside, Mail, Reply, Start, run
+from isr_processes.stepped_broker import CommandReply, Mail, ProcessMemory, ProcessStart, run_stepped_broker
 
 M = TypeVar("M")
 Context: Final = multiprocessing.get_context("forkserver")
 Context.set_forkserver_preload(["isr_processes.stepped_broker"])
 HOST: Final = "127.0.0.1"
 PATIENCE: Final = 60.0
-NOWHERE: Final = -1
-"""The number of a message that was sent to a process that is not there."""
-UNNOTICED: Final = 0.08
-"""Seconds in which every connection to a process that was killed has been seen to end, and given up."""
+NO_NUMBER: Final = -1
+"""The number of a message to a process that does not run: it cannot be delivered."""
+NOTICE_SECONDS: Final = 0.08
+"""Seconds to wait after a kill, until all other processes have noticed that their connections are closed."""
 
 
-class Stuck(Exception):
-    """A process does not do what the driver waits for: which, and what."""
+class ProcessStuck(Exception):
+    """A process does not do what the driver waits for; the message says which process, and what."""
 
 
-def same(value: M) -> M:
-    """What it was."""
+def unchanged(value: M) -> M:
+    """The identity function, by name, so that another process can import it."""
     return value
 
 
 @attrs.define(eq=False)
-class Machine:
-    """A process; `mail` is what has arrived there, `known` how much of that the driver has looked at."""
+class BrokerProcess:
+    """A process, the number of messages sent to it so far, and the number that the driver has seen arrive."""
 
     who: BrokerId
     process: ForkServerProcess
     pipe: Connection
     expected: int = 0
     known: int = 0
-    mail: list[Mail] = attrs.field(factory=list[Mail])
 
-    def heard(self) -> Reply:
-        """The next answer."""
+    def receive(self) -> CommandReply:
+        """The answer to the last command; ProcessStuck if it does not come within PATIENCE seconds."""
         try:
             if self.pipe.poll(PATIENCE):
-                return cast("Reply", self.pipe.recv())
+                return cast("CommandReply", self.pipe.recv())
         except (EOFError, OSError):
-            raise Stuck(f"the process of {name(self.who)} has ended") from None
-        raise Stuck(f"the process of {name(self.who)} does not answer")
+            raise ProcessStuck(f"the process of {name(self.who)} has ended") from None
+        raise ProcessStuck(f"the process of {name(self.who)} does not answer")
 
 
 @attrs.frozen
-class Arrived:
-    """A message that waits at a process, by its number there."""
+class WaitingMessage:
+    """A message that has arrived at a process and waits there; `number` is its place in the order of arrival."""
 
     at: BrokerId
     number: int
@@ -74,151 +74,157 @@ class Arrived:
 
 
 def name(who: BrokerId) -> str:
-    """A process for people."""
+    """A process, as error messages name it."""
     return "the controller" if who == CONTROLLER else f"broker {who}"
 
 
 @attrs.define(eq=False)
-class Machines:
-    """The controller's process and those of the brokers that run, with their data below `root`.
+class BrokerProcesses:
+    """The processes of the controller and of the brokers that run, with their data directories below `root`.
 
-    `fresh` are the messages that arrived since the driver last took them out.
+    `new_messages` are those that arrived since the driver last emptied the list. `actions` are the names of the model's
+    actions that the cores have taken since `pop_actions`.
     """
 
     root: Path
     ports: Mapping[BrokerId, int]
     settings: Mapping[BrokerId, Settings]
-    running: dict[BrokerId, Machine] = attrs.field(factory=dict[BrokerId, Machine])
-    fresh: list[Arrived] = attrs.field(factory=list[Arrived])
-    took: list[str] = attrs.field(factory=list[str])
-    newest: dict[tuple[BrokerId, BrokerId, type[Message]], int] = attrs.field(
+    running: dict[BrokerId, BrokerProcess] = attrs.field(factory=dict[BrokerId, BrokerProcess])
+    new_messages: list[WaitingMessage] = attrs.field(factory=list[WaitingMessage])
+    actions: list[str] = attrs.field(factory=list[str])
+    newest_request: dict[tuple[BrokerId, BrokerId, type[Message]], int] = attrs.field(
         factory=dict[tuple[BrokerId, BrokerId, type[Message]], int]
     )
-    """The last request of a kind from somebody to somebody, by its number there: no other can be answered."""
+    """The number of the last message of each kind, by source and receiver. An answer to an older request is lost."""
 
     def start(self, who: BrokerId) -> None:
-        """Start a process, and wait until it listens; its port may be somebody else's for a moment."""
+        """Start a process, and wait until it listens. A port that is in use is tried again until PATIENCE ends."""
         end = time.monotonic() + PATIENCE
-        while (problem := self._started(who)) is not None:
+        while (problem := self._try_start(who)) is not None:
             if time.monotonic() > end:
-                raise Stuck(f"{name(who)} does not start: {problem.lower()}")
+                raise ProcessStuck(f"{name(who)} does not start: {problem.lower()}")
             time.sleep(0.1)
 
-    def _started(self, who: BrokerId) -> str | None:
-        """Why it did not start, None if it did."""
+    def _try_start(self, who: BrokerId) -> str | None:
+        """Start a process once: None if it listens, else the reason why it does not."""
         ours, theirs = Context.Pipe()
-        start = Start(
+        start = ProcessStart(
             me=0 if who == CONTROLLER else who,
             settings=self.settings[who],
             data=str(self.folder(who)),
             address=(HOST, self.ports[who]),
             controller_at=(HOST, self.ports[CONTROLLER]),
         )
-        process = Context.Process(target=run, args=(start, theirs), daemon=True)
+        process = Context.Process(target=run_stepped_broker, args=(start, theirs), daemon=True)
         process.start()
         theirs.close()
-        machine = Machine(who, process, ours)
-        reply = machine.heard()
+        one = BrokerProcess(who, process, ours)
+        reply = one.receive()
         if reply.value is not None:
             process.join()
             process.close()
             ours.close()
             return str(reply.value)
-        self.running[who] = machine
-        self._noted(who, reply)
+        self.running[who] = one
+        self._record(who, reply)
         return None
 
     def folder(self, who: BrokerId) -> Path:
-        """Where a process has its data."""
+        """The data directory of a process."""
         return self.root / ("controller" if who == CONTROLLER else str(who))
 
-    def call(self, who: BrokerId, do: str, *given: object, mute: bool = False) -> object:
-        """Have a process do something, and wait until all that it sent has arrived."""
-        machine = self.running[who]
-        machine.pipe.send((do, *given))
-        reply = machine.heard()
-        self._noted(who, reply, mute)
+    def call(self, who: BrokerId, do: str, *given: object, discard_answers: bool = False) -> object:
+        """Send a command to a process, and wait until every message that it caused has arrived."""
+        one = self.running[who]
+        one.pipe.send((do, *given))
+        reply = one.receive()
+        self._record(who, reply, discard_answers)
         return reply.value
 
-    def _noted(self, source: BrokerId, reply: Reply, mute: bool = False) -> None:
-        self.took += reply.took
+    def _record(self, source: BrokerId, reply: CommandReply, discard_answers: bool = False) -> None:
+        self.actions += reply.actions
         for to, message in reply.sent:
-            if mute and isinstance(message, FetchResponse | AlterPartitionResponse):
-                continue  # nobody is on the line
+            if discard_answers and isinstance(message, FetchResponse | AlterPartitionResponse):
+                continue  # the connection on which this answer would go is closed
             if to in self.running:
                 self.running[to].expected += 1
             else:
-                self.fresh.append(Arrived(to, NOWHERE, source, message))
-        for machine in self.running.values():
-            if machine.expected > machine.known:
-                self._look(machine)
+                self.new_messages.append(WaitingMessage(to, NO_NUMBER, source, message))
+        for one in self.running.values():
+            if one.expected > one.known:
+                self._read_mail(one)
 
-    def _look(self, machine: Machine) -> None:
-        machine.pipe.send(("mail", machine.expected))
-        reply = machine.heard()
+    def _read_mail(self, one: BrokerProcess) -> None:
+        one.pipe.send(("mail", one.expected))
+        reply = one.receive()
         mail = cast("list[Mail]", reply.value)
-        for number, (source, _, message) in enumerate(mail[machine.known :], machine.known):
-            self.fresh.append(Arrived(machine.who, number, source, message))
-            self.newest[source, machine.who, type(message)] = number
-        machine.known = machine.expected
-        if reply.sent or reply.took:
-            self._noted(machine.who, reply)
+        for number, (source, _, message) in enumerate(mail[one.known :], one.known):
+            self.new_messages.append(WaitingMessage(one.who, number, source, message))
+            self.newest_request[source, one.who, type(message)] = number
+        one.known = one.expected
+        if reply.sent or reply.actions:
+            self._record(one.who, reply)
 
-    def take(self, arrived: Arrived, again: bool = False) -> None:
-        """A message is taken where it waits; `again`: not for the first time."""
-        last = self.newest[arrived.source, arrived.at, type(arrived.message)]
-        self.call(arrived.at, "take", arrived.number, mute=again or arrived.number != last)
+    def deliver(self, message: WaitingMessage, again: bool = False) -> None:
+        """Deliver a waiting message to the core of its receiver; `again` if it was delivered before."""
+        last = self.newest_request[message.source, message.at, type(message.message)]
+        self.call(message.at, "deliver", message.number, discard_answers=again or message.number != last)
 
-    def tick(self, who: BrokerId, made: Callable[..., object], *given: object, restored: object = same) -> None:
-        """The core of a broker ticks once, made old before by `made(core, *given)`."""
-        self.call(who, "tick", partial(_made, made, given), restored)
+    def tick(self, who: BrokerId, prepare: Callable[..., object], *given: object, restore: object = unchanged) -> None:
+        """Tick the core of a broker once, between `prepare(core, *given)` and `restore(core)`.
 
-    def rule(self, made: Callable[..., object], *given: object, ticks: bool = True, restored: object = same) -> None:
-        """The controller's core is made old in the same way, and ticks once if it is to."""
-        self.call(CONTROLLER, "rule", partial(_made, made, given), ticks, restored)
+        The clock of a stepped broker stands still: `prepare` moves stored times back, so that a timer is due.
+        """
+        self.call(who, "tick", partial(_apply, prepare, given), restore)
 
-    def inside(self, who: BrokerId) -> Inside:
-        """What is in the memory of a process."""
-        return cast("Inside", self.call(who, "inside"))
+    def tick_controller(
+        self, prepare: Callable[..., object], *given: object, ticks: bool = True, restore: object = unchanged
+    ) -> None:
+        """The same for the controller's core, which ticks only if `ticks` is true."""
+        self.call(CONTROLLER, "tick controller", partial(_apply, prepare, given), ticks, restore)
+
+    def memory(self, who: BrokerId) -> ProcessMemory:
+        """The cores in the memory of a process."""
+        return cast("ProcessMemory", self.call(who, "memory"))
 
     def kill(self, who: BrokerId) -> None:
-        """A process is gone at once; the system keeps what it had written."""
-        machine = self.running.pop(who)
-        machine.process.kill()
-        self._gone(machine)
+        """End a process by SIGKILL. What it had written to its files stays there."""
+        one = self.running.pop(who)
+        one.process.kill()
+        self._reap(one)
 
-    def ended(self, who: BrokerId) -> None:
-        """Wait for a process that ends by itself."""
-        machine = self.running.pop(who)
-        machine.process.join(PATIENCE)
-        if machine.process.exitcode != 0:
-            machine.process.kill()
-            raise Stuck(f"the process of {name(who)} ended with {machine.process.exitcode}")
-        self._gone(machine)
+    def wait_for_exit(self, who: BrokerId) -> None:
+        """Wait for a process that shuts down by itself; ProcessStuck if it does not, or fails."""
+        one = self.running.pop(who)
+        one.process.join(PATIENCE)
+        if one.process.exitcode != 0:
+            one.process.kill()
+            raise ProcessStuck(f"the process of {name(who)} ended with {one.process.exitcode}")
+        self._reap(one)
 
-    def _gone(self, machine: Machine) -> None:
-        machine.process.join()
-        machine.process.close()
-        machine.pipe.close()
-        time.sleep(UNNOTICED)
+    def _reap(self, one: BrokerProcess) -> None:
+        one.process.join()
+        one.process.close()
+        one.pipe.close()
+        time.sleep(NOTICE_SECONDS)
 
-    def took_since(self) -> list[str]:
-        """The actions that were taken since this was last asked."""
-        took, self.took = self.took, []
-        return took
+    def pop_actions(self) -> list[str]:
+        """The actions that the cores have taken since this was last called."""
+        actions, self.actions = self.actions, []
+        return actions
 
     def kill_all(self) -> None:
-        """No process is left."""
-        for machine in self.running.values():
-            machine.process.kill()
-        for machine in self.running.values():
-            machine.process.join()
-            machine.process.close()
-            machine.pipe.close()
+        """Kill every process."""
+        for one in self.running.values():
+            one.process.kill()
+        for one in self.running.values():
+            one.process.join()
+            one.process.close()
+            one.pipe.close()
         self.running.clear()
-        self.fresh.clear()
-        self.took.clear()
+        self.new_messages.clear()
+        self.actions.clear()
 
 
-def _made(made: Callable[..., object], given: tuple[object, ...], core: object) -> object:
-    return made(core, *given)
+def _apply(prepare: Callable[..., object], given: tuple[object, ...], core: object) -> object:
+    return prepare(core, *given)

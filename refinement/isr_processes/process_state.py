@@ -1,7 +1,8 @@
-"""Real processes as one state of the model: what is in their memories and files, and what is between them.
+"""Real broker processes as one state of the model: their memories, their files, and the messages between them.
 
-The same abstraction as everywhere (`abstraction`): of cores that come out of other processes, and of logs, checkpoints
-and marks that are read from their files. The driver knows what is under way, and what clients were told.
+The abstraction function is that of the replay (`isr_replay.abstraction`). Cores are copied out of the processes; logs,
+checkpoints and the marks of clean shutdowns are read from their files. The driver itself keeps the messages in flight
+and what clients were answered.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from isr_broker.wire.protocol import Answer, Fields
 from isr_cluster.admin import Admin
 from isr_cluster.processes import free_ports
 from isr_lang import Instance
-from isr_processes.process_control import HOST, Arrived, Machines, Stuck, name, same
-from isr_processes.stepped_broker import Inside
+from isr_processes.process_control import HOST, BrokerProcesses, ProcessStuck, WaitingMessage, name, unchanged
+from isr_processes.stepped_broker import ProcessMemory
 from isr_replay import canonical_form
 from isr_replay.core_driver import records
 from isr_replay.core_system import Cores
@@ -54,183 +55,188 @@ from isr_replay.system_state import NOW, TP, Answered, Asked, Broker, Decided, H
 
 M = TypeVar("M", bound=Message)
 PATIENCE: Final = 60.0
-PATIENT: Final = 10_000_000
-"""Milliseconds."""
+NO_TIMEOUT_MS: Final = 10_000_000
+"""A timeout of connections that no run is long enough to reach."""
 CREATE_TOPICS: Final = 19
 
 
-class Cannot(Exception):
-    """The driver cannot bring the processes to this step: the message says why."""
+class CannotDrive(Exception):
+    """The driver cannot bring the processes to this step; the message says why. This is no difference."""
 
 
-class Refuses(Exception):
-    """The processes do not take this step: the message says what they did instead."""
+class StepRefused(Exception):
+    """The processes do not take this step; the message says what they did instead. This is a difference."""
 
 
-class Steering:
-    """The processes of one run, what is under way between them, and how to have them do something."""
+class ProcessSystem:
+    """The processes of one run, the messages in flight between them, and the history of the model's clients."""
 
     def __init__(self, instance: Instance) -> None:
         self.n = int(instance.constants["replicas"])
         self.ids = tuple(range(1, self.n + 1))
         self.cores = Cores(instance, self.ids, own_look=False)
-        self.root = Path(tempfile.mkdtemp(prefix="insync-steered-"))
-        self.machines = Machines(self.root, {}, {})
+        self.root = Path(tempfile.mkdtemp(prefix="insync-processes-"))
+        self.processes = BrokerProcesses(self.root, {}, {})
         self.pool = ThreadPoolExecutor(16)
         self.runs = 0
         self.order: tuple[BrokerId, ...] = self.ids
-        """In which the brokers were assigned to the topic."""
-        self._forget()
+        """The order of the replicas in the assignment of the partition."""
+        self._reset_run()
 
-    def _forget(self) -> None:
+    def _reset_run(self) -> None:
         self.epochs: dict[BrokerId, list[int]] = {b: [] for b in self.ids}
-        self.fetches: dict[BrokerId, tuple[Asked | Answered, Arrived] | None] = dict.fromkeys(self.ids)
-        self.alters: dict[BrokerId, tuple[Proposed | Decided, Arrived] | None] = dict.fromkeys(self.ids)
+        self.fetches: dict[BrokerId, tuple[Asked | Answered, WaitingMessage] | None] = dict.fromkeys(self.ids)
+        self.alters: dict[BrokerId, tuple[Proposed | Decided, WaitingMessage] | None] = dict.fromkeys(self.ids)
         self.produced: dict[int, tuple[BrokerId, int, Future[Fields]]] = {}
-        self.last_fetch: dict[tuple[BrokerId, BrokerId], Arrived] = {}
-        """By leader and follower the fetch that the leader took last."""
-        self.past = History()
+        self.last_fetch: dict[tuple[BrokerId, BrokerId], WaitingMessage] = {}
+        """The last fetch that was delivered, by leader and follower."""
+        self.history = History()
 
     def close(self) -> None:
-        """Nothing is left of it."""
-        self.machines.kill_all()
+        """Kill all processes and delete their data."""
+        self.processes.kill_all()
         self.pool.shutdown(wait=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
     # Messages and clients
 
-    def arrived(self, kind: type[M], at: BrokerId, source: BrokerId) -> tuple[Arrived, M] | None:
-        """The last message of a kind that this step has brought from somebody to somewhere."""
-        for one in reversed(self.machines.fresh):
+    def sent_message(self, kind: type[M], at: BrokerId, source: BrokerId) -> tuple[WaitingMessage, M] | None:
+        """The last message of a kind that this step has sent from `source` to `at`."""
+        for one in reversed(self.processes.new_messages):
             if isinstance(one.message, kind) and (one.at, one.source) == (at, source):
                 return one, one.message
         return None
 
-    def taken(self, kind: type[M], at: BrokerId, source: BrokerId) -> M:
-        """The same, and it is taken at once; Refuses if there is none."""
-        found = self.arrived(kind, at, source)
+    def deliver(self, kind: type[M], at: BrokerId, source: BrokerId) -> M:
+        """Deliver that message at once; StepRefused if this step sent none."""
+        found = self.sent_message(kind, at, source)
         if found is None:
-            raise Refuses(f"{name(source)} sends {name(at)} no {kind.__name__}")
-        self.machines.take(found[0])
+            raise StepRefused(f"{name(source)} sends {name(at)} no {kind.__name__}")
+        self.processes.deliver(found[0])
         return found[1]
 
-    def expect(self, action: str) -> None:
-        """This, and nothing else, was taken since the last time; Refuses if not."""
-        took = self.machines.took_since()
+    def expect_action(self, action: str) -> None:
+        """StepRefused unless the cores have taken exactly this action since the last call."""
+        took = self.processes.pop_actions()
         if took != [action]:
-            raise Refuses(f"{' and '.join(took) or 'no action'} was taken")
+            raise StepRefused(f"{' and '.join(took) or 'no action'} was taken")
 
-    def client(self, broker: BrokerId, key: int, version: int, fields: Answer) -> tuple[int, Future[Fields]]:
-        """A client asks a broker through Kafka's protocol; the number of its request there, and what it will hear."""
+    def ask_as_client(self, broker: BrokerId, key: int, version: int, fields: Answer) -> tuple[int, Future[Fields]]:
+        """Send a request of Kafka's protocol as a client: its number at the broker, and the answer to come."""
 
         def talk() -> Fields:
-            with Admin((HOST, self.machines.ports[broker]), PATIENCE) as admin:
+            with Admin((HOST, self.processes.ports[broker]), PATIENCE) as admin:
                 return admin.ask(key, version, fields)
 
-        number = self.machines.inside(broker).requests + 1
+        model_epoch = self.processes.memory(broker).requests + 1
         future = self.pool.submit(talk)
-        self.machines.call(broker, "clients", number)
-        return number, future
+        self.processes.call(broker, "clients", model_epoch)
+        return model_epoch, future
 
     # A fresh cluster
 
-    def begin(self, first: BrokerId) -> None:
-        """Processes with empty disks; everybody has a session, and knows a topic that `first` leads."""
-        self.machines.kill_all()
-        self._forget()
+    def start_cluster(self, first: BrokerId) -> None:
+        """Start a cluster with empty disks: all brokers have a session, and know a topic whose leader is `first`."""
+        self.processes.kill_all()
+        self._reset_run()
         shutil.rmtree(self.root / str(self.runs), ignore_errors=True)
         self.runs += 1
         root = self.root / str(self.runs)
         who = (CONTROLLER, *self.ids)
-        settings = {b: self.real(self.cores.of_brokers) for b in self.ids}
-        settings[CONTROLLER] = self.real(self.cores.settings)
-        self.machines = Machines(root, dict(zip(who, free_ports(len(who)), strict=True)), settings)
-        self.machines.start(CONTROLLER)
+        settings = {b: self.settings_of(self.cores.of_brokers) for b in self.ids}
+        settings[CONTROLLER] = self.settings_of(self.cores.settings)
+        self.processes = BrokerProcesses(root, dict(zip(who, free_ports(len(who)), strict=True)), settings)
+        self.processes.start(CONTROLLER)
         for broker in self.ids:
-            self.machines.start(broker)
-            self.registered(broker)
-            self.taken(FetchMetadata, CONTROLLER, broker)
-            self.taken(Metadata, broker, CONTROLLER)
-            self.taken(Heartbeat, CONTROLLER, broker)
-            self.taken(HeartbeatAnswer, broker, CONTROLLER)
+            self.processes.start(broker)
+            self.register(broker)
+            self.deliver(FetchMetadata, CONTROLLER, broker)
+            self.deliver(Metadata, broker, CONTROLLER)
+            self.deliver(Heartbeat, CONTROLLER, broker)
+            self.deliver(HeartbeatAnswer, broker, CONTROLLER)
         order = [first, *(b for b in self.ids if b != first)]
         self._create(first, order)
         self.order = tuple(order)
-        self.machines.took_since()
+        self.processes.pop_actions()
         for broker in order:
-            self.machines.fresh.clear()
-            self.learn(broker)
-            self.fetches[broker] = self.fetch_sent(broker)
-        self.machines.took_since()
-        self.machines.fresh.clear()
+            self.processes.new_messages.clear()
+            self.fetch_metadata(broker)
+            self.fetches[broker] = self.sent_fetch(broker)
+        self.processes.pop_actions()
+        self.processes.new_messages.clear()
 
-    def real(self, settings: Settings) -> Settings:
-        """With traces, for then a follower is told every answer; and no connection is given up in real time."""
+    def settings_of(self, settings: Settings) -> Settings:
+        """The settings of a process. It writes a trace, which a test validates, and its connections never time out.
+
+        With traces on, every answer to a fetch has a stamp, so that the follower's core is told of each one.
+        """
         return attrs.evolve(
             settings,
             insync_trace_dir=str(self.root / str(self.runs) / "traces"),
-            replica_socket_timeout_ms=PATIENT,
-            controller_socket_timeout_ms=PATIENT,
+            replica_socket_timeout_ms=NO_TIMEOUT_MS,
+            controller_socket_timeout_ms=NO_TIMEOUT_MS,
         )
 
-    def rule(self, made: Callable[..., object], *given: object, ticks: bool = True) -> None:
-        """The controller ticks in another order of assignment, which then is what it was."""
-        self.machines.rule(made, *given, ticks=ticks, restored=partial(assigned, order=self.order) if ticks else same)
+    def tick_controller(self, made: Callable[..., object], *given: object, ticks: bool = True) -> None:
+        """Prepare the controller's core (with another order of assignment, say), tick it, and restore the order."""
+        self.processes.tick_controller(
+            made, *given, ticks=ticks, restore=partial(with_assignment, order=self.order) if ticks else unchanged
+        )
 
-    def registered(self, broker: BrokerId) -> None:
-        """A process that has started is registered."""
-        self.taken(RegisterBroker, CONTROLLER, broker)
-        self.taken(BrokerRegistered, broker, CONTROLLER)
-        self.epochs[broker].append(self.machines.inside(broker).node.broker_epoch)
+    def register(self, broker: BrokerId) -> None:
+        """Register a process that has started with the controller, and note its broker epoch."""
+        self.deliver(RegisterBroker, CONTROLLER, broker)
+        self.deliver(BrokerRegistered, broker, CONTROLLER)
+        self.epochs[broker].append(self.processes.memory(broker).node.broker_epoch)
 
     def _create(self, at: BrokerId, order: list[BrokerId]) -> None:
         on = [{"partition_index": 0, "broker_ids": order}]
         topic = {"name": TP.topic, "num_partitions": -1, "replication_factor": -1, "configs": [], "assignments": on}
-        _, future = self.client(at, CREATE_TOPICS, 4, {"topics": [topic], "timeout": 60_000})
-        self.taken(CreateTopic, CONTROLLER, at)
-        self.taken(AdminAnswer, at, CONTROLLER)
+        _, future = self.ask_as_client(at, CREATE_TOPICS, 4, {"topics": [topic], "timeout": 60_000})
+        self.deliver(CreateTopic, CONTROLLER, at)
+        self.deliver(AdminAnswer, at, CONTROLLER)
         code = future.result(PATIENCE).all("topics")[0].number("error_code")
         if code:
-            raise Stuck(f"the topic is not created, error {code}")
+            raise ProcessStuck(f"the topic is not created, error {code}")
 
-    def learn(self, broker: BrokerId) -> None:
-        """A broker asks for newer metadata, and gets them; Refuses if there are none."""
-        self.machines.tick(broker, polling)
-        self.taken(FetchMetadata, CONTROLLER, broker)
-        self.taken(Metadata, broker, CONTROLLER)
+    def fetch_metadata(self, broker: BrokerId) -> None:
+        """Let a broker ask for metadata and deliver the answer; StepRefused if it does not ask or is not answered."""
+        self.processes.tick(broker, due_to_poll)
+        self.deliver(FetchMetadata, CONTROLLER, broker)
+        self.deliver(Metadata, broker, CONTROLLER)
 
-    # What a step has sent
+    # Messages that a step has sent
 
-    def fetch_sent(self, follower: BrokerId) -> tuple[Asked, Arrived] | None:
-        """The fetch that this step has sent."""
-        for one in reversed(self.machines.fresh):
+    def sent_fetch(self, follower: BrokerId) -> tuple[Asked, WaitingMessage] | None:
+        """The fetch that this step has sent, None if it sent none."""
+        for one in reversed(self.processes.new_messages):
             if isinstance(one.message, FetchRequest) and one.source == follower:
                 return Asked(one.at, one.message), one
         return None
 
-    def proposal_sent(self, leader: BrokerId, isr: frozenset[BrokerId]) -> tuple[Proposed, Arrived]:
-        """The AlterPartition that this step has sent, of a leader that took this to be the ISR."""
-        found = self.arrived(AlterPartitionRequest, CONTROLLER, leader)
+    def sent_proposal(self, leader: BrokerId, isr: frozenset[BrokerId]) -> tuple[Proposed, WaitingMessage]:
+        """The AlterPartition that this step has sent, from a leader whose committed ISR is `isr`."""
+        found = self.sent_message(AlterPartitionRequest, CONTROLLER, leader)
         if found is None:
-            raise Refuses("it sends no AlterPartition")
+            raise StepRefused("it sends no AlterPartition")
         arrived, request = found
-        numbered = tuple((m, self.number(m, seen)) for m, seen in request.isr)
+        numbered = tuple((m, self.model_epoch(m, seen)) for m, seen in request.isr)
         joins = min(request.members - isr, default=None)
         return Proposed(canonical_form.proposal(attrs.evolve(request, isr=numbered), isr), joins), arrived
 
     # The state
 
-    def number(self, broker: BrokerId, epoch: int) -> int:
-        """A broker epoch as the model counts them."""
+    def model_epoch(self, broker: BrokerId, epoch: int) -> int:
+        """A broker epoch as the model numbers it: how often the broker had registered before."""
         return self.epochs[broker].index(epoch) if epoch >= 0 else -1
 
     def disk(self, broker: BrokerId) -> RealDisk:
         """The data directory of a broker."""
-        return RealDisk(self.machines.folder(broker))
+        return RealDisk(self.processes.folder(broker))
 
     def segment(self, broker: BrokerId) -> Path:
-        """The file with the broker's log."""
-        return self.machines.folder(broker) / str(TP) / file_name(0)
+        """The file of the broker's log."""
+        return self.processes.folder(broker) / str(TP) / file_name(0)
 
     def log(self, broker: BrokerId) -> tuple[bytes, ...]:
         """The batches in that file."""
@@ -238,78 +244,80 @@ class Steering:
         data = path.read_bytes() if path.exists() else b""
         return tuple(data[b.position : b.position + b.size] for b in batches(data, check=True))
 
-    def broker(self, me: BrokerId, inside: Inside | None) -> Broker:
-        """A broker as the abstraction takes it; Stuck if its core believes another log to be on its disk."""
+    def broker(self, me: BrokerId, memory: ProcessMemory | None) -> Broker:
+        """A broker as the abstraction function takes it; ProcessStuck if core and file disagree about the log."""
         log, disk = self.log(me), self.disk(me)
         checkpoint = read_offsets(disk, WATERMARKS).get(TP, 0)
         known = len(self.epochs[me]) - 1
-        if inside is None:
+        if memory is None:
             return Broker(me, None, log, checkpoint, known, known if disk.exists(CLEAN_SHUTDOWN) else -1)
-        replica = inside.node.held.get(TP)
+        replica = memory.node.held.get(TP)
         if replica is not None and replica.log.end != len(log):
-            raise Stuck(f"{name(me)} believes that its log ends at {replica.log.end}, and its file at {len(log)}")
-        return Broker(me, self._numbered(inside.node), log, checkpoint, known)
+            raise ProcessStuck(
+                f"{name(me)} believes that its log ends at {replica.log.end}, and its file at {len(log)}"
+            )
+        return Broker(me, self._numbered(memory.node), log, checkpoint, known)
 
     def _numbered(self, node: Node) -> Node:
         replica = node.held.get(TP)
         if replica is None or not isinstance(replica.role, Leading):
             return node
         seen = replica.role.followers.items()
-        followers = Map({m: attrs.evolve(f, broker_epoch=self.number(m, f.broker_epoch)) for m, f in seen})
+        followers = Map({m: attrs.evolve(f, broker_epoch=self.model_epoch(m, f.broker_epoch)) for m, f in seen})
         return canonical_form.with_role(node, attrs.evolve(replica.role, followers=followers))
 
     def bits(self) -> int:
-        """The state of the model in which everything is together."""
-        machines, view = self.machines, self.cores.view
-        inside = {b: machines.inside(b) if b in machines.running else None for b in self.ids}
-        core = machines.inside(CONTROLLER).controller
+        """The state of the model that processes, files, messages and history stand for, packed."""
+        processes, view = self.processes, self.cores.view
+        memory = {b: processes.memory(b) if b in processes.running else None for b in self.ids}
+        core = processes.memory(CONTROLLER).controller
         assert core is not None
         total = view.controller(core)
         for me in self.ids:
-            broker = self.broker(me, inside[me])
-            self._committed(broker)
+            broker = self.broker(me, memory[me])
+            self._note_committed(broker)
             fetch, alter = self.fetches[me], self.alters[me]
             total += view.broker(broker) + view.fetch(me, None if fetch is None else fetch[0])
             total += view.alter(me, None if alter is None else alter[0])
-        self._answered(inside)
-        return total + view.history(self.past)
+        self._note_acknowledged(memory)
+        return total + view.history(self.history)
 
-    def _committed(self, broker: Broker) -> None:
-        replica, past = broker.replica, self.past
+    def _note_committed(self, broker: Broker) -> None:
+        replica, history = broker.replica, self.history
         if replica is not None and isinstance(replica.role, Leading):
             mark = replica.high_watermark
-            if mark > len(past.committed):
-                self.past = attrs.evolve(past, committed=records(broker)[:mark])
+            if mark > len(history.committed):
+                self.history = attrs.evolve(history, committed=records(broker)[:mark])
 
-    def _answered(self, inside: dict[BrokerId, Inside | None]) -> None:
-        """Which producers were told that their records are there."""
-        for record, (broker, number, future) in list(self.produced.items()):
-            there = inside[broker]
+    def _note_acknowledged(self, memory: dict[BrokerId, ProcessMemory | None]) -> None:
+        """Note which records were acknowledged to their producers."""
+        for record, (broker, model_epoch, future) in list(self.produced.items()):
+            there = memory[broker]
             if there is None:
                 del self.produced[record]
-            elif number not in there.waiting:
+            elif model_epoch not in there.waiting:
                 del self.produced[record]
                 said = future.result(PATIENCE).all("responses")[0].all("partition_responses")[0]
                 if said.number("error_code") == 0:
-                    self.past = attrs.evolve(self.past, acked=self.past.acked | 1 << record)
+                    self.history = attrs.evolve(self.history, acked=self.history.acked | 1 << record)
 
 
-# What makes a core's memory old: functions that another process can find.
+# Changes to a core before or after it ticks: functions that another process can import by name.
 
 
-def assigned(core: Controller, order: tuple[BrokerId, ...]) -> Controller:
-    """The brokers are assigned in this order."""
+def with_assignment(core: Controller, order: tuple[BrokerId, ...]) -> Controller:
+    """The controller's core with this order of the replicas in the assignment."""
     partition = attrs.evolve(core.partitions[TP], replicas=order)
     return attrs.evolve(core, partitions=core.partitions.set(TP, partition))
 
 
-def polling(core: Node) -> Node:
-    """It is time to ask for newer metadata."""
+def due_to_poll(core: Node) -> Node:
+    """A broker's core that asks for metadata at its next tick."""
     return attrs.evolve(core, next_poll=NOW)
 
 
-def lagging(core: Node, members: frozenset[BrokerId]) -> Node:
-    """It is time to look for members that lag, and these do, and no others."""
+def with_lagging(core: Node, members: frozenset[BrokerId]) -> Node:
+    """A leader's core that checks at its next tick for members that lag, and finds exactly these."""
     role = core.held[TP].role
     assert isinstance(role, Leading)
     followers = role.followers
@@ -320,8 +328,8 @@ def lagging(core: Node, members: frozenset[BrokerId]) -> Node:
     )
 
 
-def put_back(core: Node, times: Map[BrokerId, Millis | None]) -> Node:
-    """When each follower last had everything is as it was."""
+def with_caught_up_times(core: Node, times: Map[BrokerId, Millis | None]) -> Node:
+    """A leader's core with these times at which each follower was last caught up."""
     role = core.held[TP].role
     if not isinstance(role, Leading):
         return core
@@ -329,8 +337,8 @@ def put_back(core: Node, times: Map[BrokerId, Millis | None]) -> Node:
     return canonical_form.with_role(core, attrs.evolve(role, followers=followers))
 
 
-def joining(core: Node, members: frozenset[BrokerId]) -> Node:
-    """Of those who may join there are only these."""
+def with_joining(core: Node, members: frozenset[BrokerId]) -> Node:
+    """A leader's core whose candidates for the ISR are only these."""
     role = core.held[TP].role
     if not isinstance(role, Leading):
         return core

@@ -1,13 +1,15 @@
-"""A real broker that does nothing by itself: its clock stands, and what arrives waits until the driver says so.
+"""A stepped broker: a real broker process that takes one step when the driver commands it, and none by itself.
 
-Sockets, frames, runtime and disk are those of every broker (`isr_broker.server`). Three things differ: the time is
-always NOW, so a timer fires only if the driver has made a core's memory old before it lets it tick (as in the replay,
-`canonical`); messages are kept where they arrive, until they are to be taken; and whatever the disk
-has to do later it does at once. The driver talks through a pipe.
+Sockets, frames, runtime and disk are those of every broker (`isr_broker.server`). Three things differ:
 
-Fetches, AlterPartitions and their answers are Kafka's requests and answers, in sessions and on connections as always.
-Registrations, heartbeats and metadata cross in frames of our own (`isr_broker.core.message_json`), for they may be
-dropped.
+- The time is always NOW. A timer fires only if the driver moves a time in the core back before it lets the core tick
+  (`isr_replay.canonical_form` has the functions for that).
+- A message that arrives is kept until the driver delivers it.
+- Work that the disk would do later is done at once.
+
+The driver sends its commands through a pipe. Fetches, AlterPartitions and their answers are Kafka's, in sessions and on
+connections as always. Registrations, heartbeats and metadata cross in frames of our own
+(`isr_broker.core.message_json`), because the driver may drop each of them alone.
 """
 
 from __future__ import annotations
@@ -44,12 +46,12 @@ from isr_broker.storage.metadata_log import MetadataLog
 from isr_replay.system_state import NOW
 
 Mail: TypeAlias = tuple[BrokerId, BrokerId, Message]
-"""From whom, to whom, and the message."""
+"""The source, the receiver, and the message."""
 
 
 @attrs.frozen(kw_only=True)
-class Start:
-    """What a process is started with. The broker of the controller is nothing but that."""
+class ProcessStart:
+    """What a process is started with. The controller has a process of its own, without a broker in it."""
 
     me: BrokerId
     settings: Settings
@@ -59,40 +61,40 @@ class Start:
 
     @property
     def is_controller(self) -> bool:
-        """Whether this process has the controller."""
+        """Whether this process is the controller's."""
         return self.address == self.controller_at
 
 
 @attrs.frozen(kw_only=True)
-class Reply:
-    """What a command came to: its value, and what the process has sent and which actions it took since the last one."""
+class CommandReply:
+    """The answer to a command: its value, and the messages sent and actions taken since the last answer."""
 
     value: object
     sent: tuple[tuple[BrokerId, Message], ...]
-    took: tuple[str, ...]
+    actions: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
-class Inside:
-    """What is in the memory of a process."""
+class ProcessMemory:
+    """The cores in the memory of a process, and how far its clients are answered."""
 
     node: Node
     controller: Controller | None
     requests: int
     waiting: frozenset[int]
-    """How many requests of clients there were, and which have no answer."""
+    """`requests` counts the requests of clients; `waiting` has the numbers of those without an answer."""
 
 
 @attrs.define
 class SteppedRuntime(Runtime):
-    """A broker as it runs, except that it waits for the driver."""
+    """The runtime of a broker, in which messages wait for the driver and time stands still."""
 
     arrived: list[Parcel] = attrs.field(factory=list[Parcel])
-    took: list[str] = attrs.field(factory=list[str])
+    actions: list[str] = attrs.field(factory=list[str])
     notify: Callable[[], None] = lambda: None
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
-        """A broker starts; or the controller, without a broker."""
+        """Start a broker; or the controller, without a broker."""
         if not with_controller:
             Runtime.start(self, incarnation, now, with_controller)
             return
@@ -103,45 +105,45 @@ class SteppedRuntime(Runtime):
         self.node = Node(me=self.me, settings=self.settings)
 
     def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
-        """Messages arrived, and are kept."""
+        """Keep the messages that arrived."""
         self.arrived += parcels
         self.notify()
 
     def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
-        """Messages are lost, and nobody is told."""
+        """Drop messages that could not be sent; the driver decides what is lost."""
 
     def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
-        """A client's request is taken as it comes."""
+        """Take the request of a client at once."""
         Runtime.ask(self, make, then, now)
-        self.settle()
+        self.finish_disk_work()
         self.notify()
 
-    def take(self, number: int) -> None:
-        """One of the messages that arrived is taken now."""
+    def deliver(self, number: int) -> None:
+        """Give one of the messages that arrived to its core."""
         Runtime.received(self, [self.arrived[number]], NOW)
-        self.settle()
+        self.finish_disk_work()
 
-    def ticks(self, made: Callable[[Node], Node], restored: Callable[[Node], Node]) -> None:
-        """The broker's core ticks once, its memory made old before, and put right after."""
-        self.node = made(self.node)
+    def tick_core(self, prepare: Callable[[Node], Node], restore: Callable[[Node], Node]) -> None:
+        """Tick the broker's core once, changed by `prepare` before and by `restore` after."""
+        self.node = prepare(self.node)
         self.tell(Tick(), NOW)
-        self.node = restored(self.node)
-        self.settle()
+        self.node = restore(self.node)
+        self.finish_disk_work()
 
-    def rules(
-        self, made: Callable[[Controller], Controller], ticks: bool, restored: Callable[[Controller], Controller]
+    def tick_controller(
+        self, prepare: Callable[[Controller], Controller], tick: bool, restore: Callable[[Controller], Controller]
     ) -> None:
-        """The controller's memory is made old, and put right after it has ticked once, if it is to."""
+        """Change the controller's core by `prepare`, tick it once if `ticks` is true, and change it by `restore`."""
         assert self.controller is not None
-        self.controller = made(self.controller)
-        if ticks:
+        self.controller = prepare(self.controller)
+        if tick:
             self._tell_controller(Tick(), NOW)
             self._drain(NOW)
             self.after_turn(NOW)
-        self.controller = restored(self.controller)
+        self.controller = restore(self.controller)
 
-    def settle(self) -> None:
-        """The disk does what it was to do later."""
+    def finish_disk_work(self) -> None:
+        """Do now what the disk was to do later."""
         while self._later and self.running:
             for done in self._on_disk([self._later.popleft()]):
                 self._step(done, NOW)
@@ -149,32 +151,33 @@ class SteppedRuntime(Runtime):
         self.after_turn(NOW)
 
     def _note(self, action: str, about: str) -> None:
-        self.took.append(action)
+        self.actions.append(action)
 
 
 @attrs.define
 class SteppedServer(Server):
-    """A server on a real socket, which obeys a pipe."""
+    """A server on a real socket that takes its commands from a pipe."""
 
     pipe: Connection = attrs.field(kw_only=True)
     sent: list[tuple[BrokerId, Message]] = attrs.field(factory=list[tuple[BrokerId, Message]])
-    asked: list[tuple[Callable[[], bool], Callable[[], object]]] = attrs.field(
+    commands: list[tuple[Callable[[], bool], Callable[[], object]]] = attrs.field(
         factory=list[tuple[Callable[[], bool], Callable[[], object]]]
     )
-    """Commands that wait: until when, and what they answer."""
-    unanswered: set[tuple[type[Message], BrokerId]] = attrs.field(factory=set[tuple[type[Message], BrokerId]])
-    """Requests under way, by their kind and to whom."""
+    """Commands without an answer: the condition that each waits for, and a function that makes its answer."""
+    outstanding: set[tuple[type[Message], BrokerId]] = attrs.field(factory=set[tuple[type[Message], BrokerId]])
+    """Kinds of requests without an answer, each with its receiver."""
 
     @property
     def stepped(self) -> SteppedRuntime:
-        """What runs in it."""
+        """The runtime in this server."""
         assert isinstance(self.runtime, SteppedRuntime)
         return self.runtime
 
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
-        """Send a message at once, and note that: a fetch and an AlterPartition in Kafka's protocol, others one by one.
+        """Send a message at once, and report it to the driver.
 
-        One request of a kind is under way to somebody; a new one is sent on a new connection, and the last is lost.
+        Fetches and AlterPartitions go out in Kafka's protocol. Only one request of a kind can be under way to the same
+        receiver: a new one is sent on a new connection, and the old one gets no answer any more.
         """
         said = bare(message)
         self.sent.append((to, said))
@@ -183,15 +186,15 @@ class SteppedServer(Server):
             return
         asked = (type(said), to)
         channel = self.channels.get(("fetch", to, address) if isinstance(said, FetchRequest) else ("alter", address))
-        if asked in self.unanswered and channel is not None and channel.task is not None:
+        if asked in self.outstanding and channel is not None and channel.task is not None:
             channel.task.cancel()
             channel.task = None
             channel.says.broken()
-        self.unanswered.add(asked)
+        self.outstanding.add(asked)
         Server.send(self, to, address, source, message)
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
-        """Answer where it was asked; other answers are messages like any other."""
+        """Answer a fetch or AlterPartition on its connection; send any other answer as a message of its own."""
         said, address = bare(answer), self.runtime.address_of(to)
         if isinstance(said, FetchResponse | AlterPartitionResponse):
             self.sent.append((to, said))
@@ -202,19 +205,19 @@ class SteppedServer(Server):
     def _heard(self, parcels: list[Parcel]) -> None:
         for source, _, message in parcels:
             fetch = isinstance(bare(message), FetchResponse)
-            self.unanswered.discard((FetchRequest if fetch else AlterPartitionRequest, source))
+            self.outstanding.discard((FetchRequest if fetch else AlterPartitionRequest, source))
         Server._heard(self, parcels)
 
     def _set_timer(self) -> None:
         self._ready.set()  # clients are served at once, and no timer runs
 
-    def obey(self) -> None:
-        """Do what the driver says, once it has said something."""
-        self.stepped.notify = self.look
+    def listen_to_driver(self) -> None:
+        """Read commands from the pipe from now on."""
+        self.stepped.notify = self.answer_ready
         self.pipe.send(self.reply(None))
-        asyncio.get_running_loop().add_reader(self.pipe.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(self.pipe.fileno(), self._read_command)
 
-    def _hear(self) -> None:
+    def _read_command(self) -> None:
         try:
             name, *given = self.pipe.recv()
         except (EOFError, OSError):
@@ -224,49 +227,52 @@ class SteppedServer(Server):
             case "mail":
                 (count,) = given
                 known = len(runtime.arrived) if count is None else count
-                self.asked.append((lambda: len(runtime.arrived) >= known, lambda: self._mail(known)))
+                self.commands.append((lambda: len(runtime.arrived) >= known, lambda: self._mail(known)))
             case "clients":
                 (requests,) = given
-                self.asked.append((lambda: runtime.requests >= requests, lambda: None))
+                self.commands.append((lambda: runtime.requests >= requests, lambda: None))
             case _:
-                self.asked.append((lambda: True, self._done(name, given)))
-        self.look()
+                self.commands.append((lambda: True, self._command(name, given)))
+        self.answer_ready()
 
-    def _done(self, name: str, given: list[object]) -> Callable[[], object]:
+    def _command(self, name: str, given: list[object]) -> Callable[[], object]:
         runtime = self.stepped
         actions: dict[str, Callable[..., object]] = {
-            "take": runtime.take,
-            "tick": runtime.ticks,
-            "rule": runtime.rules,
+            "deliver": runtime.deliver,
+            "tick": runtime.tick_core,
+            "tick controller": runtime.tick_controller,
             "shut down": self.shut_down,
-            "inside": self._inside,
+            "memory": self._memory,
         }
         return lambda: actions[name](*given)
 
     def _mail(self, count: int) -> list[Mail]:
         return [(source, to, bare(message)) for source, to, message in self.stepped.arrived[:count]]
 
-    def _inside(self) -> Inside:
+    def _memory(self) -> ProcessMemory:
         runtime = self.stepped
         waits = frozenset(runtime.waiting)
-        return Inside(node=runtime.node, controller=runtime.controller, requests=runtime.requests, waiting=waits)
+        return ProcessMemory(node=runtime.node, controller=runtime.controller, requests=runtime.requests, waiting=waits)
 
-    def look(self) -> None:
-        """Answer the command that waits, if it has what it waits for."""
-        if self.asked and self.asked[0][0]():
-            _, answer = self.asked.pop(0)
+    def answer_ready(self) -> None:
+        """Answer the oldest command without an answer, if its condition holds."""
+        if self.commands and self.commands[0][0]():
+            _, answer = self.commands.pop(0)
             self.pipe.send(self.reply(answer()))
 
-    def reply(self, value: object) -> Reply:
-        """The answer to a command."""
-        done = Reply(value=value, sent=tuple(self.sent), took=tuple(self.stepped.took))
+    def reply(self, value: object) -> CommandReply:
+        """The answer to a command, with what was sent and taken since the last one."""
+        done = CommandReply(value=value, sent=tuple(self.sent), actions=tuple(self.stepped.actions))
         self.sent.clear()
-        self.stepped.took.clear()
+        self.stepped.actions.clear()
         return done
 
 
-def run(start: Start, pipe: Connection) -> None:
-    """The process: it ends when it is killed, when the broker has stopped in order, or with the driver."""
+def run_stepped_broker(start: ProcessStart, pipe: Connection) -> None:
+    """The main function of the process.
+
+    It ends when it is killed, when the broker has shut down, or with the driver.
+    """
 
     async def go() -> None:
         server = SteppedServer(
@@ -283,9 +289,9 @@ def run(start: Start, pipe: Connection) -> None:
         try:
             await server.start()
         except OSError as problem:
-            pipe.send(Reply(value=problem.strerror or str(problem), sent=(), took=()))
+            pipe.send(CommandReply(value=problem.strerror or str(problem), sent=(), actions=()))
             return
-        server.obey()
+        server.listen_to_driver()
         await server.ended()
 
     asyncio.run(go())

@@ -111,9 +111,10 @@ class Replay:
         progress: Callable[[int, int], None],
         planted: Planted | None = None,
         until_differs: bool = False,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.instance, self.max_states, self.progress = instance, max_states, progress
-        self.until_differs = until_differs
+        self.until_differs, self.stop = until_differs, stop
         self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look, planted)
         self.stepper = Stepper(instance, self.world.packing.layout)
         self.abstract: dict[int, _Abstract] = {}
@@ -147,6 +148,8 @@ class Replay:
                     return False
                 if number % 1024 == 0:
                     self.progress(number, len(self.states))
+                    if self.stop():
+                        return False
                 if self.max_states is not None and len(self.states) >= self.max_states:
                     return False
             level = range(begin, len(self.states))
@@ -306,16 +309,17 @@ def replay(
     progress: Callable[[int, int], None] = lambda explored, known: None,
     planted: Planted | None = None,
     until_differs: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Replayed:
     """Compare the cores with a design under these bounds and settings; NoSuchCores if the broker does not have it.
 
     With `own_look` a leader looks itself who is fenced before it proposes anybody, as Kafka's does and the model does
     not: then some proposals of the model are not the cores'. `progress` is told how many states of the cores were
     explored, of how many found. `planted` is another design for the cores, one with a bug, say; with `until_differs`
-    the first difference is the end.
+    the first difference is the end. `stop` is asked now and then whether to end with what there is.
     """
     start, used = time.monotonic(), time.process_time()
-    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs)
+    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()
     gc.disable()  # millions of values without a cycle, which need not be looked through again and again
     try:

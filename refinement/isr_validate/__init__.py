@@ -1,17 +1,17 @@
-"""Traces of brokers against the model: is there a run of the model that says every line that the brokers wrote?
+"""The trace validator: is there a run of the model in which the brokers write exactly the lines of a trace?
 
-`validate(lives)` answers with `Validated` or `Rejected`: which line is no step of the model and which guard refuses it.
+`validate(lives)` returns a `Validation`; its `rejected` is the first line that is no step of the model, with the guard
+that forbids it. docs/validate.md says what is checked.
 
-Read in this order: `trace_lines` and `line_values` (a trace taken apart), `trace_reader` (the lines in an order that no
-cause contradicts), `replica_state` (what the lines so far leave of a replica), `model_step` (one step of the model from
-a state that is known in part), `replica_steps` and `controller_steps` (which steps a line may be), `message_checks`
-(what a message must repeat), `run_search` (a run through all lines), `refusal` (why a line is no step), `verdict`,
-`validator`. For people: `reduction` and `simulated_rerun` make a rejected trace small, `failure_page` shows it,
-`reproduction` writes it as a test.
+Read in this order: `trace_lines` and `trace_values` (the parts of a line), `trace_reader` (lines in causal order, by
+owner), `replica_state` (the states of owners), `model_step` (one step of the model), `replica_steps` and
+`controller_steps` (a line as a step), `message_checks` (what messages must say), `validator` (the search), `verdict`.
+For a rejected trace: `false_guards` (why it is no step), `reduction` (a smaller trace), `failure_report` (as HTML, as a
+diagram, and as a test).
 """
 
 from isr_validate.trace_lines import Level
 from isr_validate.validator import validate
-from isr_validate.verdict import Rejected, Validated
+from isr_validate.verdict import Rejection, Validation
 
-__all__ = ["Level", "Rejected", "Validated", "validate"]
+__all__ = ["Level", "Rejection", "Validation", "validate"]

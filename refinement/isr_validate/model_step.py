@@ -1,8 +1,14 @@
-"""One step of the model from a state that is told in part: what the variables are, by name; the rest is blank.
+"""Single steps of the model, from a state of which some variables are known by name; the others have their first value.
 
-The protocol only compares offsets, so only their order counts: `Ranks` names the offsets of a step by their places in
-all that the step knows of, and what lies between two neighbours is one record of the model. So states stay small
-whatever the length of a log.
+The protocol only compares offsets. So `OffsetRanks` replaces the offsets that a step knows by their ranks, and the
+records between two neighbouring offsets by one record of the model. States stay small however long a log is.
+
+The model is that of the trace's design (`traced_design`), with two changes:
+
+- Before KIP-497 a leader wrote the ISR to ZooKeeper itself, in one step. Our broker asks the controller in every design
+  (`isr_broker.designs` says why). So here the ISR changes as in kip-497, and everything else as in the design.
+- In the model a leader only answers a follower that waits. In a trace the follower's own lines show whether it waits,
+  so here a leader may always answer.
 """
 
 from __future__ import annotations
@@ -13,71 +19,57 @@ from typing import Final, Literal, cast
 
 import attrs
 
-from isr_check.reference import Evaluator, Parameters, State, parameter_values
-from isr_lang import Design, FoldedAction, Instance, text
-from isr_lang.declare import Value
-from isr_state import Alter, Fetch
-from isr_validate.traced_designs import traced
+from isr_check.reference import Evaluator, Parameters, parameter_values
+from isr_check.reference import State as Values
+from isr_designs import DESIGNS
+from isr_history import ALTER_PARTITION
+from isr_lang import Bool, Design, FoldedAction, Instance, define, text
+from isr_lang.instance import UNBOUNDED
+from isr_model import KIP_966
+from isr_state import Alter, Fetch, Replica, State
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
 ALTER: Final = {name: i for i, name in enumerate(Alter.type.members)}
 
 ROOM: Final = 48
-"""Records of the model that a log has room for at first: what quantifies over records takes longer with more."""
+"""The length of the model's logs to begin with. A step takes longer with more, for it quantifies over records."""
 
-_WIDE: Final = {
-    "epochs": 1 << 30,
-    "isr_changes": 1 << 30,
-    "crashes": 1 << 30,
+_UNBOUNDED: Final = {
+    **dict.fromkeys(("epochs", "isr_changes", "crashes", "sessions_lost", "shutdowns", "unnoticed"), UNBOUNDED),
     "lossy_crashes": 1,
-    "sessions_lost": 1 << 30,
-    "shutdowns": 1 << 30,
-    "unnoticed": 1 << 30,
 }
-"""Bounds that no step within reach comes near: what is validated is one step, so nothing is explored."""
-
-
-class _Wide(Instance):
-    """The model with bounds wider than those that it may be explored with."""
-
-    def __init__(self, design: Design, constants: Mapping[str, Value], room: int) -> None:
-        self._wide = {**_WIDE, "log": room, "records": room}
-        super().__init__(design, constants)
-
-    def _check_assumptions(self) -> None:
-        self.constants.update({name: wide for name, wide in self._wide.items() if name in self.constants})
-        super()._check_assumptions()
+"""The model's bounds on events: a trace may have any number of them, and a step depends on none of these counts."""
 
 
 @attrs.frozen
-class Ranks:
-    """The offsets that a step knows of, in order."""
+class OffsetRanks:
+    """The offsets that a step knows, in order; the rank of an offset is its index."""
 
     points: tuple[int, ...]
 
     @classmethod
-    def of(cls, offsets: Iterable[int]) -> Ranks:
-        """These offsets, and the beginning of everything."""
+    def from_offsets(cls, offsets: Iterable[int]) -> OffsetRanks:
+        """The ranks of these offsets and of 0."""
         return cls(tuple(sorted({0, *offsets})))
 
     def __call__(self, offset: int) -> int:
         return self.points.index(offset)
 
     def between(self, start: int, end: int) -> list[int]:
-        """The records of the model from one offset to another, each by the offset at which it begins."""
+        """The records of the model between two offsets, each by the offset at which it begins."""
         return [p for p in self.points if start <= p < end]
 
 
 @attrs.frozen
-class Taken:
-    """A step that the model allows: with which parameters, and the variables after it."""
+class ModelStep:
+    """A step that the model allows: its parameters, and the variables after it."""
 
     parameters: Mapping[str, int]
     state: Mapping[str, object]
 
 
-class Stepper:
-    """The model's actions, one at a time, on states that are told as variables by name."""
+class ModelSteps:
+    """The steps of one design under one choice of settings."""
 
     def __init__(
         self,
@@ -90,67 +82,70 @@ class Stepper:
         room: int = ROOM,
     ) -> None:
         self._room = room
-        self._roomier: Stepper | None = None
-        self._with_room = partial(Stepper, design, replicas, minimum, unclean, follower_reads, acks)
+        self._longer: ModelSteps | None = None
+        self._with_log_length = partial(ModelSteps, design, replicas, minimum, unclean, follower_reads, acks)
         given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
-        faults = {"crashes": 1, "shutdowns": 1, "sessions_lost": 1, "unnoticed": 1}
-        model = traced(design)
+        model = traced_design(design)
         known = {constant.name for constant in model.constants()}
-        happens = {name: count for name, count in faults.items() if name in known}
-        self.instance = _Wide(model, {"acks": acks, "consumers": 1, **happens, **given}, room)
+        unbounded = {**_UNBOUNDED, "log": room, "records": room}
+        self.instance = Instance(
+            model,
+            {"acks": acks, "consumers": 1, **given},
+            unbounded={name: value for name, value in unbounded.items() if name in known},
+        )
         self.fences = not any(d.name == "takes_any_epoch" for d in model.definitions())
-        """Fetches and their answers are for one leader epoch (KIP-320)."""
+        """Whether fetches and their answers carry the leader epoch, and another one is refused (KIP-320)."""
         self._evaluator = Evaluator(self.instance)
         self._actions = {action.name: i for i, action in enumerate(self.instance.actions)}
         self._blank = {v.name: self.instance.first(v.type) for v in self.instance.variables}
 
-    def knows(self, action: str) -> bool:
-        """The model has an action of that name, in this design and with these settings."""
+    def has(self, action: str) -> bool:
+        """Whether the model has this action, in this design and with these settings."""
         return action in self._actions
 
-    def steps(self, action: str, told: Mapping[str, object]) -> list[Taken]:
-        """Every way in which the action may be taken; none if the settings leave it out."""
+    def steps(self, action: str, told: Mapping[str, object]) -> list[ModelStep]:
+        """The steps of an action from this state; none if the settings switch the action off."""
         if action not in self._actions:
             return []
-        if (roomier := self._for(told)) is not self:
-            return roomier.steps(action, told)
+        if (longer := self._long_enough(told)) is not self:
+            return longer.steps(action, told)
         number = self._actions[action]
         parameters = [name for name, _ in self.instance.actions[number].parameters]
-        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
-        found: list[tuple[Parameters, State]] = self._evaluator.actions[number](state, [0] * 999)
+        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
+        found: list[tuple[Parameters, Values]] = self._evaluator.actions[number](state, [0] * 999)
         return [
-            Taken(dict(zip(parameters, given, strict=True)), dict(zip(self._blank, after, strict=True)))
+            ModelStep(dict(zip(parameters, given, strict=True)), dict(zip(self._blank, after, strict=True)))
             for given, after in found
         ]
 
-    def _for(self, told: Mapping[str, object]) -> Stepper:
-        """This one, or one with room for the logs and one record more: a long log has many leader epochs."""
+    def _long_enough(self, told: Mapping[str, object]) -> ModelSteps:
+        """An instance whose logs are long enough for those in this state and one more record."""
         logs = cast("tuple[tuple[int, ...], ...]", told.get("log", ()))
         if max(map(len, logs), default=0) < self._room:
             return self
-        if self._roomier is None:
-            self._roomier = self._with_room(2 * self._room)
-        return self._roomier._for(told)
+        if self._longer is None:
+            self._longer = self._with_log_length(2 * self._room)
+        return self._longer._long_enough(told)
 
-    def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, State, Evaluator]:
-        """The action, the state that is told, and what evaluates an expression there."""
-        if (roomier := self._for(told)) is not self:
-            return roomier.at(action, told)
-        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
+    def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, Values, Evaluator]:
+        """The action, the state, and an evaluator for expressions in it."""
+        if (longer := self._long_enough(told)) is not self:
+            return longer.at(action, told)
+        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
         return self.instance.actions[self._actions[action]], state, self._evaluator
 
     def parameters(self, action: str) -> Iterator[dict[str, int]]:
-        """Every choice of the action's parameters."""
+        """Every choice of parameters for the action."""
         folded = self.instance.actions[self._actions[action]]
         for values in parameter_values(self.instance, folded):
             yield dict(zip((name for name, _ in folded.parameters), values, strict=True))
 
-    def refusals(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
-        """The first guard that is false, for each way in which these parameters leave the action to be taken."""
-        if (roomier := self._for(told)) is not self:
-            return roomier.refusals(action, told, fixed)
+    def false_guards(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
+        """The first guard that is false, for each choice of the parameters that `fixed` leaves open; at most eight."""
+        if (longer := self._long_enough(told)) is not self:
+            return longer.false_guards(action, told, fixed)
         folded = self.instance.actions[self._actions[action]]
-        state: State = tuple({**self._blank, **told}[name] for name in self._blank)
+        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
         found: list[str] = []
         for values in parameter_values(self.instance, folded):
             named = dict(zip((name for name, _ in folded.parameters), values, strict=True))
@@ -165,23 +160,58 @@ class Stepper:
 
 
 @cache
-def stepper(design: str, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1) -> Stepper:
-    """One for each setting; acks as a producer says them, -1 for all."""
-    return Stepper(design, replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
+def model_steps(
+    design: str, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1
+) -> ModelSteps:
+    """The steps for these settings, made once; `acks` as in a produce request, -1 for all."""
+    return ModelSteps(design, replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
 
 
-def at(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:
-    """A map that is blank but at one place."""
+def map_with(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:
+    """A map with `value` at one place and `blank` everywhere else."""
     return tuple(value if i == place else blank for i in range(size))
 
 
-def mask(ids: Sequence[int], members: Iterable[int]) -> int:
-    """A set of replicas; who is none is left out."""
+def replica_set(ids: Sequence[int], members: Iterable[int]) -> int:
+    """A set of replicas, as the engines have it. Brokers that are no replicas of the partition are left out."""
     return sum(1 << ids.index(m) for m in set(members) if m in ids)
 
 
-def maybe(ids: Sequence[int], member: int | None) -> int:
-    """A replica or none; -1, which no step of the model leads to, for who is no replica."""
+def maybe_replica(ids: Sequence[int], member: int | None) -> int:
+    """A `Maybe[Replica]`, as the engines have it.
+
+    A broker that is no replica is -1, which equals no value of the model.
+    """
     if member is None:
         return 0
     return 1 + ids.index(member) if member in ids else -1
+
+
+_CHANGES_ISR: Final = ("leader_proposes_shrink", "leader_proposes_expansion", *ALTER_PARTITION)
+"""The actions by which the ISR changes since KIP-497."""
+
+TRACED: Final = tuple(DESIGNS)[: list(DESIGNS).index("kafka-0.8") + 1]
+"""The designs that a broker can be told to have (`isr_broker.designs.DESIGNS`)."""
+
+
+@define
+def anybody_waits(s: State, leader: Replica, follower: Replica) -> Bool:
+    """Always true; it replaces the condition that the follower waits for an answer."""
+    return Bool.true
+
+
+@cache
+def traced_design(name: str) -> Design:
+    """The model against which traces of this design are validated."""
+    design = with_alter_partition(DESIGNS[name])
+    waits = {d.name for d in design.definitions()} & {"waits", "waits_for_leader"}
+    because = "who waits for an answer is seen where it is taken."
+    return design.replacing(name, design.summary, because=because, **dict.fromkeys(waits, anybody_waits))
+
+
+def with_alter_partition(design: Design) -> Design:
+    """The design with the actions of KIP-497 for the ISR; the design's own definitions decide who may join."""
+    if any(action.name == "leader_adopts_isr" for action in design.actions):
+        return design
+    kept = tuple(action for action in design.actions if action.name not in _CHANGES_ISR)
+    return attrs.evolve(design, actions=kept).adding(*map(KIP_966.action_named, _CHANGES_ISR))

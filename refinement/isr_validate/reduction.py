@@ -1,37 +1,42 @@
-"""A rejected trace made small: the least that is still rejected at the same kind of line, for the same reason.
+"""Reduction of a rejected trace: the fewest lines that are still rejected for the same reason.
 
-First what is not among the causes of the line; then whole lives, partitions, and what clients asked; then lines, by
-delta debugging (ddmin: Zeller and Hildebrandt 2002). What received a line that is gone goes with it. The lines that are
-left are numbered anew, so the result is a trace again. A simulated run is made small before that (`rerunning`).
+Lines that are not among the causes of the rejected one are dropped first; then whole lives, other partitions and the
+requests of clients; then single lines, by delta debugging (ddmin: Zeller and Hildebrandt 2002). A line that receives a
+message of a dropped line is dropped as well. The remaining lines are numbered anew, so that the result is a trace.
+
+If a simulator made the trace, `reduce_run` first looks for a shorter run with fewer faults that is rejected alike.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import process_time
 from typing import TypeAlias
 
 import attrs
 
-from isr_broker.trace_reader import BadTrace, Event, Life
-from isr_validate.line_values import mails
+from isr_broker.trace_reader import BadTrace, Event, Life, read
+from isr_sim.simulate import Config
+from isr_sim.tracing import again, traced
+from isr_sim.world import FAIR
 from isr_validate.trace_lines import Level
+from isr_validate.trace_values import sent_messages
 from isr_validate.validator import validate
-from isr_validate.verdict import Rejected, Validated
+from isr_validate.verdict import Rejection, Validation
 
 Key: TypeAlias = tuple[str, int]
 """A line: its life, and its number there."""
 
-Judge: TypeAlias = Callable[[Sequence[Life]], Validated]
+Validator: TypeAlias = Callable[[Sequence[Life]], Validation]
 
 
 @attrs.define
-class Shrinking:
-    """What is wanted, and how often it may yet be tried."""
+class Reduction:
+    """One reduction: the kind of rejection to keep, and how many validations and seconds it may take."""
 
-    judge: Judge
+    judge: Validator
     wanted: tuple[str, ...]
     tries: int
     until: float
@@ -39,22 +44,22 @@ class Shrinking:
 
     @property
     def over(self) -> bool:
-        """Enough was tried."""
+        """Whether the validations or the seconds are used up."""
         return self.done >= self.tries or process_time() > self.until
 
     def same(self, lives: Sequence[Life]) -> bool:
-        """Rejected in the same way."""
+        """Whether these lines are rejected in the same way."""
         self.done += 1
         try:
             no = self.judge(lives).rejected
         except BadTrace:
             return False
-        return no is not None and kind_of(no) == self.wanted
+        return no is not None and rejection_kind(no) == self.wanted
 
 
 @attrs.frozen
-class Shrunk:
-    """What is left, how many lines there were, and how often it took to try."""
+class ReducedTrace:
+    """The remaining lines and their number, the number of lines before, and how many validations it took."""
 
     lives: tuple[Life, ...]
     lines: int
@@ -62,42 +67,47 @@ class Shrunk:
     tries: int
 
 
-def kind_of(no: Rejected) -> tuple[str, ...]:
-    """What makes two rejections the same: the action, the reason without its numbers, and which variables differ."""
+def rejection_kind(no: Rejection) -> tuple[str, ...]:
+    """What two rejections must share to count as the same: action, reason without numbers, variables that differ."""
     why = re.sub(r"\S*\d\S*", "#", no.why)
     return (no.action, why, *sorted(no.differences))
 
 
-def shrink(lives: Sequence[Life], no: Rejected, judge: Judge, tries: int = 400, seconds: float = 60) -> Shrunk:
-    """The trace made small; as it was if nothing can be left out, or the processor's seconds are over."""
-    work = Shrinking(judge, kind_of(no), tries, process_time() + seconds)
+def reduce_trace(
+    lives: Sequence[Life], no: Rejection, judge: Validator, tries: int = 400, seconds: float = 60
+) -> ReducedTrace:
+    """Reduce a trace that is rejected; it comes back unchanged if nothing can be dropped.
+
+    At most `tries` validations are made, and `seconds` of processor time used.
+    """
+    work = Reduction(judge, rejection_kind(no), tries, process_time() + seconds)
     now = tuple(lives)
     before = sum(len(life.events) for life in now)
     last = next((e for life in now if life.name == no.life for e in life.events if e.number == no.line - 1), None)
     if last is not None:
         past = {(name, n) for name, count in last.clock.items() for n in range(1, count + 1)}
-        now = _less(work, now, [key for key in _keys(now) if key not in past])
+        now = _without_if_rejected(work, now, [key for key in _keys(now) if key not in past])
         for group in _groups(now, last):
-            now = _less(work, now, group)
+            now = _without_if_rejected(work, now, group)
         now = _ddmin(work, now)
-    return Shrunk(now, sum(len(life.events) for life in now), before, work.done)
+    return ReducedTrace(now, sum(len(life.events) for life in now), before, work.done)
 
 
 def _keys(lives: Iterable[Life]) -> list[Key]:
     return [(life.name, event.number) for life in lives for event in life.events]
 
 
-def _less(work: Shrinking, lives: tuple[Life, ...], gone: Iterable[Key]) -> tuple[Life, ...]:
-    """Without these lines, if it is still rejected alike."""
+def _without_if_rejected(work: Reduction, lives: tuple[Life, ...], gone: Iterable[Key]) -> tuple[Life, ...]:
+    """The trace without these lines if it is still rejected in the same way, else as it was."""
     dropped = with_receivers(lives, set(gone))
     if not dropped or len(dropped) == sum(len(life.events) for life in lives):
         return lives
-    smaller = without(lives, dropped)
+    smaller = without_lines(lives, dropped)
     return smaller if work.same(smaller) else lives
 
 
 def _groups(lives: tuple[Life, ...], last: Event) -> list[list[Key]]:
-    """Whole lives, all that is about another partition, and each client's requests."""
+    """Groups of lines to drop at once: each life, other partitions, and requests of clients by kind."""
     events = [event for life in lives for event in life.events]
     groups = [[(e.life, e.number) for e in life.events] for life in lives if life.name != last.life]
     about = last.says.get("partition")
@@ -108,15 +118,15 @@ def _groups(lives: tuple[Life, ...], last: Event) -> list[list[Key]]:
     return groups
 
 
-def _ddmin(work: Shrinking, lives: tuple[Life, ...]) -> tuple[Life, ...]:
-    """Ever smaller parts are left out, the latest first, until no single line can be, or the tries are spent."""
+def _ddmin(work: Reduction, lives: tuple[Life, ...]) -> tuple[Life, ...]:
+    """Drop ever smaller runs of lines, from the end, until no single line can be dropped or the tries are used up."""
     size = max(1, sum(len(life.events) for life in lives) // 2)
     while not work.over:
         keys = _keys(lives)
         shorter = False
         end = len(keys)
         while end > 0 and not work.over:
-            smaller = _less(work, lives, keys[max(0, end - size) : end])
+            smaller = _without_if_rejected(work, lives, keys[max(0, end - size) : end])
             if smaller is not lives:
                 lives, shorter = smaller, True
                 keys = _keys(lives)
@@ -130,13 +140,13 @@ def _ddmin(work: Shrinking, lives: tuple[Life, ...]) -> tuple[Life, ...]:
 
 
 def with_receivers(lives: Iterable[Life], gone: set[Key]) -> set[Key]:
-    """And the lines that received what those have sent, and so on."""
+    """These lines, the lines that received their messages, and so on."""
     sent_by: dict[str, Key] = {}
     received: dict[Key, str] = {}
     for life in lives:
         for event in life.events:
             key = (event.life, event.number)
-            for mail in mails(event.life, event.says.get("sent")):
+            for mail in sent_messages(event.life, event.says.get("sent")):
                 sent_by[mail.id] = key
             if "received" in event.says:
                 received[key] = str(event.says["received"])
@@ -150,8 +160,8 @@ def with_receivers(lives: Iterable[Life], gone: set[Key]) -> set[Key]:
     return all_gone
 
 
-def without(lives: Iterable[Life], gone: set[Key]) -> tuple[Life, ...]:
-    """The trace without these lines, numbered anew; lives without any are gone."""
+def without_lines(lives: Iterable[Life], gone: set[Key]) -> tuple[Life, ...]:
+    """The trace without these lines, numbered anew, and without lives that have no lines left."""
     kept: dict[str, list[int]] = {}
     for life in lives:
         kept[life.name] = [event.number for event in life.events if (event.life, event.number) not in gone]
@@ -177,6 +187,65 @@ def _counts(numbers: Sequence[int]) -> Callable[[int], int]:
     return lambda count: bisect_right(numbers, count)
 
 
-def judged_at(level: Level) -> Judge:
-    """As `insync validate` judges."""
+def validator_at(level: Level) -> Validator:
+    """The validator of `insync validate`."""
     return lambda lives: validate(lives, level)
+
+
+@attrs.frozen
+class ReducedRun:
+    """A simulated run: its configuration and seed, its trace, and where that is rejected."""
+
+    config: Config
+    seed: int
+    lives: tuple[Life, ...]
+    rejected: Rejection
+
+
+def reduce_run(lives: tuple[Life, ...], no: Rejection, judge: Validator, tries: int = 40) -> ReducedRun | None:
+    """The smallest simulated run that is rejected alike.
+
+    None if no simulator made the trace, or if the same run is accepted by now.
+    """
+    origin = next((found for life in lives if (found := again(life.header)) is not None), None)
+    if origin is None:
+        return None
+    config, seed = origin
+    best = _run_rejected(config, seed, no, judge)
+    while best is not None and tries > 0:
+        smaller: ReducedRun | None = None
+        for candidate in _smaller_configs(best.config):
+            tries -= 1
+            smaller = _run_rejected(candidate, seed, no, judge)
+            if smaller is not None or tries <= 0:
+                break
+        if smaller is None:
+            return best
+        best = smaller
+    return best
+
+
+def _run_rejected(config: Config, seed: int, no: Rejection, judge: Validator) -> ReducedRun | None:
+    lives = tuple(read(traced(config, seed).notes))
+    rejected = judge(lives).rejected
+    if rejected is None or rejection_kind(rejected) != rejection_kind(no):
+        return None
+    return ReducedRun(config, seed, lives, rejected)
+
+
+def _smaller_configs(config: Config) -> Iterator[Config]:
+    """Configurations with fewer faults or less time, the smallest first."""
+    if config.kinds:
+        yield attrs.evolve(config, kinds=())
+    if config.weather != FAIR:
+        yield attrs.evolve(config, weather=FAIR)
+    if config.partitions > 1:
+        yield attrs.evolve(config, partitions=1)
+    half = len(config.kinds) // 2
+    if half:
+        yield attrs.evolve(config, kinds=config.kinds[:half])
+        yield attrs.evolve(config, kinds=config.kinds[half:])
+    if config.safety_ms > 250:
+        yield attrs.evolve(config, safety_ms=config.safety_ms // 2)
+    for kind in config.kinds if half > 1 else ():
+        yield attrs.evolve(config, kinds=tuple(k for k in config.kinds if k is not kind))

@@ -1,7 +1,7 @@
-"""A replica, and the controller's ruling of a partition, as the lines so far leave them: what a search remembers.
+"""The states that a search goes through: of a replica, and of the controller as far as one partition is concerned.
 
-Offsets are those of the log. `variables` gives what a step of the model reads, offsets by rank (`stepping.Ranks`);
-`followed_by` takes back what it has become.
+Offsets here are those of the log. `variables` translates a state into variables of the model, with ranks for offsets
+(`model_step.OffsetRanks`); `after_step` and `from_model` translate the variables after a step back.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import cast
 import attrs
 
 from isr_broker.snapshot import Json
-from isr_validate.line_values import Fields, Row, fields, number, numbers, rows
-from isr_validate.model_step import Ranks, at, mask, maybe
+from isr_validate.model_step import OffsetRanks, map_with, maybe_replica, replica_set
+from isr_validate.trace_values import Fields, Row, fields, number, numbers
 
 Epochs = tuple[tuple[int, int], ...]
-"""Each leader epoch in a log, and the offset at which it begins."""
+"""The leader epochs of a log, each with the offset at which it begins."""
 
 
 @attrs.frozen
-class Held:
-    """A replica: where its log ends, which epochs begin where, and the model's variables of it."""
+class ReplicaState:
+    """A replica: the end and the epochs of its log, and its variables in the model."""
 
     end: int = 0
     epochs: Epochs = ()
@@ -36,7 +36,7 @@ class Held:
     truncating: bool = False
 
     def offsets(self) -> set[int]:
-        """Every offset that the replica's own variables name, and where its epochs begin."""
+        """All offsets in this state."""
         ends = {e for e in self.follower_end if e is not None}
         return {self.end, self.high_watermark, *(start for _, start in self.epochs)} | ends
 
@@ -46,11 +46,11 @@ class Held:
 
     @property
     def last_epoch(self) -> int:
-        """The leader epoch of the last record, -1 for an empty log, as a fetch says it."""
+        """The leader epoch of the last record, -1 for an empty log, as in a fetch request."""
         return self.epochs[-1][0] if self.epochs else -1
 
-    def with_rows(self, new: Sequence[Row]) -> Held:
-        """The log with these batches at its end."""
+    def with_batches(self, new: Sequence[Row]) -> ReplicaState:
+        """This state with these batches appended to the log."""
         epochs, end = list(self.epochs), self.end
         for row in new:
             if not epochs or epochs[-1][0] != row[1]:
@@ -58,40 +58,40 @@ class Held:
             end = row[0] + row[2]
         return attrs.evolve(self, end=end, epochs=tuple(epochs))
 
-    def cut(self, end: int) -> Held:
-        """The log up to an offset."""
+    def truncated_to(self, end: int) -> ReplicaState:
+        """This state with the log truncated to an offset."""
         return attrs.evolve(self, end=end, epochs=tuple(e for e in self.epochs if e[1] < end))
 
-    def reborn(self) -> Held:
-        """What is on the disk, and nothing of what was in memory."""
-        return Held(self.end, self.epochs)
+    def after_restart(self) -> ReplicaState:
+        """This state after the process has restarted: the log is left, and nothing that was in memory."""
+        return ReplicaState(self.end, self.epochs)
 
-    def variables(self, ids: Sequence[int], me: int, ranks: Ranks) -> dict[str, object]:
-        """The variables that the replica alone decides, each at its own place."""
+    def variables(self, ids: Sequence[int], me: int, ranks: OffsetRanks) -> dict[str, object]:
+        """The variables of the model that this replica decides; other replicas have blanks in them."""
         n, i = len(ids), ids.index(me)
         names = ranks.between(0, self.end)
         ends: Sequence[int | None] = self.follower_end or (None,) * n
         own: dict[str, object] = {
             "high_watermark": ranks(self.high_watermark),
-            "leader": maybe(ids, self.leader),
+            "leader": maybe_replica(ids, self.leader),
             "leader_epoch": self.leader_epoch,
-            "isr": mask(ids, self.isr),
-            "pending_isr": mask(ids, self.pending_isr),
+            "isr": replica_set(ids, self.isr),
+            "pending_isr": replica_set(ids, self.pending_isr),
             "partition_epoch": self.partition_epoch,
         }
         none = (0,) * n
         return {
             "alive": (1 << n) - 1,
-            "log": at(n, i, tuple(range(len(names))), ()),
+            "log": map_with(n, i, tuple(range(len(names))), ()),
             "written_in": tuple(self.epoch_at(o) for o in names),
-            **{name: at(n, i, value, 0) for name, value in own.items()},
-            "follower_end": at(n, i, tuple(0 if e is None else 1 + ranks(e) for e in ends), none),
-            "follower_broker_epoch": at(n, i, self.follower_broker_epoch or none, none),
+            **{name: map_with(n, i, value, 0) for name, value in own.items()},
+            "follower_end": map_with(n, i, tuple(0 if e is None else 1 + ranks(e) for e in ends), none),
+            "follower_broker_epoch": map_with(n, i, self.follower_broker_epoch or none, none),
             "truncating": self.truncating << i,
         }
 
-    def followed_by(self, state: Mapping[str, object], ids: Sequence[int], me: int, ranks: Ranks) -> Held:
-        """After a step of the model; the log is already that after the step."""
+    def after_step(self, state: Mapping[str, object], ids: Sequence[int], me: int, ranks: OffsetRanks) -> ReplicaState:
+        """This state, whose log is already that after a step, with the other variables after it."""
         i = ids.index(me)
 
         def mine(name: str) -> int:
@@ -104,8 +104,8 @@ class Held:
             high_watermark=ranks.points[mine("high_watermark")],
             leader=ids[leader - 1] if leader else None,
             leader_epoch=mine("leader_epoch"),
-            isr=unmasked(ids, mine("isr")),
-            pending_isr=unmasked(ids, mine("pending_isr")),
+            isr=brokers_in(ids, mine("isr")),
+            pending_isr=brokers_in(ids, mine("pending_isr")),
             partition_epoch=mine("partition_epoch"),
             follower_end=tuple(ranks.points[e - 1] if e else None for e in ends),
             follower_broker_epoch=cast("tuple[tuple[int, ...], ...]", state["follower_broker_epoch"])[i],
@@ -113,8 +113,8 @@ class Held:
         )
 
     @classmethod
-    def told(cls, state: Fields, ids: Sequence[int], epochs: Epochs) -> Held:
-        """A snapshot."""
+    def from_snapshot(cls, state: Fields, ids: Sequence[int], epochs: Epochs) -> ReplicaState:
+        """The state in a snapshot, for a log with these epochs."""
         leader, leads = state.get("leader"), "isr" in state
         ends, seen = fields(state.get("follower_end")), fields(state.get("follower_broker_epoch"))
         known = [ends.get(str(b)) for b in ids]
@@ -134,8 +134,8 @@ class Held:
 
 
 @attrs.frozen
-class Ruling:
-    """The controller's metadata of a partition, and of its brokers who has a session, who leaves, and which life."""
+class ControllerState:
+    """The controller's state of one partition and of its brokers: their sessions, shutdowns and broker epochs."""
 
     controller_leader: int | None = None
     controller_epoch: int = 0
@@ -148,22 +148,22 @@ class Ruling:
     broker_epoch: tuple[int, ...] = ()
 
     def variables(self, ids: Sequence[int]) -> dict[str, object]:
-        """As the model has it."""
+        """The variables of the model."""
         return {
-            "controller_leader": maybe(ids, self.controller_leader),
+            "controller_leader": maybe_replica(ids, self.controller_leader),
             "controller_epoch": self.controller_epoch,
             "controller_partition_epoch": self.controller_partition_epoch,
-            "controller_isr": mask(ids, self.controller_isr),
-            "controller_elr": mask(ids, self.controller_elr),
-            "last_known_leader": maybe(ids, self.last_known_leader),
-            "fenced": mask(ids, self.fenced),
-            "shutting_down": mask(ids, self.shutting_down),
+            "controller_isr": replica_set(ids, self.controller_isr),
+            "controller_elr": replica_set(ids, self.controller_elr),
+            "last_known_leader": maybe_replica(ids, self.last_known_leader),
+            "fenced": replica_set(ids, self.fenced),
+            "shutting_down": replica_set(ids, self.shutting_down),
             "broker_epoch": self.broker_epoch,
         }
 
     @classmethod
-    def of(cls, state: Mapping[str, object], ids: Sequence[int]) -> Ruling:
-        """A state of the model."""
+    def from_model(cls, state: Mapping[str, object], ids: Sequence[int]) -> ControllerState:
+        """The controller's part of a state of the model."""
 
         def one(name: str) -> int:
             return cast("int", state[name])
@@ -172,17 +172,20 @@ class Ruling:
             controller_leader=ids[one("controller_leader") - 1] if one("controller_leader") else None,
             controller_epoch=one("controller_epoch"),
             controller_partition_epoch=one("controller_partition_epoch"),
-            controller_isr=unmasked(ids, one("controller_isr")),
-            controller_elr=unmasked(ids, one("controller_elr")),
+            controller_isr=brokers_in(ids, one("controller_isr")),
+            controller_elr=brokers_in(ids, one("controller_elr")),
             last_known_leader=ids[one("last_known_leader") - 1] if one("last_known_leader") else None,
-            fenced=unmasked(ids, one("fenced")),
-            shutting_down=unmasked(ids, one("shutting_down")),
+            fenced=brokers_in(ids, one("fenced")),
+            shutting_down=brokers_in(ids, one("shutting_down")),
             broker_epoch=cast("tuple[int, ...]", state["broker_epoch"]),
         )
 
     @classmethod
-    def told(cls, state: Fields, ids: Sequence[int]) -> Ruling:
-        """A snapshot of the controller; who is no replica is nobody."""
+    def from_snapshot(cls, state: Fields, ids: Sequence[int]) -> ControllerState:
+        """The state in a snapshot of the controller.
+
+        Brokers that are no replicas are left out of the sets of brokers.
+        """
         leader, last = state.get("controller_leader"), state.get("last_known_leader")
         epochs = fields(state.get("broker_epoch"))
 
@@ -204,17 +207,17 @@ class Ruling:
 
 
 def _epoch(told: Json) -> int:
-    """A broker epoch; 0 for none, which a line tells as -1."""
+    """A broker epoch; 0 for none, which a line has as -1."""
     return told if isinstance(told, int) and told > 0 else 0 if told == -1 else -1
 
 
 def _set(told: Json) -> tuple[int, ...]:
-    """Replicas in order; what is neither a list nor nothing is no set of them."""
+    """A set of brokers in order; a value that is no list, and not null, equals no set."""
     return tuple(sorted(numbers(told))) if isinstance(told, list) else () if told is None else (-1,)
 
 
-def announced(partition: Fields) -> Fields:
-    """A partition in a message with metadata, under the names of the controller's variables."""
+def controller_names(partition: Fields) -> Fields:
+    """A partition in a Metadata message, under the names of the controller's variables."""
     named = {f"controller_{n}": partition.get(n) for n in ("leader", "partition_epoch", "isr", "elr")}
     return {
         **named,
@@ -223,24 +226,23 @@ def announced(partition: Fields) -> Fields:
     }
 
 
-def found(log: Sequence[Row], high_watermark: int) -> Held:
-    """What a start finds on the disk."""
-    return attrs.evolve(Held().with_rows(log), high_watermark=high_watermark)
+def found_on_disk(log: Sequence[Row], high_watermark: int) -> ReplicaState:
+    """A replica that has just opened this log."""
+    return attrs.evolve(ReplicaState().with_batches(log), high_watermark=high_watermark)
 
 
-def unmasked(ids: Sequence[int], members: int) -> tuple[int, ...]:
-    """A set of the model."""
+def brokers_in(ids: Sequence[int], members: int) -> tuple[int, ...]:
+    """The brokers in a set of the model."""
     return tuple(b for i, b in enumerate(ids) if members >> i & 1)
 
 
-def different(model: Held | Ruling, line: Held | Ruling) -> dict[str, tuple[str, str]]:
-    """The variables in which they differ, each as the model has it and as the line says."""
+def differences_between(
+    model: ReplicaState | ControllerState, line: ReplicaState | ControllerState
+) -> dict[str, tuple[str, str]]:
+    """The variables in which two states differ, each with the model's value and the line's."""
     found: dict[str, tuple[str, str]] = {}
     for name in (f.name for f in attrs.fields(type(model))):
         one, other = getattr(model, name), getattr(line, name)
         if one != other:
             found[name] = (str(one), str(other))
     return found
-
-
-__all__ = ["Held", "Ruling", "announced", "different", "found", "rows", "unmasked"]

@@ -1,7 +1,8 @@
-"""What a replica may have become with a line: the model's steps from what it was, and what the line says it became.
+"""The steps of a replica: which states it may be in after a line of its trace.
 
-A hidden variable has every value that a step of the model may give it; what is told narrows it. A line without an
-action changes nothing, but what it sends and answers must be what the replica then knows.
+A line with an action must be a step of the model. If it has a snapshot, one of the states after that step must agree
+with it; if not, all of them are possible. A line without an action changes no variable. The messages and answers of
+every line must agree with the state after it.
 """
 
 from __future__ import annotations
@@ -11,87 +12,89 @@ from typing import Final, cast
 
 import attrs
 
-from isr_validate.line_values import Fields, Row, number, rows
-from isr_validate.message_checks import ANSWERS, Speaker, parting_point, tells_parting, told_end
-from isr_validate.model_step import ALTER, FETCH, Ranks, Stepper, Taken, at
-from isr_validate.model_step import stepper as stepper_of
-from isr_validate.replica_state import Held, Ruling, different
-from isr_validate.trace_lines import LEARNS, Level, Line, Lines
-from isr_validate.verdict import Refused, Way
+from isr_validate.message_checks import ANSWERS, MessageChecks, check_divergence, divergence, divergence_variables
+from isr_validate.model_step import ALTER, FETCH, ModelStep, ModelSteps, OffsetRanks, map_with
+from isr_validate.model_step import model_steps as stepper_of
+from isr_validate.replica_state import ControllerState, ReplicaState, differences_between
+from isr_validate.trace_lines import LEARNS, Level, Line, TraceLines
+from isr_validate.trace_values import Fields, Row, number, rows
+from isr_validate.verdict import FailedAttempt, LineRefused
 
 APPENDS: Final = ("leader_appends", "follower_appends")
 
 
 @attrs.define
 class ReplicaSteps:
-    """One replica's lines."""
+    """The steps of one replica. `outside` collects lines that the environment of the model never has."""
 
-    lines: Lines
+    lines: TraceLines
     node: str
     tp: str
     outside: dict[int, str] = attrs.field(factory=dict[int, str])
     bounded: bool = False
 
     @property
-    def speaker(self) -> Speaker:
-        """Who looks at what the replica sends and answers."""
-        return Speaker(self.node, self.ids, self.lines.partitions[self.tp].minimum, self.stepper().fences)
+    def checks(self) -> MessageChecks:
+        """The checks of what the replica sends and answers."""
+        return MessageChecks(self.node, self.ids, self.lines.partitions[self.tp].minimum, self.model_steps().fences)
 
     @property
     def ids(self) -> tuple[int, ...]:
         """The replicas of the partition."""
         return self.lines.partitions[self.tp].ids
 
-    def as_state(self, state: object) -> Held:
-        """A state that the search has come to."""
-        return state if isinstance(state, Held) else Held()
+    def as_state(self, state: object) -> ReplicaState:
+        """A state of the search as a ReplicaState."""
+        return state if isinstance(state, ReplicaState) else ReplicaState()
 
-    def first(self) -> Held:
-        """Nothing is known of it."""
-        return Held()
+    def first(self) -> ReplicaState:
+        """The state before the first line."""
+        return ReplicaState()
 
-    def after(self, line: Line, held: Held, ways: list[Way]) -> Iterator[Held]:
-        """Every state after the line; how it fails goes to `ways`."""
+    def after(self, line: Line, held: ReplicaState, attempts: list[FailedAttempt]) -> Iterator[ReplicaState]:
+        """Every state after the line; failed attempts are added to `attempts`."""
         if line.begins:
-            yield held.reborn()
+            yield held.after_restart()
             return
         if line.found is not None:
             yield line.found
             return
-        seen: set[Held] = set()
-        for before in self._learned(line, held):
+        seen: set[ReplicaState] = set()
+        for before in self._after_metadata(line, held):
             for action in line.actions:
-                for after in self._tried(line, before, action, before is not held, ways):
+                for after in self._take(line, before, action, before is not held, attempts):
                     if after not in seen:
                         seen.add(after)
                         yield after
 
-    def _tried(self, line: Line, before: Held, action: str | None, learned: bool, ways: list[Way]) -> Iterator[Held]:
+    def _take(
+        self, line: Line, before: ReplicaState, action: str | None, learned: bool, attempts: list[FailedAttempt]
+    ) -> Iterator[ReplicaState]:
         try:
-            afters = [before] if action is None else self._acts(line, before, action)
-        except Refused as no:
-            ways.append(Way(str(before), no.why, no.guards, no.differences))
+            afters = [before] if action is None else self._check_action(line, before, action)
+        except LineRefused as no:
+            attempts.append(FailedAttempt(str(before), no.why, no.guards, no.differences))
             return
         for after in afters:
             try:
                 for mail in line.sent:
-                    self.speaker.speaks(mail, after, action)
+                    self.checks.check_message(mail, after, action)
                 for answer in line.answers:
-                    self.speaker.answers(answer, before, after, "learned" if learned and action is None else action)
-            except Refused as no:
-                ways.append(Way(str(after), no.why, no.guards, no.differences))
+                    self.checks.answers(answer, before, after, "learned" if learned and action is None else action)
+            except LineRefused as no:
+                attempts.append(FailedAttempt(str(after), no.why, no.guards, no.differences))
                 continue
             yield after
 
-    def _learned(self, line: Line, held: Held) -> Iterator[Held]:
-        """The state, and where actions are hidden what it is after some news, the latest first; at most two lessons."""
+    def _after_metadata(self, line: Line, held: ReplicaState) -> Iterator[ReplicaState]:
+        """The state; at level `client` also those after it learned metadata, the latest first, at most twice."""
         yield held
         if self.lines.level is not Level.CLIENT:
             return
         known = {held}
         edge = [held]
         for _ in range(2):
-            after: list[Held] = []
+            after: list[ReplicaState] = []
             for state in edge:
                 for news in reversed(self._news(line)):
                     if (news.controller_epoch, news.controller_partition_epoch) <= (
@@ -99,96 +102,104 @@ class ReplicaSteps:
                         state.partition_epoch,
                     ) and state.leader is not None:
                         continue
-                    after += self._lessons(line, state, news)
+                    after += self._learn(line, state, news)
             edge = [state for state in dict.fromkeys(after) if state not in known]
             known |= set(edge)
             yield from edge
 
-    def _news(self, line: Line) -> list[Ruling]:
-        """What this life has heard of the partition up to the line."""
-        return self.lines.news.get((self.node, self.tp), [])[slice(*line.news)]
+    def _news(self, line: Line) -> list[ControllerState]:
+        """The metadata of the partition that this life of the broker has received before the line."""
+        return self.lines.metadata.get((self.node, self.tp), [])[slice(*line.news)]
 
-    def _lessons(self, line: Line, held: Held, news: Ruling) -> list[Held]:
-        ranks = Ranks.of(held.offsets())
+    def _learn(self, line: Line, held: ReplicaState, news: ControllerState) -> list[ReplicaState]:
+        ranks = OffsetRanks.from_offsets(held.offsets())
         told = {**held.variables(self.ids, int(self.node), ranks), **news.variables(self.ids)}
-        found: list[Held] = []
+        found: list[ReplicaState] = []
         for action in LEARNS:
-            for taken in self.stepper().steps(action, told):
+            for taken in self.model_steps().steps(action, told):
                 if self.ids.index(int(self.node)) in taken.parameters.values():
-                    found.append(
-                        self._cut(held, taken, ranks).followed_by(taken.state, self.ids, int(self.node), ranks)
-                    )
+                    found.append(self._cut(held, taken, ranks).after_step(taken.state, self.ids, int(self.node), ranks))
         return found
 
-    def _cut(self, held: Held, taken: Taken, ranks: Ranks) -> Held:
-        """With the log that the step leaves."""
+    def _cut(self, held: ReplicaState, taken: ModelStep, ranks: OffsetRanks) -> ReplicaState:
+        """The state with its log truncated as the step does."""
         log = cast("tuple[tuple[int, ...], ...]", taken.state["log"])[self.ids.index(int(self.node))]
-        return held.cut(ranks.points[len(log)])
+        return held.truncated_to(ranks.points[len(log)])
 
-    def stepper(self, acks: int = 1) -> Stepper:
-        """The model with the partition's settings."""
+    def model_steps(self, acks: int = 1) -> ModelSteps:
+        """The steps of the model with the partition's settings."""
         known = self.lines.partitions[self.tp]
         return stepper_of(self.lines.design, len(known.ids), known.minimum, known.unclean, self.lines.reads, acks)
 
     # An action
 
-    def _acts(self, line: Line, before: Held, action: str) -> list[Held]:
-        """The states after a step of the model; `Refused` if there is none, or none that the line tells."""
+    def _check_action(self, line: Line, before: ReplicaState, action: str) -> list[ReplicaState]:
+        """The states after an action.
+
+        LineRefused if the model does not allow it, or has none that the snapshot shows.
+        """
         ids, me = self.ids, int(self.node)
-        steps = self.stepper(line.acks if line.acks is not None and action == "leader_appends" else 1)
-        if not steps.knows(action):
-            raise Refused(f"the model has no action {action}")
-        new = self._appended(line, before, action)
-        grown = before.with_rows(new)
+        steps = self.model_steps(line.acks if line.acks is not None and action == "leader_appends" else 1)
+        if not steps.has(action):
+            raise LineRefused(f"the model has no action {action}")
+        new = self._appended_batches(line, before, action)
+        grown = before.with_batches(new)
         said: Fields = line.mail.says if line.mail is not None else {}
         told = None
         if line.state is not None:
-            told = self._told(line, before, grown, action)
+            told = self._snapshot_state(line, before, grown, action)
         ranks = self.ranks(line, before, grown, said, told)
-        who = self.who(action, said)
+        who = self.known_parameters(action, said)
         choices = [
-            {**before.variables(ids, me, ranks), **slot} for slot in self.slots(line, before, action, said, ranks)
+            {**before.variables(ids, me, ranks), **slot}
+            for slot in self.message_variables(line, before, action, said, ranks)
         ]
-        found: list[Held] = []
+        found: list[ReplicaState] = []
         for choice in choices:
             times = max(1, len(ranks.between(before.end, grown.end)))
-            for taken in repeated(steps, action, choice, times, bool(new), who, ranks(before.end)):
-                tells_parting(line.sent, taken, ranks)
+            for taken in repeat_step(steps, action, choice, times, bool(new), who, ranks(before.end)):
+                check_divergence(line.sent, taken, ranks)
                 left = grown if action in APPENDS else self._cut(grown, taken, ranks)
-                found.append(left.followed_by(taken.state, ids, me, ranks))
+                found.append(left.after_step(taken.state, ids, me, ranks))
         if not found:
-            guards = [g for choice in choices[:1] for g in steps.refusals(action, choice, who)]
-            raise Refused(f"the model does not allow {action} here", guards)
+            guards = [g for choice in choices[:1] for g in steps.false_guards(action, choice, who)]
+            raise LineRefused(f"the model does not allow {action} here", guards)
         if told is not None:
-            return self._as_told(line, found, told, action)
-        return self._held_back(before, found)
+            return self._match_snapshot(line, found, told, action)
+        return self._delayed_watermarks(before, found)
 
-    def _told(self, line: Line, before: Held, grown: Held, action: str) -> Held:
-        """The snapshot, of a log that it must agree with."""
+    def _snapshot_state(self, line: Line, before: ReplicaState, grown: ReplicaState, action: str) -> ReplicaState:
+        """The state in the snapshot; LineRefused if it does not agree with the log."""
         state = line.state or {}
         end = number(state.get("log_end"), -1)
-        epochs = grown.cut(end).epochs
+        epochs = grown.truncated_to(end).epochs
         noted = [(e[0], e[1]) for e in rows(state.get("log_epochs")) if len(e) == 2]
         if [e for e in noted if e in epochs] != list(epochs) or any(s < end for e, s in noted if (e, s) not in epochs):
-            raise Refused("the epochs of the log are others", (), {"log_epochs": (str(list(epochs)), str(noted))})
-        if "isr" in state and (state.get("leader") != int(self.node) or not self._begins(state, grown, noted)):
-            raise Refused(f"{self.node} does not lead, or its epoch does not begin there")
-        return Held.told(state, self.ids, epochs)
+            raise LineRefused("the epochs of the log are others", (), {"log_epochs": (str(list(epochs)), str(noted))})
+        if "isr" in state and (state.get("leader") != int(self.node) or not self._start_life(state, grown, noted)):
+            raise LineRefused(f"{self.node} does not lead, or its epoch does not begin there")
+        return ReplicaState.from_snapshot(state, self.ids, epochs)
 
-    def _begins(self, state: Fields, grown: Held, noted: Sequence[tuple[int, int]]) -> bool:
-        """Its epoch begins where the leader says: as the log has it, or the file of epochs.
+    def _start_life(self, state: Fields, grown: ReplicaState, noted: Sequence[tuple[int, int]]) -> bool:
+        """Whether the leader's epoch begins where the snapshot says, by its log or its file of leader epochs.
 
-        Where a restart may go unnoticed, it leads again in the same epoch, which for it begins at its log end then
-        (Partition.makeLeader); the model's begins with its first record, and keeps fewer out of the ISR.
+        If a restart may go unnoticed (KAFKA-7235), a broker leads again in the same epoch. For it the epoch then begins
+        at its log end (Partition.makeLeader). In the model it begins with its first record, which keeps fewer followers
+        out of the ISR.
         """
         epoch, told = state.get("leader_epoch"), number(state.get("start_of_own_epoch"))
         first = [next((s for e, s in known if e == epoch), grown.end) for known in (grown.epochs, noted)]
-        later = self.stepper().knows("broker_restarts_unnoticed") and min(first) <= told <= grown.end
+        later = self.model_steps().has("broker_restarts_unnoticed") and min(first) <= told <= grown.end
         return told in first or later
 
-    def _as_told(self, line: Line, found: Sequence[Held], told: Held, action: str) -> list[Held]:
-        """The one that the line tells; a watermark that waits for joiners is outside of the model."""
-        wrong = [different(state, told) for state in found]
+    def _match_snapshot(
+        self, line: Line, found: Sequence[ReplicaState], told: ReplicaState, action: str
+    ) -> list[ReplicaState]:
+        """The state of the snapshot; LineRefused unless a state after the step agrees with it.
+
+        A high watermark that waits for joining followers is outside of the model, and noted as such.
+        """
+        wrong = [differences_between(state, told) for state in found]
         if {} in wrong:
             return [told]
         nearest = min(wrong, key=len)
@@ -196,48 +207,53 @@ class ReplicaSteps:
         if self.lines.waits and len(nearest) == 1 and line_says.isdigit() and int(line_says) < int(model):
             self.outside[line.place] = "the watermark waits for who joins (insync.waits.for.joiners)"
             return [told]
-        raise Refused(f"{action} leads elsewhere in the model", (), nearest)
+        raise LineRefused(f"{action} leads elsewhere in the model", (), nearest)
 
-    def _held_back(self, before: Held, found: list[Held]) -> list[Held]:
-        """Where nobody tells the watermark, and it may wait for who joins, each value that it may wait at."""
+    def _delayed_watermarks(self, before: ReplicaState, found: list[ReplicaState]) -> list[ReplicaState]:
+        """The states after a step without a snapshot.
+
+        If watermarks may wait for joining followers, with each lower value.
+        """
         if not self.lines.waits:
             return list(dict.fromkeys(found))
-        every: list[Held] = []
+        every: list[ReplicaState] = []
         for state in found:
             points = {before.high_watermark, *(e for e in state.follower_end if e is not None)}
             between = sorted((p for p in points if before.high_watermark <= p < state.high_watermark), reverse=True)
             every += [state, *(attrs.evolve(state, high_watermark=p) for p in between)]
         return list(dict.fromkeys(every))
 
-    def _appended(self, line: Line, before: Held, action: str) -> list[Row]:
-        """The batches that the action appends, where the log ends."""
+    def _appended_batches(self, line: Line, before: ReplicaState, action: str) -> list[Row]:
+        """The batches that the action appends; LineRefused unless they continue the log."""
         if action not in APPENDS:
             if line.wrote and self.lines.level is not Level.CLIENT:
-                raise Refused(f"{action} writes nothing")
+                raise LineRefused(f"{action} writes nothing")
             return []
         end, new = before.end, list[Row]()
         if action == "leader_appends" and not line.wrote:
-            raise Refused("a leader appends nothing")
+            raise LineRefused("a leader appends nothing")
         for row in line.wrote:
             placed = (end, before.leader_epoch, *row[2:]) if row[0] < 0 else row
             if placed[0] != end:
-                raise Refused(f"a batch at {placed[0]} is appended to a log that ends at {end}")
+                raise LineRefused(f"a batch at {placed[0]} is appended to a log that ends at {end}")
             if action == "leader_appends" and placed[1] != before.leader_epoch:
-                raise Refused(f"a leader in epoch {before.leader_epoch} writes in epoch {placed[1]}")
+                raise LineRefused(f"a leader in epoch {before.leader_epoch} writes in epoch {placed[1]}")
             new.append(placed)
             end = placed[0] + placed[2]
         return new
 
-    def ranks(self, line: Line, before: Held, grown: Held, said: Fields, told: Held | None) -> Ranks:
-        """The offsets that the step knows of."""
+    def ranks(
+        self, line: Line, before: ReplicaState, grown: ReplicaState, said: Fields, told: ReplicaState | None
+    ) -> OffsetRanks:
+        """The ranks of all offsets that the step knows."""
         extra = {number(said.get(k)) for k in ("offset", "high_watermark") if isinstance(said.get(k), int)}
-        extra |= {number(told_end(s).get("end")) for s in (said, *(mail.says for mail in line.sent))}
+        extra |= {number(divergence(s).get("end")) for s in (said, *(mail.says for mail in line.sent))}
         extra |= {line.asked} if line.asked is not None else set()
         extra |= told.offsets() if told is not None else set()
-        return Ranks.of({o for o in (*before.offsets(), *grown.offsets(), *extra) if o >= 0})
+        return OffsetRanks.from_offsets({o for o in (*before.offsets(), *grown.offsets(), *extra) if o >= 0})
 
-    def who(self, action: str, said: Fields) -> dict[str, int]:
-        """The parameters that the line tells."""
+    def known_parameters(self, action: str, said: Fields) -> dict[str, int]:
+        """The parameters of the action that the line names."""
         me = self.ids.index(int(self.node))
         name = action.partition("_")[0]
         who = {name if name in ("leader", "follower") else "r": me}
@@ -247,8 +263,10 @@ class ReplicaSteps:
                 who["follower"] = self.ids.index(follower)
         return who
 
-    def slots(self, line: Line, before: Held, action: str, said: Fields, ranks: Ranks) -> list[Mapping[str, object]]:
-        """The variables that the step reads beside its own: the message, or the metadata that was learned."""
+    def message_variables(
+        self, line: Line, before: ReplicaState, action: str, said: Fields, ranks: OffsetRanks
+    ) -> list[Mapping[str, object]]:
+        """The variables of a message, or of the metadata, that the step reads beside the replica's own."""
         ids = self.ids
         n, i = len(ids), ids.index(int(self.node))
         kind = line.mail.kind if line.mail is not None else ""
@@ -261,7 +279,7 @@ class ReplicaSteps:
             ):
                 follower, asks = number(said.get("replica"), -1), action.endswith(("epoch_end", "undefined_epoch"))
                 if kind != ("OffsetForLeaderEpochRequest" if asks else "FetchRequest") or follower not in ids:
-                    raise Refused(f"{action} without the fetch of a replica")
+                    raise LineRefused(f"{action} without the fetch of a replica")
                 slot = {
                     "fetch": FETCH["ASKED" if asks else "REQUESTED"],
                     "fetch_to": 1 + i,
@@ -270,28 +288,28 @@ class ReplicaSteps:
                     "fetch_last_epoch": max(0, number(said.get("last_epoch"))),
                     "broker_epoch": max(0, number(said.get("broker_epoch"))),
                 }
-                return [{name: at(n, ids.index(follower), value, 0) for name, value in slot.items()}]
+                return [{name: map_with(n, ids.index(follower), value, 0) for name, value in slot.items()}]
             case "follower_appends" | "follower_truncates" | "follower_truncates_to_watermark":
-                told = told_end(said)
+                told = divergence(said)
                 if kind != ANSWERS[before.truncating] or bool(told) is (action == "follower_appends"):
-                    raise Refused(f"{action} without such an answer to a fetch")
-                wrong_epoch = self.stepper().fences and said.get("leader_epoch") != before.leader_epoch
+                    raise LineRefused(f"{action} without such an answer to a fetch")
+                wrong_epoch = self.model_steps().fences and said.get("leader_epoch") != before.leader_epoch
                 if said.get("error") != "NONE" or wrong_epoch or said.get("leader") != before.leader:
-                    raise Refused(f"{action} with an answer of another leader or epoch, or an error")
+                    raise LineRefused(f"{action} with an answer of another leader or epoch, or an error")
                 if (said.get("offset"), said.get("last_epoch")) != (before.end, before.last_epoch):
-                    raise Refused(f"{action} with the answer to another fetch than that from {before.end}")
+                    raise LineRefused(f"{action} with the answer to another fetch than that from {before.end}")
                 slot = {"fetch": FETCH["ANSWERED"], "fetch_epoch": number(said.get("leader_epoch"))}
                 slot |= {"fetch_watermark": ranks(max(0, number(said.get("high_watermark"))))}
                 if told and number(told.get("end")) < 0:
                     slot = {"fetch": FETCH["UNDEFINED"]}
                 elif told:
-                    slot = {"fetch": FETCH["DIVERGED"], **parting_point(told, ranks)}
-                return [{name: at(n, i, value, 0) for name, value in slot.items()}]
+                    slot = {"fetch": FETCH["DIVERGED"], **divergence_variables(told, ranks)}
+                return [{name: map_with(n, i, value, 0) for name, value in slot.items()}]
             case "leader_adopts_isr" | "leader_rolls_back":
                 if kind != "AlterPartitionResponse" or said.get("leader_epoch") != before.leader_epoch:
-                    raise Refused(f"{action} without an answer in this epoch")
+                    raise LineRefused(f"{action} without an answer in this epoch")
                 answer = "ACCEPTED" if said.get("error") == "NONE" else "REFUSED"
-                return [{"alter": at(n, i, ALTER[answer], 0)}]
+                return [{"alter": map_with(n, i, ALTER[answer], 0)}]
             case "becomes_leader" | "becomes_follower" | "leader_learns_isr":
                 news = self._news(line)
                 return [m.variables(ids) for m in reversed(news)]
@@ -302,25 +320,25 @@ class ReplicaSteps:
                 return [{}]
 
 
-def repeated(
-    steps: Stepper,
+def repeat_step(
+    steps: ModelSteps,
     action: str,
     told: Mapping[str, object],
     times: int,
     appends: bool,
     who: Mapping[str, int],
     end: int,
-) -> list[Taken]:
-    """One line may append several records of the model, which appends one at a time."""
+) -> list[ModelStep]:
+    """Take a step as often as the line appends records of the model, which appends one at a time."""
     here = dict(told)
-    found: list[Taken] = []
+    found: list[ModelStep] = []
     for turn in range(times):
         if action == "follower_appends":
             i, record = who["follower"], end + turn
             here = {**here, **{k: told[k] for k in ("fetch", "fetch_epoch", "fetch_watermark")}}
             written, size = cast("tuple[int, ...]", here["written_in"]), len(cast("tuple[int, ...]", told["fetch"]))
             if appends:
-                here["fetch_record"] = at(size, i, 1 + record, 0)
+                here["fetch_record"] = map_with(size, i, 1 + record, 0)
             here["written_in"] = (*written, *(0 for _ in range(record + 1 - len(written))))
         found = [t for t in steps.steps(action, here) if all(t.parameters.get(k, v) == v for k, v in who.items())]
         if not found:

@@ -1,7 +1,7 @@
-"""The lines of a trace, taken apart: for each replica and each partition of the controller those that are about it.
+"""The lines of a trace by their owners: each replica, and the controller's state of each partition, is one owner.
 
-Whatever a message or a client's request says is told at every level, so what one owner did says nothing more about
-another, and each owner's lines can be searched alone.
+Messages and requests of clients are known at every level. They are all that connects two owners, so the lines of each
+owner can be searched without the others.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_broker.trace_reader import Event
-from isr_validate.line_values import Fields, Mail, Row
-from isr_validate.replica_state import Held, Ruling
+from isr_validate.replica_state import ControllerState, ReplicaState
+from isr_validate.trace_values import Fields, Row, SentMessage
 
 CONTROLLER: Final = "controller"
 Owner: TypeAlias = tuple[str, str]
-"""A node, and a partition."""
+"""A node and a partition: `("2", "t-0")` is a replica, `("controller", "t-0")` the controller's state."""
 
 
 class Level(Enum):
-    """How much of a trace is looked at; the rest is left free."""
+    """How much of a trace must be explained. The less, the more runs of the model may explain it."""
 
     FULL = "full"
-    """Every line's action, parameters and snapshot."""
+    """The action of every line, its parameters and its snapshot."""
     EVENTS = "events"
-    """Actions and their parameters, no snapshots."""
+    """The action of every line and its parameters, but no snapshots."""
     CLIENT = "client"
-    """What clients and the wire say: requests, answers and messages; which steps were taken is hidden."""
+    """Only requests, answers and messages. Which actions were taken is searched for."""
 
 
 @attrs.frozen
 class Partition:
-    """What does not change of a partition."""
+    """A partition: its replicas and settings, which do not change. `fixed` is all that Metadata must repeat of it."""
 
     ids: tuple[int, ...]
     minimum: int
@@ -44,7 +44,11 @@ class Partition:
 
 @attrs.frozen
 class Answer:
-    """What a client was told; of a produce its acks and where its batches end, of a read up to where it was given."""
+    """The answer to a client.
+
+    `offset` and `end` are where the batches begin and end that were appended, or the records that were read. `own`: the
+    line answers the request that it received. `halts`: the process ends with the line.
+    """
 
     kind: str
     error: str
@@ -58,42 +62,50 @@ class Answer:
 
 @attrs.frozen
 class Line:
-    """A line as its owner's search takes it: the actions that it may be (None: none), and what comes with it."""
+    """A line, as the search over its owner's lines takes it.
+
+    - `place`: its index in causal order; `actions`: what it may be, None for no action; `mail`: the message received.
+    - `news`: the range of metadata that this life of the broker has received so far; `wrote`: batches appended.
+    - `found`: the replica when its log was opened; `begins`: a new life starts here.
+    - `sent`, `answers`: messages and answers to clients; `acks`, `asked`: acks of its produce, offset of its read.
+    - `state`, `controller`: the snapshot; `joined`: broker epochs that its registration may get; `overtaken`: a newer
+      heartbeat of the same life came before this one.
+    """
 
     place: int
     event: Event
     actions: tuple[str | None, ...] = (None,)
-    mail: Mail | None = None
+    mail: SentMessage | None = None
     news: tuple[int, int] = (0, 0)
     wrote: tuple[Row, ...] = ()
-    found: Held | None = None
+    found: ReplicaState | None = None
     begins: bool = False
-    sent: tuple[Mail, ...] = ()
+    sent: tuple[SentMessage, ...] = ()
     answers: tuple[Answer, ...] = ()
     acks: int | None = None
     asked: int | None = None
     state: Fields | None = None
-    ruling: Ruling | None = None
+    controller: ControllerState | None = None
     joined: tuple[int, ...] = ()
     overtaken: bool = False
 
     @property
     def action(self) -> str | None:
-        """The action, where the line names one."""
+        """The action, if the line names one."""
         return self.actions[0] if len(self.actions) == 1 else None
 
 
 @attrs.define
-class Lines:
-    """A whole trace, taken apart; `refused` is where it is none, whatever the model says, and why."""
+class TraceLines:
+    """A trace by owners. `refused` is the place of the first line that the reader refused, and why."""
 
     level: Level
     design: str = "kip-966"
     waits: bool = False
     reads: bool = False
-    chains: dict[Owner, list[Line]] = attrs.field(factory=dict[Owner, list[Line]])
+    by_owner: dict[Owner, list[Line]] = attrs.field(factory=dict[Owner, list[Line]])
     partitions: dict[str, Partition] = attrs.field(factory=dict[str, Partition])
-    news: dict[Owner, list[Ruling]] = attrs.field(factory=dict[Owner, list[Ruling]])
+    metadata: dict[Owner, list[ControllerState]] = attrs.field(factory=dict[Owner, list[ControllerState]])
     events: list[Event] = attrs.field(factory=list[Event])
     stutters: Counter[str] = attrs.field(factory=Counter[str])
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
@@ -104,7 +116,7 @@ class Lines:
 LEARNS: Final = ("becomes_leader", "becomes_follower", "leader_learns_isr")
 
 QUESTIONS: Final = ("FetchRequest", "OffsetForLeaderEpochRequest")
-"""What a follower asks its leader: one that may fetch, and one that has to truncate first."""
+"""What a follower asks its leader: if it may fetch, and if it must truncate first."""
 
 HIDDEN: Final[dict[str, tuple[str, ...]]] = {
     "Produce": ("leader_appends",),
@@ -115,4 +127,4 @@ HIDDEN: Final[dict[str, tuple[str, ...]]] = {
     "AlterPartitionResponse": ("leader_adopts_isr", "leader_rolls_back"),
     "Consume": ("consumer_reads",),
 }
-"""Which action an input may be, where the line is not asked. News are learned at any time (`LEARNS`)."""
+"""The actions that an input may be, at level `client`. Metadata may be learned before any line (`LEARNS`)."""

@@ -1,52 +1,53 @@
-"""Traces against the model: is there a run of the model that says what brokers wrote?
+"""The trace validator: is there a run of the model in which the brokers write exactly these lines?
 
-`validate(lives)` is the entry for other code: it stays `validate(lives) -> Validated`, with `rejected` as before.
-`level` says how much of a line is looked at (`lines.Level`), `budget` how many states may be tried before the answer is
-that it is not known (`Validated.unknown`; `accepted` is False then). BadTrace for what is no trace.
+`validate(lives)` reads all lines (`trace_reader`), then searches for a run of each owner alone (`replica_steps`,
+`controller_steps`). The first line in causal order that some owner cannot explain is the rejected one.
 
-A line is read once (`reading`), then each replica and each ruling is searched alone (`replica_steps`,
-`controller_steps`, `searching`). The first line in causal order that one of them cannot explain is the rejected one.
-What a network does and the model's does not is `outside`: counted, with its line, neither accepted silently nor called
-a fault.
+The search is depth first over pairs of a line and a state of the owner, and visits each pair once. A real network does
+things that the environment of the model never does, such as delivering a message twice. Lines with those are `outside`:
+they are counted and listed, neither accepted silently nor called a fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 
 import attrs
 
 from isr_broker.designs import PLANTED
 from isr_broker.trace_reader import BadTrace, Event, Life, in_order
 from isr_validate.controller_steps import ControllerSteps
-from isr_validate.line_values import fields, mails
-from isr_validate.refusal import refusals
+from isr_validate.false_guards import false_guards
+from isr_validate.model_step import TRACED
 from isr_validate.replica_steps import ReplicaSteps
-from isr_validate.run_search import Budget, Found, search
-from isr_validate.trace_lines import CONTROLLER, Level, Line, Lines, Owner
-from isr_validate.trace_reader import Reading
-from isr_validate.traced_designs import TRACED
-from isr_validate.verdict import Refused, Rejected, Validated, Way
+from isr_validate.trace_lines import CONTROLLER, Level, Line, Owner, TraceLines
+from isr_validate.trace_reader import TraceReader
+from isr_validate.trace_values import fields, sent_messages
+from isr_validate.verdict import FailedAttempt, LineRefused, Rejection, Validation
 
 BUDGET: Final = 5_000_000
 
 
 def validate(
     lives: Iterable[Life], level: Level = Level.FULL, budget: int = BUDGET, details: bool = False
-) -> Validated:
-    """Every line, to the end or to the first that is rejected; with `details` its table of false guards, too."""
+) -> Validation:
+    """Validate a trace up to the first line that is rejected; BadTrace if it is no trace.
+
+    `level` says how much of a line must be explained. After `budget` states the result is `unknown`. With `details` a
+    rejection has a table of the guards that are false.
+    """
     known = list(lives)
     settings = settings_of(known)
     events, bad = _ordered(known)
-    lines = Lines(
+    lines = TraceLines(
         level,
         settings.get("insync.design", "kip-966"),
         settings.get("insync.waits.for.joiners") == "true",
         settings.get("insync.follower.reads") == "true",
     )
-    Reading(settings, lines).all(events)
-    done = Validated(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
+    TraceReader(settings, lines).read_all(events)
+    done = Validation(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
     _search(lines, done, Budget(budget), details)
     limit = done.rejected.place if done.rejected is not None else len(events)
     for place, event in enumerate(events[:limit]):
@@ -59,7 +60,10 @@ def validate(
 
 
 def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
-    """What the first header says; of today's design with a planted bug it is today's. BadTrace for an unknown one."""
+    """The settings in the first header; BadTrace if the model does not have its design.
+
+    For a planted bug the design is today's, which the broker claims to have.
+    """
     headers = [fields(life.header.get("settings")) for life in lives if life.header]
     settings = {name: str(value) for name, value in headers[0].items()} if headers else {}
     design = settings.get("insync.design", "kip-966")
@@ -69,7 +73,7 @@ def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
 
 
 def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
-    """All events that have their causes; and what is wrong behind them."""
+    """The events in causal order, up to the first without its causes, and the error there, if there is one."""
     events: list[Event] = []
     try:
         for event in in_order(lives):
@@ -79,20 +83,22 @@ def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
     return events, None
 
 
-def _search(lines: Lines, done: Validated, budget: Budget, details: bool) -> None:
+def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool) -> None:
     limit = len(lines.events)
     if lines.refused is not None:
         place, no = lines.refused
-        assert isinstance(no, Refused)
-        done.rejected = _rejected(lines, place, ("", ""), no.why, [Way("", no.why, no.guards, no.differences)], ())
+        assert isinstance(no, LineRefused)
+        done.rejected = _rejected(
+            lines, place, ("", ""), no.why, [FailedAttempt("", no.why, no.guards, no.differences)], ()
+        )
         limit = place
     outside: list[tuple[int, str]] = []
-    for owner, chain in lines.chains.items():
+    for owner, chain in lines.by_owner.items():
         wanted = [line for line in chain if line.place < limit]
         steps: ReplicaSteps | ControllerSteps
         if owner[0] == CONTROLLER:
-            steps = rulings = ControllerSteps(lines, owner[1])
-            found = search(rulings, wanted, budget)
+            steps = states = ControllerSteps(lines, owner[1])
+            found = search(states, wanted, budget)
         else:
             steps = replica = ReplicaSteps(lines, *owner)
             found = search(replica, wanted, budget)
@@ -108,7 +114,7 @@ def _search(lines: Lines, done: Validated, budget: Budget, details: bool) -> Non
             done.rejected = _found_wrong(lines, owner, wanted[found.explained], found)
             if details:
                 state = found.states[0] if found.states else None
-                table, legend = refusals(lines, owner, wanted[found.explained], state)
+                table, legend = false_guards(lines, owner, wanted[found.explained], state)
                 done.rejected = attrs.evolve(done.rejected, table=table, legend=legend)
             limit = place
         outside += [(place, why) for place, why in steps.outside.items() if place < limit]
@@ -119,37 +125,134 @@ def _search(lines: Lines, done: Validated, budget: Budget, details: bool) -> Non
         done.unknown = None
 
 
-def _found_wrong(lines: Lines, owner: Owner, line: Line, found: Found) -> Rejected:
-    ways = list(found.ways)
+def _found_wrong(lines: TraceLines, owner: Owner, line: Line, found: SearchResult) -> Rejection:
+    attempts = list(found.attempts)
     nearest = (
-        min(ways, key=lambda w: (not w.differences, len(w.differences))) if ways else Way("", "no step leads here")
+        min(attempts, key=lambda w: (not w.differences, len(w.differences)))
+        if attempts
+        else FailedAttempt("", "no step leads here")
     )
     return _rejected(
         lines,
         line.place,
         owner,
         nearest.why,
-        [nearest, *(w for w in ways if w is not nearest)],
+        [nearest, *(w for w in attempts if w is not nearest)],
         tuple(map(str, found.states)),
     )
 
 
-def _rejected(lines: Lines, place: int, owner: Owner, why: str, ways: list[Way], states: tuple[str, ...]) -> Rejected:
+def _rejected(
+    lines: TraceLines, place: int, owner: Owner, why: str, attempts: list[FailedAttempt], states: tuple[str, ...]
+) -> Rejection:
     event = lines.events[place]
     recent: list[str] = []
     for earlier in lines.events[:place]:
         node = earlier.life.partition(".")[0]
-        recent += [f"{node} -> {sent.to} {sent.kind} {sent.id}" for sent in mails(node, earlier.says.get("sent"))]
-    return Rejected(
+        recent += [
+            f"{node} -> {sent.to} {sent.kind} {sent.id}" for sent in sent_messages(node, earlier.says.get("sent"))
+        ]
+    return Rejection(
         event.life,
         event.number + 1,
         str(event.says.get("action", event.says.get("input"))),
         why,
-        ways[0].guards if ways else (),
-        ways[0].differences if ways else {},
+        attempts[0].guards if attempts else (),
+        attempts[0].differences if attempts else {},
         tuple(recent[-20:]),
         place,
         " ".join(owner).strip(),
-        tuple(ways),
+        tuple(attempts),
         states,
     )
+
+
+S = TypeVar("S", bound=Hashable)
+
+
+class OwnerSteps(Protocol[S]):
+    """The steps of an owner. `bounded` becomes true if not every hidden step was tried."""
+
+    outside: dict[int, str]
+    bounded: bool
+
+    def first(self) -> S:
+        """The state before the first line."""
+        ...
+
+    def after(self, line: Line, state: S, attempts: list[FailedAttempt], /) -> Iterator[S]:
+        """Every state after a line, the likeliest first; failed attempts are added to `attempts`."""
+        ...
+
+
+@attrs.define
+class Budget:
+    """How many more states all searches together may try."""
+
+    left: int
+
+
+@attrs.frozen
+class SearchResult:
+    """The result of a search: how many lines are explained, and whether the search was `spent` before it was decided.
+
+    `states` are those that were possible before the first line that is not explained; `attempts` say how that line
+    fails from them. `tried` counts states, and `widest` is the most states that were possible after the same line.
+    """
+
+    explained: int
+    spent: bool
+    tried: int
+    widest: int
+    attempts: tuple[FailedAttempt, ...] = ()
+    states: tuple[object, ...] = ()
+
+
+@attrs.define
+class _Node(Generic[S]):
+    """A state before a line, with the states after the line that are still to be tried."""
+
+    at: int
+    state: S
+    rest: Iterator[S]
+    attempts: list[FailedAttempt]
+    led: bool = False
+
+
+def search(steps: OwnerSteps[S], chain: list[Line], budget: Budget) -> SearchResult:
+    """Search for a run through all lines: the first that is found, or the longest part of one."""
+    seen: list[set[S]] = [set() for _ in range(len(chain) + 1)]
+    failed: list[tuple[S, list[FailedAttempt]]] = []
+    tried, furthest = 0, 0
+    stack: list[_Node[S]] = []
+
+    def opened(at: int, state: S) -> _Node[S]:
+        attempts: list[FailedAttempt] = []
+        return _Node(at, state, steps.after(chain[at], state, attempts), attempts)
+
+    if chain:
+        stack.append(opened(0, steps.first()))
+    while stack and budget.left > 0:
+        top = stack[-1]
+        following = next(top.rest, None)
+        if following is None:
+            stack.pop()
+            if not top.led and top.at == furthest:
+                failed.append((top.state, top.attempts))
+            continue
+        top.led = True
+        if following in seen[top.at + 1]:
+            continue
+        seen[top.at + 1].add(following)
+        budget.left -= 1
+        tried += 1
+        if top.at + 1 > furthest:
+            furthest, failed = top.at + 1, []
+        if furthest == len(chain):
+            break
+        stack.append(opened(top.at + 1, following))
+    widest = max(map(len, seen))
+    if furthest == len(chain):
+        return SearchResult(furthest, False, tried, widest)
+    attempts = tuple(way for _, found in failed for way in found)
+    return SearchResult(furthest, bool(stack) or steps.bounded, tried, widest, attempts, tuple(s for s, _ in failed))

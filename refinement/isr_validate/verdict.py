@@ -1,4 +1,4 @@
-"""What a validation ends in: how far it came, and why no further."""
+"""The result of a validation: how many lines are explained, and why the next one is not."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STUTTERS: Final = frozenset(
     Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader ElectUncleanLeader
     """.split()  # noqa: SIM905 - a list of names
 )
-"""Inputs that may take no action, by the second table of docs/conformance.md; in a trace they change nothing."""
+"""Inputs that may be no action of the model (the second table of docs/replay.md); then they change no variable."""
 
 
 @attrs.frozen
 class FalseGuard:
-    """An action with its parameters, its first guard that is false, and the parts that make it so, with values."""
+    """An action with parameters, its first guard that is false, and the parts of the guard that make it false."""
 
     action: str
     guard: str
@@ -29,8 +29,8 @@ class FalseGuard:
 
 
 @attrs.frozen
-class Way:
-    """One way to take a line that fails: from which state, the first false guards, or what differs at the nearest."""
+class FailedAttempt:
+    """An attempt to explain a line, from one state, that failed: by false guards, or by values that differ."""
 
     state: str
     why: str
@@ -39,8 +39,12 @@ class Way:
 
 
 @attrs.frozen
-class Rejected:
-    """The first line that no step of the model explains; `ways` from every state of its owner still possible."""
+class Rejection:
+    """The first line that no step of the model explains.
+
+    `states` are those in which its owner could have been before the line; `attempts` say how the line fails from each.
+    `differences` has variables with the model's value and the line's; `messages` the last messages sent before.
+    """
 
     life: str
     line: int
@@ -51,18 +55,21 @@ class Rejected:
     messages: tuple[str, ...] = ()
     place: int = 0
     owner: str = ""
-    ways: tuple[Way, ...] = ()
+    attempts: tuple[FailedAttempt, ...] = ()
     states: tuple[str, ...] = ()
     table: tuple[FalseGuard, ...] = ()
     legend: str = ""
 
 
 @attrs.define
-class Validated:
-    """What came of a trace: lines accepted until the end or until the first that was rejected.
+class Validation:
+    """The result for a trace: all of its lines are explained, or up to the first that is rejected.
 
-    `unknown`: the budget was spent before either was known, for the owner that it names. `widest` is how many states
-    of one owner were possible at a line, `hidden` how many steps were chosen that no line names.
+    - `events`: lines accepted; `lines`: all lines; `steps`, `stutters`: lines with an action, and inputs without one.
+    - `outside`: life, line and reason of what the environment of the model never does, such as a message twice.
+    - `unchecked`: lines about partitions whose replicas no message has told.
+    - `unknown`: the budget was spent before the search ended, for the owner that it names.
+    - `successors`: states tried; `widest`: the most states of an owner that were possible after the same line.
     """
 
     events: int = 0
@@ -71,7 +78,7 @@ class Validated:
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
     unchecked: int = 0
     successors: int = 0
-    rejected: Rejected | None = None
+    rejected: Rejection | None = None
     unknown: str | None = None
     level: str = "full"
     lines: int = 0
@@ -79,12 +86,12 @@ class Validated:
 
     @property
     def accepted(self) -> bool:
-        """Every line is explained, and nothing was left undecided."""
+        """Whether every line is explained."""
         return self.rejected is None and self.unknown is None
 
 
-class Refused(Exception):
-    """No step of the model explains a line."""
+class LineRefused(Exception):
+    """The line cannot be what it says, or no step of the model explains it."""
 
     def __init__(
         self, why: str, guards: Iterable[str] = (), differences: Mapping[str, tuple[str, str]] | None = None

@@ -8,7 +8,7 @@ and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
@@ -31,6 +31,9 @@ from isr_lang.types import (
     SortType,
     Type,
 )
+
+UNBOUNDED: Final = 1 << 30
+"""A value for a constant that counts something: more of it than any step that is taken will have counted."""
 
 
 class SettingError(ValueError):
@@ -64,11 +67,22 @@ class FoldedAction:
 
 
 class Instance:
-    """design + constants; `actions`, `initial`, `properties` and `body` are folded."""
+    """design + constants; `actions`, `initial`, `properties` and `body` are folded.
 
-    def __init__(self, design: Design, constants: Mapping[str, Value] | None = None) -> None:
+    `unbounded` gives numeric constants values above the range that the design declares for explorations, such as
+    UNBOUNDED; they must still not be below it. Such an instance is for taking single steps from given states. Nothing
+    may enumerate its states: an exploration would not end, and the states may not fit into packed words.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        constants: Mapping[str, Value] | None = None,
+        *,
+        unbounded: Mapping[str, int] | None = None,
+    ) -> None:
         self.design = design
-        self.constants = check_constants(design, constants or {})
+        self.constants = check_constants(design, constants or {}, unbounded or {})
         self._folded: dict[Node, Node] = {}
         self._folded_within: dict[Node, Node] = {}
         self._in_definition = False
@@ -220,12 +234,21 @@ class Instance:
         return attrs.evolve(p, condition=self.fold(p.condition), trigger=trigger)
 
 
-def check_constants(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Every constant: as given, else the design's default, else its own; SettingError if one is wrong."""
+def check_constants(
+    design: Design, given: Mapping[str, Value], unbounded: Mapping[str, int] | None = None
+) -> dict[str, Value]:
+    """Every constant: as given, else the design's default, else its own; SettingError if one is wrong.
+
+    Those in `unbounded` have the value there, of which only the lower limit is checked.
+    """
     known = {c.name: c for c in design.constants()}
-    for name in given:
+    wide = unbounded or {}
+    for name in (*given, *wide):
         if name not in known:
             raise SettingError(f"{design.name} has no bound or setting '{name}'{nearest(name, list(known))}")
+    for c in (known[name] for name in wide):
+        if c.names or wide[c.name] < c.low:
+            raise SettingError(f"{c.option} cannot be {wide[c.name]}, bounded or not")
     values: dict[str, Value] = {}
     for name, c in known.items():
         value = given.get(name, design.defaults.get(name, c.default))
@@ -237,6 +260,8 @@ def check_constants(design: Design, given: Mapping[str, Value]) -> dict[str, Val
             if str(value) not in c.names:
                 raise SettingError(f"{c.option} is one of {', '.join(c.names)}, not {value}")
             value = str(value)
+        elif name in wide:
+            value = wide[name]
         elif not isinstance(value, int) or isinstance(value, bool) or not c.low <= value <= c.high:
             raise SettingError(f"{c.option} is a whole number from {c.low} to {c.high}, not {value}")
         values[name] = value

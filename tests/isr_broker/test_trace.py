@@ -10,7 +10,7 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.support.clients import Confluent, create_topic
+from tests.support.broker_traces import WRITES, trace_of_cluster
 from tests.support.clusters import QUICK, Cluster, three_processes
 from tests.support.faults import waited
 
@@ -19,32 +19,10 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.trace_reader import BadTrace, Event, Life, in_order, read, read_life
 from isr_model import KIP_966 as MODEL
 
-WRITES = 60
-
-
-def traced(folder: Path, snapshots: bool = True) -> list[Life]:
-    """Three brokers, some writes, a leader killed and brought back, and the trace of it all."""
-    settings = attrs.evolve(QUICK, insync_trace_dir=str(folder), insync_trace_snapshots=snapshots)
-    with Cluster(3, settings) as cluster:
-        create_topic(cluster.bootstrap, "t", 1, 2)
-        cluster.in_sync("t")
-        victim = cluster.leader("t") if cluster.leader("t") != 1 else 2
-        producer = Confluent(cluster.bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
-        for number in range(WRITES):
-            if number == WRITES // 2:
-                assert producer.producer.flush(30) == 0
-                cluster.kill(victim)
-            producer.send("t", b"%d" % number)
-            producer.producer.poll(0.001)
-        assert producer.producer.flush(60) == 0
-        cluster.start(victim)
-        cluster.in_sync("t")
-    return read(RealDisk(folder))
-
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> list[Life]:
-    return traced(tmp_path_factory.mktemp("trace"))
+    return trace_of_cluster(tmp_path_factory.mktemp("trace"))
 
 
 def sent(event: Event) -> Iterator[str]:
@@ -102,7 +80,7 @@ def test_appends_tell_the_batches_that_the_snapshots_count(lives: list[Life]) ->
 
 
 def test_without_snapshots_the_events_are_there_alone(tmp_path: Path) -> None:
-    events = [event for life in traced(tmp_path, snapshots=False) for event in life.events]
+    events = [event for life in trace_of_cluster(tmp_path, snapshots=False) for event in life.events]
     assert any(event.says.get("action") == "leader_appends" for event in events)
     assert not any("state" in event.says for event in events)
 

@@ -7,23 +7,17 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.support.suts import CoresInProcess, drive
 
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_broker.snapshot import Json
-from isr_conform.conformance import Conformance
-from isr_conform.core_sut import Cores
-from isr_conform.outcome import Conformed, Limits
-from isr_conform.sut_client import Broken
-from isr_conform.sut_server import Unanswerable, greeted
-from isr_conform.value_json import Object
-from isr_lang import Instance
-from isr_model import KIP_966
+from isr_conform.conformance import ConformanceResult, Limits
+from isr_conform.value_json import JsonObject
 from isr_replay import Kind
 
 TOP = Path(__file__).resolve().parents[2]
@@ -32,37 +26,14 @@ DOCUMENT = TOP / "docs" / "conform.md"
 PYTHON = shlex.quote(sys.executable)
 PATIENT = ("--patience", "500")
 """A loaded machine needs long to start a process."""
-SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
-"""480 states."""
-
-
-class Inside:
-    """The cores behind the protocol, in this process; `twist` may change an answer."""
-
-    def __init__(self, twist: Callable[[str, Object, Object], Object] = lambda do, request, answer: answer) -> None:
-        self.cores, self.twist, self.asked = Cores(), twist, 0
-
-    def ask(self, do: str, **more: Json) -> Object:
-        self.asked += 1
-        said = cast("Object", json.loads(json.dumps(more)))
-        try:
-            answer = greeted(self.cores, said) if do == "hello" else self.cores.handle(do, said)
-        except Unanswerable as problem:
-            raise Broken(str(problem)) from None
-        return self.twist(do, said, cast("Object", json.loads(json.dumps(answer))))
-
-
-def driven(party: Inside, limits: Limits | None = None, **constants: int) -> Conformed:
-    instance = Instance(KIP_966, {**SMALL, **constants})
-    return Conformance(instance, party, limits or Limits(), lambda edges, steps: None).run()
 
 
 # Our cores
 
 
 def test_our_cores_take_every_edge_from_saved_states() -> None:
-    done = driven(Inside())
-    assert done.alike
+    done = drive(CoresInProcess())
+    assert done.conforms
     assert done.complete
     assert done.saves
     assert (done.edges, done.states) == (done.of_edges, done.of_states)
@@ -71,8 +42,8 @@ def test_our_cores_take_every_edge_from_saved_states() -> None:
 
 
 def test_our_cores_take_every_edge_along_paths() -> None:
-    done = driven(Inside(), Limits(paths=True))
-    assert done.alike
+    done = drive(CoresInProcess(), Limits(paths=True))
+    assert done.conforms
     assert done.complete
     assert (done.edges, done.states) == (done.of_edges, done.of_states)
     assert done.steps < 5 * done.edges
@@ -80,38 +51,38 @@ def test_our_cores_take_every_edge_along_paths() -> None:
 
 
 def test_walks_are_the_same_for_a_seed_and_others_for_another() -> None:
-    def walked(seed: int) -> tuple[list[Object], Conformed]:
-        steps: list[Object] = []
+    def walked(seed: int) -> tuple[list[JsonObject], ConformanceResult]:
+        steps: list[JsonObject] = []
 
-        def noting(do: str, request: Object, answer: Object) -> Object:
+        def record(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
             if do == "step":
                 steps.append(request)
             return answer
 
-        return steps, driven(Inside(noting), Limits(walks=5, longest=20, seed=seed), crashes=1)
+        return steps, drive(CoresInProcess(record), Limits(walks=5, walk_length=20, seed=seed), crashes=1)
 
     (first, done), (again, _), (other, _) = walked(1), walked(1), walked(2)
     assert first == again != other
-    assert done.alike
+    assert done.conforms
     assert done.resets == 5
     assert done.steps <= 100
     assert len(done.actions) >= 10
 
 
-def test_edges_of_each_action_are_drawn_and_driven() -> None:
-    def asked(seed: int) -> tuple[list[Object], Conformed]:
-        steps: list[Object] = []
+def test_edges_of_each_action_are_drawn_and_drive() -> None:
+    def sampled(seed: int) -> tuple[list[JsonObject], ConformanceResult]:
+        steps: list[JsonObject] = []
 
-        def noting(do: str, request: Object, answer: Object) -> Object:
+        def record(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
             if do == "step":
                 steps.append(request)
             return answer
 
-        return steps, driven(Inside(noting), Limits(each=4, seed=seed), crashes=1)
+        return steps, drive(CoresInProcess(record), Limits(per_action=4, seed=seed), crashes=1)
 
-    (first, done), (again, _), (other, _) = asked(1), asked(1), asked(2)
+    (first, done), (again, _), (other, _) = sampled(1), sampled(1), sampled(2)
     assert first == again != other
-    assert done.alike
+    assert done.conforms
     assert done.complete
     assert done.drawn == done.of_drawn
     assert done.of_actions is not None
@@ -121,22 +92,22 @@ def test_edges_of_each_action_are_drawn_and_driven() -> None:
 
 
 def test_a_refusal_on_an_edge_that_is_drawn_is_missing() -> None:
-    def lie(do: str, request: Object, answer: Object) -> Object:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         return {"done": False, "why": "no time"} if request.get("action") == "leader_adopts_isr" else answer
 
-    done = driven(Inside(lie), Limits(each=2))
-    assert {(u.kind, u.action) for u in done.unlike} == {(Kind.MISSING, "leader_adopts_isr")}
+    done = drive(CoresInProcess(lie), Limits(per_action=2))
+    assert {(u.kind, u.action) for u in done.differences} == {(Kind.MISSING, "leader_adopts_isr")}
     assert 0 < done.drawn < done.of_drawn
 
 
 def test_of_the_edges_that_are_drawn_a_spent_budget_leaves_some() -> None:
-    done = driven(Inside(), Limits(each=4, max_steps=20))
+    done = drive(CoresInProcess(), Limits(per_action=4, max_steps=20))
     assert not done.complete
     assert 0 < done.drawn < 20 < done.of_drawn
 
 
 def test_a_budget_ends_it_and_says_so() -> None:
-    done = driven(Inside(), Limits(max_steps=10))
+    done = drive(CoresInProcess(), Limits(max_steps=10))
     assert not done.complete
     assert done.steps == 10
 
@@ -167,7 +138,7 @@ def test_the_story_of_a_counterexample_as_far_as_the_design_allows_it(capsys: py
 def test_an_inconsistent_state_is_told_by_the_shortest_way_with_the_rule() -> None:
     """The watermark in every snapshot is one too high once a follower has the record."""
 
-    def lie(do: str, request: Object, answer: Object) -> Object:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         state = answer.get("state")
         if do == "snapshot" and isinstance(state, dict):
             marks, logs = cast("dict[str, int]", state["high_watermark"]), cast("dict[str, list[int]]", state["log"])
@@ -176,9 +147,9 @@ def test_an_inconsistent_state_is_told_by_the_shortest_way_with_the_rule() -> No
         return answer
 
     for limits in (Limits(), Limits(paths=True)):
-        done = driven(Inside(lie), limits)
+        done = drive(CoresInProcess(lie), limits)
         assert done.count[Kind.INCONSISTENT] == sum(done.count.values()) > 0
-        first = done.unlike[0]
+        first = done.differences[0]
         assert first.action == "follower_appends"
         assert [action for action, _ in first.path] == ["leader_appends", "leader_answers_fetch"]
         assert first.places == (("high_watermark[r2]", 0, 1),)
@@ -187,50 +158,50 @@ def test_an_inconsistent_state_is_told_by_the_shortest_way_with_the_rule() -> No
 
 
 def test_what_it_says_that_it_cannot_take_is_missing() -> None:
-    def lie(do: str, request: Object, answer: Object) -> Object:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         if do == "enabled":
             steps = cast("list[Json]", answer["enabled"])
             answer["enabled"] = [s for s in steps if isinstance(s, dict) and s["action"] != "leader_adopts_isr"]
         return answer
 
-    done = driven(Inside(lie))
+    done = drive(CoresInProcess(lie))
     assert set(done.count) == {Kind.MISSING}
-    assert done.unlike[0].action == "leader_adopts_isr"
-    assert done.unlike[0].said.startswith("it takes it")
-    assert len(done.unlike[0].path) == 2
+    assert done.differences[0].action == "leader_adopts_isr"
+    assert done.differences[0].reason.startswith("it takes it")
+    assert len(done.differences[0].path) == 2
     assert done.edges < (done.of_edges or 0)
 
 
 def test_a_step_that_is_refused_is_missing() -> None:
-    def lie(do: str, request: Object, answer: Object) -> Object:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         return {"done": False, "why": "no time"} if request.get("action") == "leader_adopts_isr" else answer
 
-    done = driven(Inside(lie))
-    assert {(u.kind, u.action, u.said) for u in done.unlike} == {(Kind.MISSING, "leader_adopts_isr", "no time")}
+    done = drive(CoresInProcess(lie))
+    assert {(u.kind, u.action, u.reason) for u in done.differences} == {(Kind.MISSING, "leader_adopts_isr", "no time")}
     # It had been taken all the same, which is told, too.
-    assert "alter[r1]" in {place for place, _, _ in done.unlike[0].places}
+    assert "alter[r1]" in {place for place, _, _ in done.differences[0].places}
 
 
 def test_what_it_says_that_it_can_take_and_the_model_forbids_is_unexpected() -> None:
     """A leader that would append a second record, for which the world has no room."""
 
-    def lie(do: str, request: Object, answer: Object) -> Object:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         if do == "enabled":
             step: Json = {"action": "leader_appends", "parameters": {"leader": "r1"}}
             steps = cast("list[Json]", answer["enabled"])
             answer["enabled"] = steps if step in steps else [*steps, step]
         return answer
 
-    done = driven(Inside(lie))
+    done = drive(CoresInProcess(lie))
     assert set(done.count) == {Kind.UNEXPECTED}
-    assert done.unlike[0].path == ()
-    assert done.unlike[0].rules[1] == "leader[r1] == r1   (leader[r1] is r2)"
+    assert done.differences[0].path == ()
+    assert done.differences[0].rules[1] == "leader[r1] == r1   (leader[r1] is r2)"
 
 
-class Soldered(Inside):
+class NoProducer(CoresInProcess):
     """Cores to which no producer has a way."""
 
-    def ask(self, do: str, **more: Json) -> Object:
+    def ask(self, do: str, **more: Json) -> JsonObject:
         if more.get("action") == "leader_appends":
             self.asked += 1
             return {"cannot": "no producer"}
@@ -239,12 +210,12 @@ class Soldered(Inside):
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(), Limits(paths=True), Limits(walks=20), Limits(each=10)],
+    [Limits(), Limits(paths=True), Limits(walks=20), Limits(per_action=10)],
     ids=["saved", "paths", "walks", "drawn"],
 )
 def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Limits) -> None:
-    done = driven(Soldered(), limits)
-    assert done.alike
+    done = drive(NoProducer(), limits)
+    assert done.conforms
     assert done.complete
     assert done.cannot["no producer"] > 0
     assert done.edges > 20
@@ -253,8 +224,10 @@ def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Lim
 
 def test_what_is_known_to_differ_is_listed_and_is_no_difference() -> None:
     """With a crash a follower may have to fetch again before it is proposed again (docs/conformance.md)."""
-    done = driven(Inside(), Limits(walks=60, longest=30), crashes=1, isr_changes=4, min_insync=1, sessions_lost=1)
-    assert done.alike
+    done = drive(
+        CoresInProcess(), Limits(walks=60, walk_length=30), crashes=1, isr_changes=4, min_insync=1, sessions_lost=1
+    )
+    assert done.conforms
     assert done.complete
 
 

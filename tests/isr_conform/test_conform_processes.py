@@ -8,25 +8,17 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import attrs
 import pytest
+from tests.support.suts import processes, schedule
 
 from insync_cli.exits import Exit
 from insync_cli.main import main
-from isr_broker.snapshot import Json
 from isr_broker.trace_reader import read_life
-from isr_conform.conformance import Conformance
-from isr_conform.outcome import Conformed, Limits, Schedule
-from isr_conform.sut_client import Broken
-from isr_conform.sut_server import Unanswerable, greeted
-from isr_conform.value_json import Object
-from isr_lang import Instance
+from isr_conform.conformance import Limits
 from isr_lang.declare import Value
-from isr_model import KIP_966
-from isr_processes.process_sut import Real
 from isr_replay import Kind
 from isr_validate import validate
 
@@ -73,49 +65,21 @@ STORY = (
 )  # fmt: skip
 
 
-class Here:
-    """Real processes behind the protocol, whose driver is in this process."""
-
-    def __init__(self) -> None:
-        self.real, self.asked = Real(), 0
-
-    def ask(self, do: str, **more: Json) -> Object:
-        self.asked += 1
-        try:
-            return greeted(self.real, more) if do == "hello" else self.real.handle(do, more)
-        except Unanswerable as problem:
-            raise Broken(str(problem)) from None
-
-
-@contextmanager
-def processes(constants: Mapping[str, Value], limits: Limits) -> Generator[tuple[Here, Conformance]]:
-    party = Here()
-    try:
-        instance = Instance(KIP_966, constants)
-        yield party, Conformance(instance, party, limits, lambda edges, steps: None)
-    finally:
-        party.real.close()
-
-
-def story(*steps: tuple[str, Mapping[str, object]]) -> Limits:
-    return Limits(schedule=Schedule(initial={"first": R1}, steps=steps))
-
-
 def test_a_story_of_a_crash_an_election_and_a_return() -> None:
-    with processes(THREE, story(*STORY)) as (party, driver):
-        done: Conformed = driver.run()
-        assert done.unlike == []
+    with processes(THREE, schedule(R1, *STORY)) as (system, driver):
+        done = driver.run()
+        assert done.differences == []
         assert done.skipped == []
         assert done.edges == done.steps == len(STORY)
-        assert party.real.processes is not None
-        assert party.real.processes.past.acked == 0b1, "the second record was lost with its leader, unacknowledged"
-        assert len(party.real.processes.machines.running) == 4
-        traces = [*(party.real.processes.machines.root / "traces").glob("*.jsonl")]
+        assert system.sut.actions is not None
+        assert system.sut.actions.history.acked == 0b1, "the second record was lost with its leader, unacknowledged"
+        assert len(system.sut.actions.processes.running) == 4
+        traces = [*(system.sut.actions.processes.root / "traces").glob("*.jsonl")]
         lives = [read_life(file.name.removesuffix(".jsonl"), file.read_bytes()) for file in traces]
     told = validate(sorted(lives, key=lambda life: (life.node, life.name)))
     assert told.rejected is None, "what the processes wrote meanwhile is a run of the model, too"
     assert told.events > 60
-    assert party.real.processes.machines.running == {}
+    assert system.sut.actions.processes.running == {}
 
 
 def test_processes_that_forget_the_minimum_are_noticed() -> None:
@@ -126,15 +90,15 @@ def test_processes_that_forget_the_minimum_are_noticed() -> None:
         ("controller_accepts_alter_partition", {"leader": R1}),
         ("leader_adopts_isr", {"leader": R1}),
     ]
-    with processes({"replicas": 2, "crashes": 0}, story(*steps)) as (party, driver):
-        real = party.real.processes
+    with processes({"replicas": 2, "crashes": 0}, schedule(R1, *steps)) as (system, driver):
+        real = system.sut.actions
         assert real is not None
         real.cores.settings = attrs.evolve(real.cores.settings, min_insync_replicas=1)
         done = driver.run()
     assert done.count == {Kind.INCONSISTENT: 1}
-    (unlike,) = done.unlike
-    assert (unlike.action, len(unlike.path)) == ("controller_accepts_alter_partition", 2)
-    assert unlike.places == (("controller_elr", ["r2"], []),)
+    (difference,) = done.differences
+    assert (difference.action, len(difference.path)) == ("controller_accepts_alter_partition", 2)
+    assert difference.places == (("controller_elr", ["r2"], []),)
 
 
 def test_walks_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +123,7 @@ def test_walks_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> N
 )
 def test_many_walks_with_every_fault(more: Mapping[str, Value]) -> None:
     bounds = {**THREE, "epochs": 4, "isr_changes": 6, **more}
-    with processes(bounds, Limits(walks=20, longest=60, seed=1)) as (_, driver):
+    with processes(bounds, Limits(walks=20, walk_length=60, seed=1)) as (_, driver):
         done = driver.run()
-    assert done.unlike == []
+    assert done.differences == []
     assert done.edges > 500

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.isr_validate.test_traces import simulated, written
+from tests.support.broker_traces import simulate_traced, write_trace
 from tests.support.sparks import spark
 
 from insync_cli.conformance.traces import instance_made
 from insync_cli.main import main
 from isr_broker.designs import PLANTED
 from isr_check import native
-from isr_conform.edge_cover import Graph
+from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import kept
 from isr_pipeline.replays import DIFFERS, REPLAYED, OnCores, Replaying, validated
@@ -30,8 +30,8 @@ OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace(
 MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL))
 
 
-def graph_of(instance: Instance) -> Graph:
-    return Graph(instance, Packing(instance), frozenset(a.name for a in instance.actions))
+def graph_of(instance: Instance) -> ModelGraph:
+    return ModelGraph(instance, Packing(instance), frozenset(a.name for a in instance.actions))
 
 
 def table(folder: Path, kind: str, names: tuple[str, ...]) -> list[dict[str, object]]:
@@ -57,9 +57,9 @@ def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
         states = [packing.packed(tuple(s[v.name] for v in instance.variables)) for s in trace.states]
         labels = [numbers[s.action, tuple(s.parameters.values())] for s in trace.steps]  # type: ignore[arg-type]
         taken |= set(zip(states, labels, strict=False))
-    everything = {(s, label) for s in graph.explore(None).way for label in graph.steps(s)}
+    everything = {(s, label) for s in graph.explore(None).predecessor for label in graph.steps(s)}
     assert taken == everything
-    assert len({s for s, _ in taken}) <= explored.distinct == len(graph.explore(None).way)
+    assert len({s for s, _ in taken}) <= explored.distinct == len(graph.explore(None).predecessor)
 
 
 def test_a_cover_of_pairs_shows_every_pair_and_the_index_says_what_is_there(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_cover_of_pairs_shows_every_pair_and_the_index_says_what_is_there(tmp_
     action = [name for name, _ in graph.labels.named]
     possible = {
         (action[one], action[two])
-        for state in graph.explore(None).way
+        for state in graph.explore(None).predecessor
         for one, target in graph.steps(state).items()
         for two in graph.steps(target)
     }
@@ -126,7 +126,7 @@ def test_runs_of_brokers_are_validated_in_tasks_and_a_rejected_one_is_made_small
     for folder in folders:
         folder.mkdir()
     for folder in folders[:2]:
-        written(folder, simulated(1))
+        write_trace(folder, simulate_traced(1))
     victim = folders[1] / "1.1.jsonl"
     lines = victim.read_text(encoding="utf-8").splitlines()
     at = next(n for n, line in enumerate(lines) if '"leader_epoch":0' in line and '"state"' in line)

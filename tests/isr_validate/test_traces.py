@@ -11,9 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-import attrs
 import pytest
-from tests.isr_broker.test_trace import traced
+from tests.support.broker_traces import AS_THE_MODEL, simulate_traced, trace_of_cluster, write_trace
 from tests.support.mutants import mutants, verdict, with_lines
 
 from insync_cli.main import main
@@ -21,36 +20,28 @@ from isr_broker.core import leader as leaders
 from isr_broker.core.messages import Offset
 from isr_broker.core.replica_state import Replica
 from isr_broker.snapshot import Json
-from isr_broker.storage.disk import ROOT
 from isr_broker.trace_reader import Life, read
-from isr_sim.simulate import QUICK, Config, Run, finished
+from isr_sim.simulate import Config, Run, finished
 from isr_sim.tracing import TracedWorld
-from isr_sim.tracing import traced as sim_traced
 from isr_sim.world import FAIR
-from isr_validate import Level, Validated, validate
-from isr_validate.model_step import Ranks, stepper
-from isr_validate.replica_state import Held
-
-AS_THE_MODEL = attrs.evolve(QUICK, insync_waits_for_joiners=False)
-
-
-def simulated(seed: int, config: Config | None = None) -> TracedWorld:
-    return sim_traced(config or Config(settings=AS_THE_MODEL), seed)
+from isr_validate import Level, Validation, validate
+from isr_validate.model_step import OffsetRanks, model_steps
+from isr_validate.replica_state import ReplicaState
 
 
 @cache
 def a_run(seed: int) -> tuple[Life, ...]:
-    return tuple(read(simulated(seed).notes))
+    return tuple(read(simulate_traced(seed).notes))
 
 
 @cache
 def one() -> tuple[Life, ...]:
-    return tuple(read(simulated(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
+    return tuple(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_simulated_run_is_a_run_of_the_model(seed: int) -> None:
-    world = simulated(seed)
+    world = simulate_traced(seed)
     lives = read(world.notes)
     done = validate(lives)
     assert done.rejected is None
@@ -70,7 +61,7 @@ def test_messages_that_come_twice_are_outside_of_the_model() -> None:
 
 
 def test_real_processes_are_a_run_of_the_model(tmp_path: Path) -> None:
-    done = validate(traced(tmp_path))
+    done = validate(trace_of_cluster(tmp_path))
     assert done.rejected is None
     assert done.steps["leader_appends"]
     assert done.steps["follower_appends"]
@@ -84,7 +75,7 @@ def test_a_bug_in_the_cores_is_rejected_where_it_shows(monkeypatch: pytest.Monke
         return replica.log.end
 
     monkeypatch.setattr(leaders, "advanced", hasty)
-    done = validate(read(simulated(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
+    done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
     assert done.rejected is not None
     assert done.rejected.action.startswith("leader_")
     assert set(done.rejected.differences) == {"high_watermark"}
@@ -105,7 +96,7 @@ def test_a_bug_shows_without_snapshots(level: Level, monkeypatch: pytest.MonkeyP
         return replica.log.end
 
     monkeypatch.setattr(leaders, "advanced", hasty)
-    done = validate(read(simulated(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
+    done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
     assert done.rejected is not None
     assert set(done.rejected.differences) == {"high_watermark"}
 
@@ -119,13 +110,13 @@ def test_a_spent_budget_is_no_verdict() -> None:
 
 def test_a_heartbeat_that_was_overtaken_is_outside_of_the_model() -> None:
     """Kafka unfences a fenced broker that says nothing of a shutdown, as of a late message, too."""
-    done = validate(read(simulated(217).notes))
+    done = validate(read(simulate_traced(217).notes))
     assert done.accepted
     assert [why for _, _, why in done.outside if "Heartbeat" in why and "overtaken" in why]
 
 
 def test_a_late_answer_to_an_older_registration_says_nothing() -> None:
-    done = validate(read(simulated(22).notes))
+    done = validate(read(simulate_traced(22).notes))
     assert done.accepted
 
 
@@ -156,7 +147,7 @@ def test_acknowledging_what_is_not_committed_is_rejected_for_clients_alone() -> 
 
 @cache
 def short() -> tuple[Life, ...]:
-    return tuple(read(simulated(2, Config(settings=AS_THE_MODEL, safety_ms=2_000)).notes))
+    return tuple(read(simulate_traced(2, Config(settings=AS_THE_MODEL, safety_ms=2_000)).notes))
 
 
 @pytest.mark.parametrize(("kind", "least"), [("delete", 18), ("double", 18), ("swap", 17), ("alter", 15)])
@@ -176,16 +167,8 @@ def test_a_mutant_that_says_the_same_is_accepted() -> None:
 # The command
 
 
-def written(folder: Path, world: TracedWorld, torn: str = "") -> Path:
-    for name in world.notes.names(ROOT):
-        file = world.notes.open(name)
-        data = file.read(0, file.size())
-        (folder / name).write_bytes(data + b'{"n":99999,"at' if name == torn else data)
-    return folder
-
-
 def test_the_verb_accepts_and_tolerates_a_torn_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", str(written(tmp_path, simulated(1), "1.1.jsonl")), "--json", "-"]) == 0
+    assert main(["validate", str(write_trace(tmp_path, simulate_traced(1), "1.1.jsonl")), "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["schema"] == "insync/validate/1"
     assert said["torn"] == ["1.1"]
@@ -194,7 +177,7 @@ def test_the_verb_accepts_and_tolerates_a_torn_line(tmp_path: Path, capsys: pyte
 
 
 def test_the_verb_says_which_line_is_rejected_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path, simulated(1))
+    write_trace(tmp_path, simulate_traced(1))
     path = tmp_path / "1.1.jsonl"
     lines = path.read_text().splitlines()
     number = next(i for i, line in enumerate(lines) if '"leader_epoch":0' in line and '"state"' in line)
@@ -219,7 +202,7 @@ def test_a_rejection_is_a_page_and_a_test_that_fails(
     html, reproduce = tmp_path / "rejected.html", tmp_path / "test_rejected.py"
     with monkeypatch.context() as planted:
         planted.setattr(leaders, "advanced", hasty)
-        written(tmp_path / "traces", simulated(0))
+        write_trace(tmp_path / "traces", simulate_traced(0))
         asked = [str(tmp_path / "traces"), "--plain", "--html", str(html), "--reproduce", str(reproduce)]
         assert main(["validate", *asked]) == 12
         space: dict[str, Callable[[], None]] = {}
@@ -235,7 +218,7 @@ def test_a_rejection_is_a_page_and_a_test_that_fails(
     for told in (
         "follower_sends_fetch(",
         "leader[r1] = ",
-        "Held(end=",
+        "ReplicaState(end=",
         "r1 is broker 1",
         "events are accepted before it",
     ):
@@ -247,7 +230,7 @@ def test_a_rejection_is_a_page_and_a_test_that_fails(
 
 
 def test_the_verb_looks_at_less_and_may_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path, simulated(1))
+    write_trace(tmp_path, simulate_traced(1))
     assert main(["validate", str(tmp_path), "--level", "client", "--quiet"]) == 0
     assert main(["validate", str(tmp_path), "--budget", "20", "--quiet"]) == 20
     assert "UNKNOWN" in capsys.readouterr().out
@@ -262,22 +245,22 @@ def test_a_file_that_is_no_trace_is_bad_input(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_nothing_is_rejected_in_an_empty_trace() -> None:
-    assert validate([]) == Validated()
+    assert validate([]) == Validation()
 
 
 @pytest.mark.parametrize("epochs", [10, 47, 48, 200])
 def test_a_log_of_many_leader_epochs_may_still_grow(epochs: int) -> None:
     starts = tuple((epoch, 2 * epoch) for epoch in range(epochs))
     end = 2 * epochs
-    held = Held(end, starts, end, 1, epochs - 1, (1, 2), follower_end=(None, end), follower_broker_epoch=(0, 0))
-    told = held.variables((1, 2), 1, Ranks.of([*held.offsets(), end + 1]))
-    steps = stepper("kip-966", 2, 1, unclean=False, follower_reads=False)
+    held = ReplicaState(end, starts, end, 1, epochs - 1, (1, 2), follower_end=(None, end), follower_broker_epoch=(0, 0))
+    told = held.variables((1, 2), 1, OffsetRanks.from_offsets([*held.offsets(), end + 1]))
+    steps = model_steps("kip-966", 2, 1, unclean=False, follower_reads=False)
     assert steps.steps("leader_appends", told)
-    assert steps.refusals("leader_appends", {**told, "alive": 0}, {"leader": 0})
+    assert steps.false_guards("leader_appends", {**told, "alive": 0}, {"leader": 0})
 
 
 def test_what_a_leader_wrote_and_could_not_tell_is_known_once_it_is_found() -> None:
-    lives = read(simulated(978, Config(settings=AS_THE_MODEL, safety_ms=8_000)).notes)
+    lives = read(simulate_traced(978, Config(settings=AS_THE_MODEL, safety_ms=8_000)).notes)
     wrote: dict[str, set[tuple[Json, ...]]] = {"leader_appends": set(), "follower_appends": set()}
     for event in (e for life in lives for e in life.events if e.says.get("action") in wrote):
         for row in cast("list[list[Json]]", event.says.get("wrote", [])):

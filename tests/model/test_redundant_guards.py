@@ -73,7 +73,7 @@ def test_the_bounds_are_bounds_of_their_designs() -> None:
     names = {cast("str", entry["design"]) for entry in listed(guards.BOUNDS, "bounds")}
     assert DESIGN in names
     for name in names:
-        assert guards.choices(str(TOP / guards.BOUNDS), registry.design_named(name))
+        assert guards.choices(TOP / guards.BOUNDS, registry.design_named(name))
 
 
 @cache
@@ -88,7 +88,7 @@ def test_a_sample_of_mutants(constants: Mapping[str, Value], action: str, guard:
     mutant = next(m for m in mutants(job.design) if (m.action, m.guard) == (action, guard))
     outcome = job.run(mutant, [baseline])
     assert (outcome.fate, outcome.killers) == (Fate.KILLED if killers else Fate.SURVIVED, killers)
-    redundant = guards.redundant(str(TOP / guards.REDUNDANT), DESIGN)
+    redundant = guards.redundant(TOP / guards.REDUNDANT, DESIGN)
     assert ((action, guard) in redundant) == (not killers)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from collections.abc import Sequence
-from typing import cast
 
-from insync_cli import options, terminal
-from insync_cli.clusters import settings
+import attrs
+
+from insync_cli import options
+from insync_cli.clusters.settings import BrokerSettings, address
 from insync_cli.exits import Exit, UsageError
+from insync_cli.options import Usage, group, option, positive, required
+from insync_cli.terminal import Output
 from isr_broker.server import run as run_broker
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import InUse
@@ -19,35 +21,32 @@ from isr_cluster.processes import in_use
 EXAMPLE = """\
 insync broker --id 1 --port 9092 --data data/1
 insync broker --id 2 --port 9093 --data data/2 --controller 127.0.0.1:9092 --set min.insync.replicas=2"""
+USAGE = Usage("broker", "One broker for Kafka's clients; Ctrl-C stops it in order.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("broker", "One broker for Kafka's clients; Ctrl-C stops it in order.", EXAMPLE)
-    p.add_argument("--id", type=options.positive, required=True, metavar="N", help="the broker's number")
-    p.add_argument("--host", default="127.0.0.1", help="the address to listen on and to advertise")
-    p.add_argument("--port", type=options.positive, required=True, metavar="N", help="the port to listen on")
-    p.add_argument("--data", required=True, metavar="DIR", help="the data directory")
-    p.add_argument("--cluster", default="insync", metavar="NAME", help="the cluster that the data belong to")
-    p.add_argument("--controller", metavar="HOST:PORT", help="the broker that has the controller (default: this one)")
-    settings.add_to(p)
-    p.add_json()
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    id: int = required("N", "the broker's number", positive)
+    host: str = option("HOST", "the address to listen on and to advertise", str, "127.0.0.1")
+    port: int = required("N", "the port to listen on", positive)
+    data: str = required("DIR", "the data directory", str)
+    cluster: str = option("NAME", "the cluster that the data belong to", str, "insync")
+    controller: str | None = option("HOST:PORT", "the broker that has the controller; without it, this one", str)
+    settings: BrokerSettings = group(BrokerSettings)
+    output: Output = group(Output)
 
 
-def run(given: Namespace) -> int:
-    properties = settings.given(given)
-    number, host, port, data = cast("int", given.id), str(given.host), cast("int", given.port), str(given.data)
-    named = cast("str | None", given.controller)
-    controller = (host, port) if named is None else settings.address(named, "--controller")
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    number, host, port, data = given.id, given.host, given.port, given.data
+    properties = given.settings.properties()
+    controller = (host, port) if given.controller is None else address(given.controller, "--controller")
     if in_use(port):
         raise UsageError(f"port {port} is in use; give another with --port")
-    target = cast("str | None", given.json)
     report = {"schema": "insync/broker/1", "broker": number, "listens": f"{host}:{port}", "pid": os.getpid()}
-    terminal.write_json(target, {**report, "data": data})
+    given.output.write({**report, "data": data})
     try:
-        why = run_broker(
-            number, Settings.from_properties(properties), data, (host, port), controller, str(given.cluster)
-        )
+        why = run_broker(number, Settings.from_properties(properties), data, (host, port), controller, given.cluster)
     except (InUse, NotOurs) as error:
         raise UsageError(str(error)) from None
     except OSError as error:

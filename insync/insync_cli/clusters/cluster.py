@@ -6,15 +6,17 @@ import signal
 import sys
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import cast
+
+import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import settings
+from insync_cli.clusters.settings import BrokerSettings
 from insync_cli.exits import Exit, UsageError
+from insync_cli.options import Usage, argument, group, option, positive, required
+from insync_cli.terminal import Output
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
 from isr_cluster.processes import HOST, Mishap, Processes, in_use
 
@@ -25,22 +27,46 @@ insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace tr
 MOST_BROKERS = 50
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "cluster",
-        "A cluster of real processes on this machine; the first broker has the controller. Ctrl-C stops it in order, "
-        "a second one at once.",
-        EXAMPLE,
-    )
-    p.add_argument("what", choices=("up",), help="up: start the brokers, and stay until they are stopped")
-    p.add_argument("--brokers", type=options.positive, default=3, metavar="N", help="how many (default 3)")
-    p.add_argument("--data", required=True, metavar="DIR", help="the folder for their data, one folder per broker")
-    p.add_argument(
-        "--base-port", type=options.positive, default=9092, metavar="N", help="the first broker's port (default 9092)"
-    )
-    settings.add_to(p)
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage(
+    "cluster",
+    "A cluster of real processes on this machine; the first broker has the controller. Ctrl-C stops it in order, "
+    "a second one at once.",
+    EXAMPLE,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    what: str = argument("up", "start the brokers, and stay until they are stopped", str, choices=("up",))
+    brokers: int = option("N", "how many", positive, 3)
+    data: Path = required("DIR", "the folder for their data, one folder per broker", Path)
+    base_port: int = option("N", "the first broker's port", positive, 9092)
+    settings: BrokerSettings = group(BrokerSettings)
+    output: Output = group(Output)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    processes = prepared(given)
+    asked = threading.Event()
+
+    def stops(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        processes.start_all()
+        _announce(processes, given.output)
+        unasked = _watch(processes, asked)
+        return _stopped(processes, unasked)
+    except Mishap as mishap:
+        raise UsageError(str(mishap)) from None
+    finally:
+        processes.kill_all()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def defaults(brokers: int) -> dict[str, str]:
@@ -49,14 +75,14 @@ def defaults(brokers: int) -> dict[str, str]:
     return {"default.replication.factor": str(copies), "min.insync.replicas": str(max(1, copies - 1))}
 
 
-def prepared(given: Namespace) -> Processes:
+def prepared(given: Options) -> Processes:
     """The brokers, not yet started; UsageError if they cannot be."""
-    brokers, first, root = cast("int", given.brokers), cast("int", given.base_port), Path(str(given.data))
+    brokers, first, root = given.brokers, given.base_port, given.data
     if brokers > MOST_BROKERS or first + brokers > 65_536:
         raise UsageError(
             f"--brokers {brokers} from port {first} on is too many; at most {MOST_BROKERS}, below port 65536"
         )
-    properties = {**defaults(brokers), **settings.given(given)}
+    properties = {**defaults(brokers), **given.settings.properties()}
     try:
         cluster = cluster_of(root, brokers)
     except OtherData as error:
@@ -73,30 +99,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def run(given: Namespace) -> int:
-    processes = prepared(given)
-    asked = threading.Event()
-
-    def stops(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        processes.start_all()
-        _announce(processes, cast("str | None", given.json))
-        unasked = _watch(processes, asked)
-        return _stopped(processes, unasked)
-    except Mishap as mishap:
-        raise UsageError(str(mishap)) from None
-    finally:
-        processes.kill_all()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _announce(processes: Processes, target: str | None) -> None:
+def _announce(processes: Processes, output: Output) -> None:
     pids = {broker: process.process.pid for broker, process in processes.running.items()}
     for broker, port in processes.ports.items():
         has = ", has the controller" if broker == CONTROLLER_BROKER else ""
@@ -104,7 +107,7 @@ def _announce(processes: Processes, target: str | None) -> None:
     print(f"bootstrap.servers={processes.bootstrap}   (Ctrl-C stops the cluster)", flush=True)
     brokers = [{"broker": b, "listens": f"{HOST}:{p}", "pid": pids[b]} for b, p in processes.ports.items()]
     report = {"schema": "insync/cluster/1", "cluster": processes.cluster, "bootstrap": processes.bootstrap}
-    terminal.write_json(target, {**report, "brokers": brokers})
+    output.write({**report, "brokers": brokers})
 
 
 def _watch(processes: Processes, asked: threading.Event) -> Mapping[int, int]:

@@ -5,21 +5,38 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.options import (
+    Usage,
+    choice,
+    choices,
+    command,
+    flag,
+    group,
+    natural,
+    option,
+    optional_argument,
+    positive,
+    rate,
+    repeated,
+    seconds,
+)
+from insync_cli.terminal import Output, QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_experiment.catalogue import Experiment
     from isr_experiment.conclusions import Concluded
-    from isr_experiment.run import Options
+    from isr_experiment.run import Options as RunOptions
 
 EXAMPLE = """\
 insync experiment --list
@@ -39,65 +56,78 @@ CODES = {
 }
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "experiment",
-        "Real brokers, partitions, kills, power failures and ordinary clients: what was acknowledged and is lost, with "
-        "the model's verdict beside it. Ctrl-C ends it with what it has.",
-        EXAMPLE,
-    )
-    p.add_argument("name", nargs="?", help="see --list")
-    p.add_argument("--list", action="store_true", help="the experiments and their cells, and nothing else")
-    p.add_argument("--cell", action="append", default=[], metavar="CELL", help="only this one; repeatable")
-    p.add_argument("--runs", type=options.positive, metavar="N", help="valid runs of each cell (default: as listed)")
-    p.add_argument("--seed", type=options.natural, default=0, metavar="S", help="where the kinds of fault begin")
-    p.add_argument("--out", metavar="DIR", help="where the results go (default: runs/experiment-NAME)")
-    p.add_argument("--keep", action="store_true", help="keep the brokers' data and traces")
-    p.add_argument(
-        "--network", choices=NETWORKS, default="auto", help="auto: network namespaces where permitted, else proxies"
-    )
-    p.add_argument(
-        "--client",
-        action="append",
-        default=[],
-        choices=("confluent-kafka", "kafka-python"),
-        help="who writes; repeatable (default: both)",
-    )
-    p.add_argument("--per-second", type=options.seconds, default=120.0, metavar="N", help="writes (default 120)")
-    p.add_argument("--max-writes", type=options.positive, default=20_000, metavar="N", help="of each writer and run")
-    p.add_argument("--max-seconds", type=options.seconds, default=240.0, metavar="S", help="of a run (default 240)")
-    p.add_argument("--no-traces", action="store_true", help="write no traces, and compare none with the model")
-    p.add_argument("--no-model", action="store_true", help="do not ask the model")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage(
+    "experiment",
+    "Real brokers, partitions, kills, power failures and ordinary clients: what was acknowledged and is lost, with "
+    "the model's verdict beside it. Ctrl-C ends it with what it has.",
+    EXAMPLE,
+)
 
 
-def run(given: Namespace) -> int:
+@attrs.frozen(kw_only=True)
+class Writers:
+    """What the clients write, and for how long."""
+
+    client: tuple[str, ...] = choices(("confluent-kafka", "kafka-python"), "who writes; without any, both")
+    per_second: float = option("N", "writes a second", rate, 120.0)
+    max_writes: int = option("N", "writes of each writer in a run", positive, 20_000)
+    max_seconds: float = option("S", "seconds of writing in each run", seconds, 240.0)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    name: str | None = optional_argument("NAME", "see --list", str)
+    list: bool = flag("the experiments and their cells, and nothing else")
+    cell: tuple[str, ...] = repeated("CELL", "only this one", str)
+    runs: int | None = option("N", "valid runs of each cell; without it, as listed", positive)
+    seed: int = option("S", "where the kinds of fault begin", natural, 0)
+    out: Path | None = option("DIR", "where the results go; without it, runs/experiment-NAME", Path)
+    keep: bool = flag("keep the brokers' data and traces")
+    network: str = choice(NETWORKS, "auto: network namespaces where permitted, else proxies", "auto")
+    writers: Writers = group(Writers, "clients")
+    no_traces: bool = flag("write no traces, and compare none with the model")
+    no_model: bool = flag("do not ask the model")
+    output: QuietOutput = group(QuietOutput)
+    command: tuple[str, ...] = command()
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    given.output.check()
+    if given.list:
+        return listed(given.output)
+    experiment = chosen(given)
+    over = network(given.network)
+    if over == "namespaces" and not _inside():
+        return _entered(given.command)
+    return _performed(experiment, given, over)
+
+
+def listed(output: Output) -> int:
     from isr_experiment.catalogue import EXPERIMENTS
 
-    target, name = cast("str | None", given.json), cast("str | None", given.name)
-    terminal.check_json_target(target)
-    if given.list:
-        if target != "-":
-            _list(terminal.console(plain=cast("bool", given.plain)))
-        listed = {e.name: {"says": e.says, "cells": [c.name for c in e.cells(0)]} for e in EXPERIMENTS.values()}
-        terminal.write_json(target, {"schema": "insync/experiments/1", "experiments": listed})
-        return Exit.HOLDS
+    if output.for_people:
+        _list(output.console())
+    entries = {e.name: {"says": e.says, "cells": [c.name for c in e.cells(0)]} for e in EXPERIMENTS.values()}
+    output.write({"schema": "insync/experiments/1", "experiments": entries})
+    return Exit.HOLDS
+
+
+def chosen(given: Options) -> Experiment:
+    """The experiment of this name; UsageError if there is none, or if it lacks a cell that was named."""
+    from isr_experiment.catalogue import EXPERIMENTS
+
+    name = given.name
     if name is None:
         raise UsageError("insync experiment: a NAME is required, or --list (see insync experiment --help)")
     if name not in EXPERIMENTS:
         hint = did_you_mean(name, EXPERIMENTS) or f"; they are {', '.join(EXPERIMENTS)}"
         raise UsageError(f"there is no experiment '{name}'{hint}")
-    experiment = EXPERIMENTS[name]
-    known = [cell.name for cell in experiment.cells(0)]
-    for cell in cast("list[str]", given.cell):
+    known = [cell.name for cell in EXPERIMENTS[name].cells(0)]
+    for cell in given.cell:
         if cell not in known:
             raise UsageError(f"{name} has no cell '{cell}'{did_you_mean(cell, known)}; it has {'; '.join(known)}")
-    chosen = network(cast("str", given.network))
-    if chosen == "namespaces" and not _inside():
-        return _entered(cast("list[str]", given.command))
-    return _performed(experiment, given, chosen)
+    return EXPERIMENTS[name]
 
 
 def network(wanted: str) -> str:
@@ -125,24 +155,25 @@ def _entered(command: Sequence[str]) -> int:
     return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
 
 
-def _performed(experiment: Experiment, given: Namespace, chosen: str) -> int:
+def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
     from isr_experiment import clients, conclusions, conducting
-    from isr_experiment.run import Options
+    from isr_experiment.run import Options as RunOptions
 
-    writers = tuple(dict.fromkeys(cast("list[str]", given.client))) or tuple(clients.KINDS)
+    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
     try:
         clients.check((*writers, *clients.NEEDED))
     except clients.NoClient as missing:
         raise UsageError(str(missing)) from None
-    out = terminal.make_folder(Path(cast("str | None", given.out) or f"runs/experiment-{experiment.name}"))
-    how = Options(
+    output = given.output
+    out = terminal.make_folder(given.out or Path(f"runs/experiment-{experiment.name}"))
+    how = RunOptions(
         network=chosen,
         writers=writers,
-        per_second=cast("float", given.per_second),
-        most=cast("int", given.max_writes),
+        per_second=given.writers.per_second,
+        most=given.writers.max_writes,
         traces=not given.no_traces,
-        keep=cast("bool", given.keep),
-        seconds=cast("float", given.max_seconds),
+        keep=given.keep,
+        seconds=given.writers.max_seconds,
     )
     over = threading.Event()
 
@@ -152,19 +183,19 @@ def _performed(experiment: Experiment, given: Namespace, chosen: str) -> int:
         over.set()
 
     before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
-    console, target = terminal.console(plain=cast("bool", given.plain)), cast("str | None", given.json)
-    silent = bool(given.quiet) or target == "-"
+    console, target = output.console(), output.json
+    silent = output.quiet or not output.for_people
     try:
         done = conducting.performed(
             experiment,
             out,
-            cast("int | None", given.runs) or experiment.runs,
+            given.runs or experiment.runs,
             how,
-            cast("list[str]", given.command),
+            list(given.command),
             over,
             _nobody if silent else lambda line: console.print(line, soft_wrap=True),
-            first=cast("int", given.seed),
-            only=cast("list[str]", given.cell),
+            first=given.seed,
+            only=list(given.cell),
             ask_model=not given.no_model,
         )
     finally:
@@ -173,8 +204,8 @@ def _performed(experiment: Experiment, given: Namespace, chosen: str) -> int:
     if target is not None:
         text = (out / conducting.FILE).read_text(encoding="utf-8")
         sys.stdout.write(text) if target == "-" else terminal.write_text(Path(target), text)
-    if target != "-":
-        if not given.quiet:
+    if output.for_people:
+        if not output.quiet:
             _show(console, done, how, out)
         console.print(result_line(experiment.name, done, over.is_set()), soft_wrap=True)
     code = CODES[conclusions.worst(done).value]
@@ -194,7 +225,7 @@ def _list(out: Console) -> None:
         terminal.print_table(out, ("cell", "expected", "because"), rows)
 
 
-def _show(out: Console, cells: Sequence[Concluded], how: Options, folder: Path) -> None:
+def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Path) -> None:
     counts = ("attempted", "acked", "survived", "lost", "unacked, found")
     header = ("cell", "expected", "model", "valid", *counts, "verdict")
     out.print()

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
+
+import attrs
 
 from insync_cli import options, terminal
 from insync_cli.clusters import history_spark, history_text
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.options import (
+    Usage,
+    arguments,
+    choice,
+    command,
+    flag,
+    group,
+    option,
+    positive,
+    repeated,
+    seconds,
+    switch,
+)
+from insync_cli.terminal import QuietOutput
 from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json
 from isr_anomalies.collector import no_collector
 from isr_anomalies.read_json import checked_claims
@@ -26,82 +41,99 @@ insync history --list"""
 
 NANOSECONDS = 1_000_000_000
 WORST_FIRST = (Exit.SAFETY, Exit.INCONCLUSIVE, Exit.UNCOVERED, Exit.HOLDS)
-CHOICES = {"acks": ("0", "1", "all"), "isolation": ("read_uncommitted", "read_committed")}
-SWITCHES = {
-    "idempotence": "producers are idempotent",
-    "exactly-once": "consumers commit their offsets in transactions",
-    "unclean": "unclean.leader.election.enable",
-}
+USAGE = Usage(
+    "history", "Check what clients did and saw for the anomalies of docs/history.md; each file is a history.", EXAMPLE
+)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    summary = "Check what clients did and saw for the anomalies of docs/history.md; each file is a history."
-    p = options.Parser("history", summary, EXAMPLE)
-    p.add_argument("files", metavar="FILE", nargs="*", help="JSON lines, or EDN of Jepsen's kafka workload (.edn)")
-    p.add_argument("--list", action="store_true", help="the table of anomalies, and nothing else")
-    p.add_argument("--anomaly", action="append", default=[], metavar="A", help="look for this one only; repeatable")
-    p.add_argument("--quiet", action="store_true", help="only the result lines")
-    group = p.add_argument_group("claims", "instead of those in the file; what nobody says is Kafka's default")
-    for name, words in CHOICES.items():
-        group.add_argument(f"--{name}", choices=words)
-    for name, says in SWITCHES.items():
-        group.add_argument(f"--{name}", choices=("on", "off"), help=says)
-    group.add_argument("--min-insync", type=options.positive, metavar="N", help="min.insync.replicas")
-    limits = p.add_argument_group("limits")
-    limits.add_argument("--progress-acks", type=options.positive, metavar="N", help="so many acks after a healing")
-    limits.add_argument("--progress-within", type=options.seconds, metavar="S", help="in so many seconds (default 30)")
-    limits.add_argument("--max-lag", type=options.seconds, metavar="S", help="more is a finding; default: measure only")
-    limits.add_argument("--max-unavailable", type=options.seconds, metavar="S", help="the same of acknowledgements")
-    history_spark.add_options(p)
-    p.add_json()
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Said:
+    """Claims of the command line, which count more than those of a file."""
+
+    acks: str | None = choice(("0", "1", "all", "-1"), "acks of the producers; -1 is all")
+    isolation: str | None = choice(("read_uncommitted", "read_committed"), "isolation.level of the consumers")
+    idempotence: bool | None = switch("producers are idempotent")
+    exactly_once: bool | None = switch("consumers commit their offsets in transactions")
+    unclean: bool | None = switch("unclean.leader.election.enable")
+    min_insync: int | None = option("N", "min.insync.replicas", positive)
 
 
-def run(given: Namespace) -> int:
-    target = cast("str | None", given.json)
-    files = [Path(name) for name in cast("list[str]", given.files)]
+@attrs.frozen(kw_only=True)
+class Bounds:
+    """From when on a delay is an anomaly."""
+
+    progress_acks: int | None = option("N", "so many acks after a healing", positive)
+    progress_within: float | None = option("S", "in so many seconds; without it, 30", seconds)
+    max_lag: float | None = option("S", "a longer lag is a finding; without it, lag is only measured", seconds)
+    max_unavailable: float | None = option("S", "the same of acknowledgements", seconds)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    files: tuple[Path, ...] = arguments("FILE", "JSON lines, or EDN of Jepsen's kafka workload (.edn)", Path)
+    list: bool = flag("the table of anomalies, and nothing else")
+    anomaly: tuple[str, ...] = repeated("A", "look for this one only", str)
+    said: Said = group(Said, "claims", "instead of those in the file; what nobody says is Kafka's default")
+    bounds: Bounds = group(Bounds, "limits")
+    spark: history_spark.OnSpark = group(history_spark.OnSpark, "large histories (docs/pipeline.md)")
+    output: QuietOutput = group(QuietOutput)
+    command: tuple[str, ...] = command()
+
+    @property
+    def claims(self) -> dict[str, object]:
+        """What the command line claims, times in nanoseconds."""
+        told = {**attrs.asdict(self.said), **attrs.asdict(self.bounds)}
+        told["acks"] = options.KAFKA_SPELLINGS["acks"].get(self.said.acks or "", self.said.acks)
+        return {
+            name: round(value * NANOSECONDS) if isinstance(value, float) else value
+            for name, value in told.items()
+            if value is not None
+        }
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    output = given.output
     if given.list:
-        if target != "-":
-            history_text.print_list(terminal.console(plain=cast("bool", given.plain)))
-        terminal.write_json(target, {"schema": "insync/anomalies/1", "anomalies": history_text.listed()})
+        if output.for_people:
+            history_text.print_list(output.console())
+        output.write({"schema": "insync/anomalies/1", "anomalies": history_text.listed()})
         return Exit.HOLDS
-    if not files:
+    if not given.files:
         raise UsageError("insync history: a FILE is required, or --list (see insync history --help)")
-    wanted = chosen(cast("list[str]", given.anomaly))
-    terminal.check_json_target(target)
-    history_spark.check(given)
+    wanted = chosen(given.anomaly)
+    output.check()
+    history_spark.check(given.spark)
     reports: list[history_text.Report] = []
     codes: list[Exit] = []
-    for path, answer, claims, quotes in answers(files, wanted, given):
-        report = history_text.report(path, answer, claims, quotes, cast("list[str]", given.command))
+    for path, answer, claims, quotes in answers(wanted, given):
+        report = history_text.report(path, answer, claims, quotes, given.command)
         reports.append(report)
-        if target is None:
+        if output.json is None:
             terminal.write_json(str(beside(path)), report)
-        if target != "-":
-            out = terminal.console(plain=cast("bool", given.plain))
-            history_text.render(out, report, None if target else beside(path), quiet=cast("bool", given.quiet))
+        if output.for_people:
+            written = None if output.json else beside(path)
+            history_text.render(output.console(), report, written, quiet=output.quiet)
         codes.append(exit_code(answer, named=bool(given.anomaly)))
-    terminal.write_json(target, reports[0] if len(reports) == 1 else reports)
+    output.write(reports[0] if len(reports) == 1 else reports)
     return next(code for code in WORST_FIRST if code in codes)
 
 
-def answers(
-    files: list[Path], wanted: tuple[Anomaly, ...], given: Namespace
-) -> Iterator[tuple[Path, Answer, Claims, dict[int, str]]]:
+def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path, Answer, Claims, dict[int, str]]]:
     """Each file's verdicts with the claims that they follow from, and the lines that witnesses point to."""
-    if given.engine == history_spark.SPARK:
-        said = claims_given(given)
-        for one in history_spark.checked(files, wanted, lambda of: checked_claims(0, said, of), given):
+    if given.spark.engine == history_spark.SPARK:
+        said = given.claims
+        for one in history_spark.checked(given.files, wanted, lambda of: checked_claims(0, said, of), given.spark):
             yield one.path, one.answer, one.claims, one.quotes
         return
-    for path in files:
+    for path in given.files:
         with no_collector():
             history = read(path, given)
             answer = check(history, wanted)
         yield path, answer, history.claims, quoted(path, answer)
 
 
-def chosen(names: list[str]) -> tuple[Anomaly, ...]:
+def chosen(names: Sequence[str]) -> tuple[Anomaly, ...]:
     known = {anomaly.name: anomaly for anomaly in ANOMALIES} | {str(anomaly.number): anomaly for anomaly in ANOMALIES}
     for name in names:
         if name not in known:
@@ -115,13 +147,13 @@ def beside(path: Path) -> Path:
     return path.with_suffix(".verdict.json" if path.suffix == ".json" else ".json")
 
 
-def read(path: Path, given: Namespace) -> History:
+def read(path: Path, given: Options) -> History:
     if path.suffix == ".parquet":
         raise UsageError(f"{path}: a history in Parquet is for --engine {history_spark.SPARK}")
     try:
         with path.open(encoding="utf-8") as file:
             items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(file)
-            return paired(with_options(items, given))
+            return paired(with_claims(items, given.claims))
     except OSError as problem:
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
     except UnicodeDecodeError:
@@ -139,22 +171,11 @@ def is_edn(path: Path, file: TextIO) -> bool:
     return start[:1] in "[;#" or start[1:].lstrip()[:1] == ":"
 
 
-def with_options(items: Iterator[Item | Claims], given: Namespace) -> Iterator[Item | Claims]:
+def with_claims(items: Iterator[Item | Claims], said: dict[str, object]) -> Iterator[Item | Claims]:
     """The items of a file; claims of the command line count more than those of its header."""
-    said = claims_given(given)
     yield checked_claims(0, said)
     for item in items:
         yield checked_claims(0, said, item) if isinstance(item, Claims) else item
-
-
-def claims_given(given: Namespace) -> dict[str, object]:
-    told = cast("dict[str, object]", vars(given))
-    said = {name: told[name] for name in (*CHOICES, "min_insync", "progress_acks") if told[name] is not None}
-    for name in ("progress_within", "max_lag", "max_unavailable"):
-        if told[name] is not None:
-            said[name] = round(cast("float", told[name]) * NANOSECONDS)
-    switches = [name.replace("-", "_") for name in SWITCHES]
-    return said | {name: told[name] == "on" for name in switches if told[name] is not None}
 
 
 def quoted(path: Path, answer: Answer) -> dict[int, str]:

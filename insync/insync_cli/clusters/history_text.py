@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
 from insync_cli import terminal
-from insync_cli.main import version
+from insync_cli.version import version
 from isr_anomalies import ANOMALIES, Answer, Claims, Finding, Judgement, Verdict
 from isr_anomalies.results import Counts
 
@@ -70,11 +71,11 @@ class Report(TypedDict):
     anomalies: list[Line]
 
 
-def report(path: Path, answer: Answer, claims: Claims, quotes: dict[int, str], command: list[str]) -> Report:
+def report(path: Path, answer: Answer, claims: Claims, quotes: dict[int, str], command: Sequence[str]) -> Report:
     counted = {field.name: int(getattr(answer.counts, field.name)) for field in attrs.fields(Counts)}
     return {
         "schema": "insync/history/1",
-        "command": command,
+        "command": list(command),
         "version": version(),
         "history": str(path),
         "claims": dict(attrs.asdict(claims)),

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from typing import cast
+from collections.abc import Sequence
 
-from insync_cli import options
+import attrs
+
 from insync_cli.exits import UsageError
+from insync_cli.options import option, repeated
 from isr_broker.settings import BadSetting, Settings
 
 TRACE = "insync.trace.dir"
 
 
-def add_to(p: options.Parser) -> None:
-    """The options."""
-    p.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting by Kafka's name; repeatable"
-    )
-    p.add_argument("--trace", metavar="DIR", help="write which actions were taken there (docs/trace-format.md)")
+@attrs.frozen(kw_only=True)
+class BrokerSettings:
+    """Settings by Kafka's names."""
+
+    set: tuple[str, ...] = repeated("NAME=VALUE", "a setting by Kafka's name", str)
+    trace: str | None = option("DIR", "write which actions were taken there (docs/trace-format.md)", str)
+
+    def properties(self) -> dict[str, str]:
+        """The settings by name; UsageError if there is no such setting or no such value."""
+        given = pairs(self.set, "--set") | ({TRACE: self.trace} if self.trace is not None else {})
+        try:
+            Settings.from_properties(given)
+        except BadSetting as error:
+            raise UsageError(str(error)) from None
+        return given
 
 
-def given(options: Namespace) -> dict[str, str]:
-    """The settings by name; UsageError if there is no such setting or no such value."""
-    properties: dict[str, str] = {}
-    for pair in cast("list[str]", options.set):
-        name, equals, value = pair.partition("=")
+def pairs(words: Sequence[str], option: str) -> dict[str, str]:
+    """`name=value` words as a table."""
+    table: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(f"--set wants name=value, not '{pair}'")
-        properties[name.strip()] = value.strip()
-    if options.trace is not None:
-        properties[TRACE] = str(options.trace)
-    try:
-        Settings.from_properties(properties)
-    except BadSetting as error:
-        raise UsageError(str(error)) from None
-    return properties
+            raise UsageError(f"{option} wants name=value, not '{word}'")
+        table[name.strip()] = value.strip()
+    return table
 
 
 def address(text: str, option: str) -> tuple[str, int]:

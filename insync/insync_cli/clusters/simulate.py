@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import time
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import attrs
 
 from insync_cli import options, terminal
+from insync_cli.clusters.settings import pairs
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.options import Usage, group, natural, option, optional_argument, positive, repeated, workers_at_most
+from insync_cli.progress import interruptible
+from insync_cli.terminal import QuietOutput
+from insync_cli.workers import forks
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.settings import BadSetting, Settings
 from isr_sim.faults import Kind
@@ -35,25 +37,76 @@ FAULTS = {kind.name.lower().replace("_", "-"): kind for kind in Kind}
 CONVERGENCE = "convergence"
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("simulate", "The broker's own code in a hostile world: one seed, one history.", EXAMPLE)
-    p.add_argument(
-        "named",
-        nargs="?",
-        metavar="DESIGN",
-        help=f"one of {', '.join(DESIGNS)} (default kip-966); or a planted bug: insync kills --help",
+USAGE = Usage("simulate", "The broker's own code in a hostile world: one seed, one history.", EXAMPLE)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    design: str | None = optional_argument(
+        "DESIGN", f"one of {', '.join(DESIGNS)} (default kip-966); or a planted bug: insync kills --help", str
     )
-    p.add_argument("--seeds", default="0..19", metavar="A..B", help="from A to B, both included (default 0..19)")
-    p.add_argument("--scenario", metavar="FILE", help="do what the file says, instead of faults by chance")
-    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting by Kafka's name")
-    p.add_argument(
-        "--without", action="append", default=[], metavar="FAULT", help=f"leave out one of: {', '.join(FAULTS)}"
-    )
-    p.add_argument("--workers", type=options.positive, default=1, metavar="N", help="processes (default 1)")
-    p.add_argument("--until", type=options.positive, default=None, metavar="N", help="stop after N violations")
-    p.add_argument("--lines", type=options.natural, default=0, metavar="N", help="show the last N steps of a violation")
-    p.add_json()
-    return p.read(argv)
+    seeds: str = option("A..B", "from A to B, both included", str, "0..19")
+    scenario: Path | None = option("FILE", "do what the file says, instead of faults by chance", Path)
+    set: tuple[str, ...] = repeated("NAME=VALUE", "a setting by Kafka's name", str)
+    without: tuple[str, ...] = repeated("FAULT", f"leave out one of: {', '.join(FAULTS)}", str)
+    workers: int = option("N", "processes", workers_at_most, 1)
+    until: int | None = option("N", "stop after N violations", positive)
+    lines: int = option("N", "show the last N steps of a violation", natural, 0)
+    output: QuietOutput = group(QuietOutput)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    seeds, scenario, output = seeds_of(given.seeds), scenario_of(given), given.output
+    config = None if scenario is not None else config_of(given)
+    output.check()
+    began = time.perf_counter()
+    outcomes, stopped = simulated(given, seeds, scenario, config)
+    seconds = time.perf_counter() - began
+    unmet = _unmet(scenario, outcomes)
+    output.write(_report(outcomes, unmet, seconds))
+    if output.for_people:
+        out = output.console()
+        for line in unmet:
+            out.print(line, soft_wrap=True)
+        _sum_up(out, outcomes, seconds, stopped)
+        if scenario is not None and not unmet and not stopped:
+            out.print(f"as expected with every seed: {', '.join(map(str, scenario.expectations))}", soft_wrap=True)
+    return judged(outcomes, unmet, scenario=scenario is not None, stopped=bool(stopped))
+
+
+def simulated(
+    given: Options, seeds: range, scenario: Scenario | None, config: Config | None
+) -> tuple[list[Outcome], str]:
+    """The outcomes, each violation told as it comes; and what ended them before the last seed, if anything."""
+    output, out = given.output, given.output.console()
+    outcomes, broken = list[Outcome](), 0
+    try:
+        with output.ticker() as ticker, interruptible():
+            runs = _outcomes(seeds, scenario, config, given.workers)
+            for outcome in ticker.counted(runs, len(seeds), "seeds"):
+                outcomes.append(outcome)
+                if outcome.promise is None:
+                    continue
+                broken += 1
+                if output.for_people and scenario is None:
+                    ticker.close()
+                    _show(out, outcome, config, given.lines)
+                if broken == given.until:
+                    break
+    except KeyboardInterrupt:
+        return outcomes, f"stopped after {len(outcomes)} of {terminal.count(len(seeds), 'seed')}"
+    return outcomes, ""
+
+
+def judged(outcomes: Sequence[Outcome], unmet: Sequence[str], *, scenario: bool, stopped: bool) -> Exit:
+    """The answer as a number; what was stopped is no success."""
+    if scenario and unmet:
+        return Exit.UNEXPECTED
+    broken = [o.promise for o in outcomes if o.promise is not None and not scenario]
+    if broken:
+        return Exit.LIVENESS if all(promise == CONVERGENCE for promise in broken) else Exit.SAFETY
+    return Exit.INCONCLUSIVE if stopped else Exit.HOLDS
 
 
 def seeds_of(text: str) -> range:
@@ -65,71 +118,38 @@ def seeds_of(text: str) -> range:
     return range(first, last + 1)
 
 
-def config_of(given: Namespace) -> Config:
+def config_of(given: Options) -> Config:
     """The settings over the simulator's own; UsageError for what does not exist."""
-    design = cast("str | None", given.named) or "kip-966"
+    design = given.design or "kip-966"
     if design not in DESIGNS | PLANTED:
         raise UsageError(f"there is no design '{design}' of the broker{did_you_mean(design, DESIGNS)}")
-    without = cast("list[str]", given.without)
-    for name in without:
+    for name in given.without:
         if name not in FAULTS:
             raise UsageError(f"there is no fault '{name}'{did_you_mean(name, FAULTS)}")
     usual = Settings().properties()
     quick = {name: value for name, value in QUICK.properties().items() if value != usual[name]}
-    pairs = [pair.partition("=") for pair in cast("list[str]", given.set)]
-    chosen = {name: value for name, _, value in pairs}
+    chosen = pairs(given.set, "--set")
     try:
         settings = Settings.from_properties({**quick, "insync.design": design, **chosen})
     except BadSetting as error:
         raise UsageError(str(error)) from None
-    return Config(settings=settings, kinds=tuple(kind for name, kind in FAULTS.items() if name not in without))
+    return Config(settings=settings, kinds=tuple(kind for name, kind in FAULTS.items() if name not in given.without))
 
 
-def scenario_of(given: Namespace) -> Scenario | None:
+def scenario_of(given: Options) -> Scenario | None:
     """What the file says; InputError if it is no scenario."""
-    file = cast("str | None", given.scenario)
+    file = given.scenario
     if file is None:
         return None
-    if given.named is not None or given.set or given.without:
+    if given.design is not None or given.set or given.without:
         raise UsageError("a scenario says itself which design, settings and faults it has; give only --seeds")
     try:
-        return parse(Path(file).read_text(encoding="utf-8"))
+        return parse(file.read_text(encoding="utf-8"))
     except BadScenario as error:
         raise InputError(f"{file}: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         why = terminal.reason(error) if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"cannot read {file}: {why}") from None
-
-
-def run(given: Namespace) -> int:
-    seeds, scenario = seeds_of(str(given.seeds)), scenario_of(given)
-    config = None if scenario is not None else config_of(given)
-    target, until = cast("str | None", given.json), cast("int | None", given.until)
-    terminal.check_json_target(target)
-    out = terminal.console(plain=cast("bool", given.plain))
-    began, outcomes, broken = time.perf_counter(), list[Outcome](), list[Outcome]()
-    for outcome in _outcomes(seeds, scenario, config, cast("int", given.workers)):
-        outcomes.append(outcome)
-        if outcome.promise is not None:
-            broken.append(outcome)
-            if target != "-" and scenario is None:
-                _show(out, outcome, config, cast("int", given.lines))
-        if until is not None and len(broken) >= until:
-            break
-    seconds = time.perf_counter() - began
-    unmet = _unmet(scenario, outcomes)
-    terminal.write_json(target, _report(outcomes, unmet, seconds))
-    if target != "-":
-        for line in unmet:
-            out.print(line, soft_wrap=True)
-        _sum_up(out, outcomes, len(broken), seconds)
-        if scenario is not None and not unmet:
-            out.print(f"as expected with every seed: {', '.join(map(str, scenario.expectations))}", soft_wrap=True)
-    if scenario is not None:
-        return Exit.UNEXPECTED if unmet else Exit.HOLDS
-    if any(outcome.promise != CONVERGENCE for outcome in broken):
-        return Exit.SAFETY
-    return Exit.LIVENESS if broken else Exit.HOLDS
 
 
 def _outcomes(seeds: range, scenario: Scenario | None, config: Config | None, workers: int) -> Iterator[Outcome]:
@@ -138,11 +158,8 @@ def _outcomes(seeds: range, scenario: Scenario | None, config: Config | None, wo
     if workers == 1:
         yield from map(one, seeds)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        try:
-            yield from pool.map(one, seeds, chunksize=4)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with forks(workers) as pool:
+        yield from pool.map(one, seeds, chunksize=4)
 
 
 def _one(scenario: Scenario | None, config: Config | None, seed: int) -> Outcome:
@@ -169,7 +186,8 @@ def _show(out: Console, outcome: Outcome, config: Config | None, lines: int) -> 
             out.print(f"  {line}", soft_wrap=True)
 
 
-def _sum_up(out: Console, outcomes: list[Outcome], broken: int, seconds: float) -> None:
+def _sum_up(out: Console, outcomes: list[Outcome], seconds: float, stopped: str) -> None:
+    broken = sum(outcome.promise is not None for outcome in outcomes)
     faults: Counter[Kind] = Counter()
     for outcome in outcomes:
         faults.update(outcome.faults)
@@ -177,7 +195,8 @@ def _sum_up(out: Console, outcomes: list[Outcome], broken: int, seconds: float) 
     rate = len(outcomes) / seconds if seconds else 0.0
     out.print(
         f"{terminal.count(len(outcomes), 'seed')}, {rate:.1f} seeds/s: {terminal.count(broken, 'violation')}; "
-        f"{steps:,} steps, {acked:,} writes acknowledged, {sum(faults.values()):,} faults",
+        f"{steps:,} steps, {acked:,} writes acknowledged, {sum(faults.values()):,} faults"
+        + (f"; {stopped}" if stopped else ""),
         soft_wrap=True,
     )
     stranded = sum(outcome.stranded for outcome in outcomes)

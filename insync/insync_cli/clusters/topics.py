@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import settings
+from insync_cli.clusters.settings import address, pairs
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.options import Usage, group, option, positive, repeated, required
+from insync_cli.terminal import Output
 from isr_cluster.admin import Admin, PartitionSeen, Refused
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLE = """\
 insync topics --bootstrap 127.0.0.1:9092
@@ -20,61 +26,51 @@ insync topics --bootstrap 127.0.0.1:9092 --delete orders"""
 PATIENCE = 10.0
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("topics", "The topics of a running cluster, through Kafka's own protocol.", EXAMPLE)
-    p.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="any broker of the cluster")
-    what = p.add_mutually_exclusive_group()
-    what.add_argument("--create", metavar="NAME", help="create this topic, then show it")
-    what.add_argument("--delete", metavar="NAME", help="delete this topic")
-    what.add_argument("--topic", metavar="NAME", help="show only this one")
-    p.add_argument(
-        "--partitions", type=options.positive, metavar="N", help="of the new topic (default: num.partitions)"
-    )
-    p.add_argument(
-        "--replicas", type=options.positive, metavar="N", help="of each partition (default: default.replication.factor)"
-    )
-    p.add_argument(
-        "--config", action="append", default=[], metavar="NAME=VALUE", help="of the new topic, as min.insync.replicas=2"
-    )
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage("topics", "The topics of a running cluster, through Kafka's own protocol.", EXAMPLE)
 
 
-def run(given: Namespace) -> int:
-    create, delete, only = (cast("str | None", n) for n in (given.create, given.delete, given.topic))
-    if create is None and (given.partitions or given.replicas or given.config):
+@attrs.frozen(kw_only=True)
+class Options:
+    bootstrap: str = required("HOST:PORT", "any broker of the cluster", str)
+    create: str | None = option("NAME", "create this topic, then show it", str, rival="what")
+    delete: str | None = option("NAME", "delete this topic", str, rival="what")
+    topic: str | None = option("NAME", "show only this one", str, rival="what")
+    partitions: int | None = option("N", "of the new topic; without it, num.partitions", positive)
+    replicas: int | None = option("N", "of each partition; without it, default.replication.factor", positive)
+    config: tuple[str, ...] = repeated("NAME=VALUE", "of the new topic, as min.insync.replicas=2", str)
+    output: Output = group(Output)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    if given.create is None and (given.partitions or given.replicas or given.config):
         raise UsageError("--partitions, --replicas and --config go with --create")
-    config = dict(pair.split("=", 1) for pair in cast("list[str]", given.config) if "=" in pair)
-    if len(config) != len(cast("list[str]", given.config)):
-        raise UsageError("--config wants name=value")
+    config = pairs(given.config, "--config")
     try:
-        with Admin(settings.address(str(given.bootstrap), "--bootstrap"), PATIENCE) as admin:
-            found = _done(admin, given, create, delete, only, config)
+        with Admin(address(given.bootstrap, "--bootstrap"), PATIENCE) as admin:
+            found = _done(admin, given, config)
     except Refused as refused:
         raise UsageError(str(refused)) from None
-    target = cast("str | None", given.json)
-    terminal.write_json(target, {"schema": "insync/topics/1", "partitions": [_report(p) for p in found]})
-    if target != "-":
-        _show(found, plain=cast("bool", given.plain), deleted=delete)
+    given.output.write({"schema": "insync/topics/1", "partitions": [_report(p) for p in found]})
+    if given.output.for_people:
+        _show(given.output.console(), found, deleted=given.delete)
     return Exit.HOLDS
 
 
-def _done(
-    admin: Admin, given: Namespace, create: str | None, delete: str | None, only: str | None, config: dict[str, str]
-) -> list[PartitionSeen]:
-    if delete is not None:
-        admin.delete(delete)
-        return [p for p in admin.partitions() if p.topic != delete]
-    if create is None:
-        found = admin.partitions()
+def _done(admin: Admin, given: Options, config: dict[str, str]) -> list[PartitionSeen]:
+    """What was asked, done; the partitions to show."""
+    if given.delete is not None:
+        admin.delete(given.delete)
+        return [p for p in admin.partitions() if p.topic != given.delete]
+    if given.create is None:
+        found, only = admin.partitions(), given.topic
         names = {p.topic for p in found}
         if only is not None and only not in names:
             raise UsageError(f"there is no topic '{only}'{did_you_mean(only, names)}")
         return [p for p in found if only in (None, p.topic)]
-    partitions, replicas = (cast("int | None", n) or -1 for n in (given.partitions, given.replicas))
-    admin.create(create, partitions, replicas, config)
+    admin.create(given.create, given.partitions or -1, given.replicas or -1, config)
     until = time.monotonic() + PATIENCE
-    while not (found := [p for p in admin.partitions() if p.topic == create]) and time.monotonic() < until:
+    while not (found := [p for p in admin.partitions() if p.topic == given.create]) and time.monotonic() < until:
         time.sleep(0.05)
     return found
 
@@ -96,8 +92,7 @@ def _numbers(numbers: Iterable[int] | None) -> str:
     return "?" if numbers is None else " ".join(map(str, numbers)) or "-"
 
 
-def _show(found: list[PartitionSeen], *, plain: bool, deleted: str | None) -> None:
-    out = terminal.console(plain=plain)
+def _show(out: Console, found: list[PartitionSeen], *, deleted: str | None) -> None:
     if deleted is not None:
         out.print(f"deleted {deleted}")
         return

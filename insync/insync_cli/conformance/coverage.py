@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import options, registry, terminal
+import attrs
+
+from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.progress import Ticker
+from insync_cli.options import Usage, group, option
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,65 +21,67 @@ if TYPE_CHECKING:
 EXAMPLE = """insync coverage
 insync coverage kip-966 --replicas 2 --crashes 0
 insync coverage --write docs/conformance.md"""
+USAGE = Usage(
+    "coverage",
+    "States, edges, actions, pairs and guards that the replay has seen; error codes and branches of the cores, "
+    "and unless bounds are given those of simulated runs and of questions on sockets, too. Each as x of y.",
+    EXAMPLE,
+)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "coverage",
-        "States, edges, actions, pairs and guards that the replay has seen; error codes and branches of the cores, "
-        "and unless bounds are given those of simulated runs and of questions on sockets, too. Each as x of y.",
-        EXAMPLE,
-    )
-    p.add_argument("design", metavar="DESIGN", nargs="?", default="kip-966", help="default kip-966")
-    p.add_argument("--write", metavar="PAGE", help="put the tables between the marks of a page")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants([*argv, "kip-966"])
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.TodaysWorld = group(options.TodaysWorld)
+    write: Path | None = option("PAGE", "put the tables between the marks of a page", Path)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
-    from isr_replay import NoSuchCores
-    from isr_replay.coverage import BOUNDS, NoCounter, coverage_of, written_into
-    from isr_replay.coverage_runs import SOURCES
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    from isr_replay.coverage import written_into
 
-    design, constants = options.design_given(given), options.constants_given(given)
-    registry.instance_of(design, constants)
-    page = cast("str | None", given.write)
-    terminal.check_json_target(cast("str | None", given.json))
-    text = page_read(page) if page is not None else ""
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    try:
-        done = coverage_of(
-            design,
-            [constants] if constants else BOUNDS,
-            lambda explored, known: ticker.count(explored, known, "states of the cores"),
-            {} if constants else SOURCES,
-        )
-    except NoCounter as problem:
-        raise UsageError(str(problem)) from None
-    except NoSuchCores as problem:
-        raise InputError(str(problem)) from None
-    finally:
-        ticker.close()
-    if page is not None:
+    given.world.instance()
+    given.output.check()
+    text = page_read(given.write) if given.write is not None else ""
+    done = covered(given)
+    if given.write is not None:
         try:
-            terminal.write_text(Path(page), written_into(text, done))
+            terminal.write_text(given.write, written_into(text, done))
         except ValueError as problem:
-            raise InputError(f"{page}: {problem}") from None
+            raise InputError(f"{given.write}: {problem}") from None
 
     def details(out: Console) -> None:
         rows = [(p.what, f"{p.seen:,}", f"{p.of:,}", ", ".join(p.missing)) for p in done.parts]
         terminal.print_table(out, ("what", "seen", "of", "not seen"), rows)
         out.print()
 
-    terminal.answer(given, report(done), details, result_line(done))
+    given.output.answer(report(done), details, result_line(done))
     return Exit.HOLDS if all(r.alike and r.complete for r in done.replays) else Exit.SAFETY
 
 
-def page_read(page: str) -> str:
+def covered(given: Options) -> Covered:
+    from isr_replay import NoSuchCores
+    from isr_replay.coverage import BOUNDS, NoCounter, coverage_of
+    from isr_replay.coverage_runs import SOURCES
+
+    constants = given.world.constants
+    with given.output.ticker() as ticker:
+        try:
+            return coverage_of(
+                given.world.design,
+                [constants] if constants else BOUNDS,
+                lambda explored, known: ticker.count(explored, known, "states of the cores", grows=True),
+                {} if constants else SOURCES,
+            )
+        except NoCounter as problem:
+            raise UsageError(str(problem)) from None
+        except NoSuchCores as problem:
+            raise InputError(str(problem)) from None
+
+
+def page_read(page: Path) -> str:
     try:
-        return Path(page).read_text(encoding="utf-8")
+        return page.read_text(encoding="utf-8")
     except OSError as problem:
         raise InputError(f"{page}: cannot be read: {terminal.reason(problem)}") from None
 

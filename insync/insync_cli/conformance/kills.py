@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import options, terminal
+import attrs
+
+from insync_cli import options
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.options import Usage, arguments, group, option, repeated
+from insync_cli.terminal import QuietOutput
 from isr_broker.designs import PLANTED
 
 if TYPE_CHECKING:
@@ -21,46 +24,39 @@ insync kills --write docs/conformance.md"""
 
 MARKS = {"matrix": "<!-- the kill matrix -->", "historic": "<!-- the historic designs -->"}
 """Each stands before and after what is written."""
+USAGE = Usage("kills", "Bugs planted in model and broker alike, and who finds them.", EXAMPLE)
+LAYERS = "model, replay, traces, simulator, history, crash points"
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("kills", "Bugs planted in model and broker alike, and who finds them.", EXAMPLE)
-    p.add_argument("bugs", nargs="*", metavar="BUG", help=f"only these; all unless said: {', '.join(PLANTED)}")
-    p.add_argument(
-        "--layer",
-        action="append",
-        default=[],
-        metavar="LAYER",
-        help="only this one, may be given several times: model, replay, traces, simulator, history, crash points",
-    )
-    p.add_argument("--write", metavar="FILE", help="put both tables between their marks in this page (10 minutes)")
-    p.add_argument("--quiet", action="store_true", help="only the table")
-    p.add_json()
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    bugs: tuple[str, ...] = arguments("BUG", f"only these; without any, all: {', '.join(PLANTED)}", str)
+    layer: tuple[str, ...] = repeated("LAYER", f"only this one of {LAYERS}", str)
+    write: Path | None = option("FILE", "put both tables between their marks in this page (10 minutes)", Path)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_kills import HISTORIC, PLANS, Layer, historic_table, kills, seed_of, summary, table
 
-    bugs = cast("list[str]", given.bugs) or list(PLANS)
+    bugs, output = given.bugs or tuple(PLANS), given.output
     for bug in bugs:
         if bug not in PLANS:
             raise UsageError(f"no bug is called '{bug}'{did_you_mean(bug, PLANS) or '; they are ' + ', '.join(PLANS)}")
-    layers = [_layer(name) for name in cast("list[str]", given.layer)] or list(Layer)
-    page, target = cast("str | None", given.write), cast("str | None", given.json)
-    if page is not None and (given.bugs or given.layer):
+    layers = [_layer(name) for name in given.layer] or list(Layer)
+    if given.write is not None and (given.bugs or given.layer):
         raise UsageError("--write takes the whole matrix: name no bug and no layer")
-    terminal.check_json_target(target)
-    out = terminal.console(plain=cast("bool", given.plain))
-    quiet = cast("bool", given.quiet) or target == "-"
+    output.check()
+    out = output.console()
+    quiet = output.quiet or not output.for_people
     done = kills(bugs, layers, lambda line: None if quiet else out.print(line, soft_wrap=True, markup=False))
-    terminal.write_json(target, _report(done))
-    if target != "-":
-        out.print(table(done) if cast("bool", given.quiet) else summary(done), soft_wrap=True, markup=False)
-    if page is not None:
-        rewrite(
-            Path(page), {"matrix": table(done), "historic": historic_table({c.design: seed_of(c) for c in HISTORIC})}
-        )
+    output.write(_report(done))
+    if output.for_people:
+        out.print(table(done) if output.quiet else summary(done), soft_wrap=True, markup=False)
+    if given.write is not None:
+        historic = historic_table({c.design: seed_of(c) for c in HISTORIC})
+        rewrite(given.write, {"matrix": table(done), "historic": historic})
     return Exit.HOLDS if all(any(row.values()) for row in done.values()) else Exit.UNEXPECTED
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import options, registry, terminal
+import attrs
+
+from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError
-from insync_cli.progress import Ticker
+from insync_cli.options import Usage, flag, group, option, positive
+from insync_cli.progress import Brake
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,41 +20,38 @@ if TYPE_CHECKING:
 
 EXAMPLE = """insync replay kip-966 --replicas 2
 insync replay kip-966 --replicas 3 --crashes 1 --isr-changes 1"""
+USAGE = Usage("replay", "Model and broker in lock-step: every edge of the model, on the broker's cores.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser(
-        "replay", "Model and broker in lock-step: every edge of the model, on the broker's cores.", EXAMPLE
-    )
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs; one that the broker has (insync.design)")
-    p.add_argument("--max-states", type=options.positive, metavar="N", help="stop after N states of the cores")
-    p.add_argument("--own-look", action="store_true", help="leaders look themselves who is fenced, as Kafka's do")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.World = group(options.World)
+    max_states: int | None = option("N", "stop after N states of the cores", positive)
+    own_look: bool = flag("leaders look themselves who is fenced, as Kafka's do")
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_replay import NoSuchCores, replay
 
-    design, constants = options.design_given(given), options.constants_given(given)
-    registry.instance_of(design, constants)
-    terminal.check_json_target(cast("str | None", given.json))
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    try:
-        done = replay(
-            constants,
-            design=design,
-            own_look=cast("bool", given.own_look),
-            max_states=cast("int | None", given.max_states),
-            progress=lambda explored, known: ticker.count(explored, known, "states of the cores"),
-        )
-    except NoSuchCores as problem:
-        raise InputError(str(problem)) from None
-    finally:
-        ticker.close()
-    terminal.answer(given, report(done, constants), lambda out: print_details(out, done), result_line(done))
+    constants, output = given.world.constants, given.output
+    given.world.instance()
+    output.check()
+    with output.ticker() as ticker, Brake() as brake:
+        try:
+            done = replay(
+                constants,
+                design=given.world.design,
+                own_look=given.own_look,
+                max_states=given.max_states,
+                progress=lambda explored, known: ticker.count(explored, known, "states of the cores", grows=True),
+                stop=brake,
+            )
+        except NoSuchCores as problem:
+            raise InputError(str(problem)) from None
+    line = result_line(done) + (f" (stopped by {brake.reason})" if brake.reason else "")
+    output.answer(report(done, constants), lambda out: print_details(out, done), line)
     return exit_code(done)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError
+from insync_cli.options import Usage, choice, flag, group, natural, option, positive, required, workers_at_most
+from insync_cli.progress import Brake
+from insync_cli.terminal import Output, QuietOutput
 from isr_check.engine import Failed, Unavailable
 
 if TYPE_CHECKING:
@@ -26,24 +30,30 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("traces", "A dataset of traces: ITF files, and an index of them in Parquet.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--cover", choices=("walks", "edges", "pairs"), default="walks", help="what for (default walks)")
-    p.add_argument("--count", type=options.positive, default=100, metavar="N", help="of walks (default 100)")
-    p.add_argument("--steps", type=options.positive, default=20, metavar="N", help="at most in a walk (default 20)")
-    p.add_argument("--seed", type=options.natural, default=1, metavar="N", help="of the first walk (default 1)")
-    p.add_argument("--parts", type=options.positive, default=8, metavar="N", help="of the dataset (default 8)")
-    p.add_argument("--out", metavar="DIR", required=True, help="where the dataset goes")
-    p.add_argument("--replay", action="store_true", help="then follow each trace on the broker's cores")
-    p.add_argument("--engine", choices=("local", SPARK), default="local", help="who makes the parts (default local)")
-    p.add_argument("--workers", type=options.positive, metavar="N", help="tasks of Spark at once on this machine")
-    p.add_argument("--master", metavar="URL", help="of Spark; default: this machine alone")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+USAGE = Usage("traces", "A dataset of traces: ITF files, and an index of them in Parquet.", EXAMPLE)
+
+
+@attrs.frozen(kw_only=True)
+class Engine:
+    """Who makes the parts."""
+
+    engine: str = choice(("local", SPARK), "this process, or the executors of Spark", "local")
+    workers: int | None = option("N", "tasks of Spark at once on this machine", workers_at_most)
+    master: str | None = option("URL", "of Spark; without it, this machine alone", str)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.SmallerWorld = group(options.SmallerWorld)
+    cover: str = choice(("walks", "edges", "pairs"), "what the traces are for", "walks")
+    count: int = option("N", "how many walks", positive, 100)
+    steps: int = option("N", "at most in a walk", positive, 20)
+    seed: int = option("N", "of the first walk", natural, 1)
+    parts: int = option("N", "parts of the dataset", positive, 8)
+    out: Path = required("DIR", "where the dataset goes", Path)
+    replay: bool = flag("then follow each trace on the broker's cores")
+    engine: Engine = group(Engine, "running")
+    output: QuietOutput = group(QuietOutput)
 
 
 @lru_cache(maxsize=4)
@@ -52,24 +62,22 @@ def instance_made(name: str, without: tuple[str, ...], constants: str) -> Instan
     return registry.instance_of(registry.design_less(name, without), json.loads(constants))
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_pipeline.traces import Cover, Recipe, made, parts
 
-    design = options.design_given(given)
-    instance = registry.instance_of(design, options.constants_given(given))
-    target, engine = cast("str | None", given.json), cast("str", given.engine)
-    terminal.check_json_target(target)
-    if engine != SPARK and (given.master is not None or given.workers is not None):
+    design, output = given.world.design, given.output
+    instance = registry.instance_of(design, given.world.constants)
+    output.check()
+    if given.engine.engine != SPARK and (given.engine.master is not None or given.engine.workers is not None):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
-    folder = terminal.make_folder(Path(cast("str", given.out))).absolute()
-    constants = json.dumps(dict(instance.constants))
-    make = partial(instance_made, design.name, registry.left_out(design), constants)
-    recipe = Recipe(make, Cover(given.cover), folder, cast("int", given.steps))
-    first, count = cast("int", given.seed), cast("int", given.count)
-    shares = parts(recipe, cast("int", given.parts), range(first, first + count))
-    each = Each(given)
-    traces = sum(each(made, shares))
-    found = replayed(make, folder, each) if given.replay else Counter[str]()
+    folder = terminal.make_folder(given.out).absolute()
+    make = partial(instance_made, design.name, registry.left_out(design), json.dumps(dict(instance.constants)))
+    recipe = Recipe(make, Cover(given.cover), folder, given.steps)
+    shares = parts(recipe, given.parts, range(given.seed, given.seed + given.count))
+    each = Each(given.engine, output)
+    traces = sum(each(made, shares, "parts made"))
+    found = replayed(make, folder, each) if given.replay and not each.stopped else Counter[str]()
     report: dict[str, object] = {
         "schema": "insync/traces/1",
         "design": design.name,
@@ -78,13 +86,16 @@ def run(given: Namespace) -> int:
         "cover": given.cover,
         "traces": traces,
         "replayed": dict(found),
+        "complete": not each.stopped,
     }
-    terminal.write_json(target, report)
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        told = "".join(f", {many:,} {verdict}" for verdict, many in found.items())
-        out.print(f"insync traces {design.name}: {traces:,} traces{told}; written to {given.out}", soft_wrap=True)
-    return Exit.SAFETY if found["differs"] else Exit.HOLDS
+    told = "".join(f", {many:,} {verdict}" for verdict, many in found.items())
+    told += f"; {each.stopped}" if each.stopped else ""
+    output.answer(
+        report, lambda _: None, f"insync traces {design.name}: {traces:,} traces{told}; written to {given.out}"
+    )
+    if found["differs"]:
+        return Exit.SAFETY
+    return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS
 
 
 def replayed(make: Callable[[], Instance], folder: Path, each: Each) -> Counter[str]:
@@ -95,7 +106,7 @@ def replayed(make: Callable[[], Instance], folder: Path, each: Each) -> Counter[
     names = sorted(path.stem for path in (folder / "index").glob("*.parquet"))
     total = Counter[str]()
     try:
-        for verdicts in each(Replaying(make, folder, folder), names):
+        for verdicts in each(Replaying(make, folder, folder), names, "parts followed"):
             total.update(verdicts)
     except NoSuchCores as problem:
         raise InputError(str(problem)) from None
@@ -103,22 +114,32 @@ def replayed(make: Callable[[], Instance], folder: Path, each: Each) -> Counter[
 
 
 class Each:
-    """Does all parts: here, one after the other, or each in a task."""
+    """Does all parts: here, one after the other, or each in a task. `stopped` says what ended it early, if so."""
 
-    def __init__(self, given: Namespace) -> None:
-        self.given = given
+    def __init__(self, given: Engine, output: Output) -> None:
+        self.given, self.output, self.stopped = given, output, ""
 
-    def __call__(self, work: Callable[[Q], A], parts: Sequence[Q]) -> list[A]:
-        if self.given.engine != SPARK:
-            return [work(part) for part in parts]
+    def __call__(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
+        return self._here(work, parts, what) if self.given.engine != SPARK else self._on_spark(work, parts)
+
+    def _here(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
+        done: list[A] = []
+        with self.output.ticker() as ticker, Brake() as brake:
+            for answer in ticker.counted(map(work, parts), len(parts), what):
+                done.append(answer)
+                if brake() and len(done) < len(parts):
+                    self.stopped = f"stopped by {brake.reason} after {len(done)} of {len(parts)} {what}"
+                    break
+        return done
+
+    def _on_spark(self, work: Callable[[Q], A], parts: Sequence[Q]) -> list[A]:
         from isr_pipeline import session
 
         try:
             session.check()
             from isr_pipeline.sweeps import swept
 
-            workers = cast("int | None", self.given.workers)
-            with session.running(cast("str | None", self.given.master), workers=workers) as spark:
+            with session.running(self.given.master, workers=self.given.workers) as spark:
                 return swept(spark, work, parts)
         except Unavailable as problem:
             raise UsageError(str(problem)) from None

@@ -2,62 +2,66 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError
+from insync_cli.options import Usage, arguments, choice, group, option, positive
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_broker.trace_reader import Life
-    from isr_validate import Level, Rejected, Validated
+    from isr_validate import Level, Rejection, Validation
 
 EXAMPLE = """insync validate traces
 insync validate traces --level client
 insync validate traces --html rejected.html --reproduce test_rejected.py"""
+USAGE = Usage("validate", "Traces of brokers against the model: is each line a step of it?", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("validate", "Traces of brokers against the model: is each line a step of it?", EXAMPLE)
-    p.add_argument("logs", metavar="LOG", nargs="+", help="a folder with traces, or files NODE.LIFE.jsonl of one run")
-    p.add_argument(
-        "--level",
-        choices=("full", "events", "client"),
-        default="full",
-        help="what of a line is looked at: all; no snapshots; only what clients and the wire say. Default full",
+@attrs.frozen(kw_only=True)
+class Options:
+    logs: tuple[Path, ...] = arguments(
+        "LOG", "a folder with traces, or files NODE.LIFE.jsonl of one run", Path, at_least=1
     )
-    p.add_argument("--budget", type=options.positive, metavar="N", help="states to try before it is UNKNOWN")
-    p.add_argument("--html", metavar="FILE", help="a rejection as a page")
-    p.add_argument("--reproduce", metavar="FILE", help="a rejection, made small, as a pytest file that fails")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    return p.read(argv)
+    level: str = choice(
+        ("full", "events", "client"),
+        "what of a line is looked at: all; no snapshots; only what clients and the wire say",
+        "full",
+    )
+    budget: int | None = option("N", "states to try before it is UNKNOWN", positive)
+    html: Path | None = option("FILE", "a rejection as a page", Path)
+    reproduce: Path | None = option("FILE", "a rejection, made small, as a pytest file that fails", Path)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_broker.trace_reader import BadTrace
     from isr_validate import Level, validate
     from isr_validate.validator import BUDGET
 
-    target, level = cast("str | None", given.json), Level(cast("str", given.level))
-    terminal.check_json_target(target)
-    lives = lives_of(cast("list[str]", given.logs))
+    output, level = given.output, Level(given.level)
+    output.check()
+    lives = lives_of(given.logs)
     began = process_time()
     try:
-        done = validate(lives, level, cast("int | None", given.budget) or BUDGET, details=True)
+        done = validate(lives, level, given.budget or BUDGET, details=True)
     except BadTrace as problem:
         raise InputError(str(problem)) from None
     seconds = process_time() - began
-    terminal.write_json(target, report(done, lives, seconds))
-    notes = keep(done, lives, level, cast("str | None", given.html), cast("str | None", given.reproduce))
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if not given.quiet:
+    output.write(report(done, lives, seconds))
+    notes = keep(done, lives, level, given.html, given.reproduce)
+    if output.for_people:
+        out = output.console()
+        if not output.quiet:
             print_details(out, done, lives)
         terminal.print_lines(out, "Written", notes)
         out.print(result_line(done, lives, seconds), soft_wrap=True)
@@ -66,40 +70,39 @@ def run(given: Namespace) -> int:
     return Exit.HOLDS if done.unknown is None else Exit.INCONCLUSIVE
 
 
-def keep(done: Validated, lives: Sequence[Life], level: Level, html: str | None, reproduce: str | None) -> list[str]:
+def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | None, reproduce: Path | None) -> list[str]:
     """The page and the test, where they were asked for and there is a rejection; what was written."""
-    from isr_validate.failure_page import page
-    from isr_validate.reduction import judged_at, shrink
-    from isr_validate.reproduction import reproduction
-    from isr_validate.simulated_rerun import rerun
+    from isr_validate.failure_report import failure_page, pytest_file
+    from isr_validate.reduction import reduce_run, reduce_trace, validator_at
 
     no = done.rejected
     if no is None or not (html or reproduce):
         return []
-    again = rerun(tuple(lives), no, judged_at(level))
-    shrunk = shrink(again.lives, again.rejected, judged_at(level)) if again else shrink(lives, no, judged_at(level))
+    again = reduce_run(tuple(lives), no, validator_at(level))
+    found, rejection = (again.lives, again.rejected) if again else (lives, no)
+    shrunk = reduce_trace(found, rejection, validator_at(level))
     notes = [f"{shrunk.lines} of {shrunk.before} lines are enough"]
     if again is not None:
         kinds = ", ".join(kind.name for kind in again.config.kinds) or "no faults"
         notes.append(f"seed {again.seed} with {kinds} for {again.config.safety_ms} ms is enough")
     if html:
-        terminal.write_text(Path(html), page(done, lives, shrunk))
+        terminal.write_text(html, failure_page(done, lives, shrunk))
         notes.append(f"{html}: the rejection as a page")
     if reproduce:
-        terminal.write_text(Path(reproduce), reproduction(shrunk.lives, no, level, again))
+        terminal.write_text(reproduce, pytest_file(shrunk.lives, no, level, again))
         notes.append(f"{reproduce}: a test that fails as long as it is rejected")
     return notes
 
 
-def lives_of(logs: list[str]) -> list[Life]:
+def lives_of(logs: Sequence[Path]) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
     from isr_broker.trace_reader import BadTrace, read_files
 
     files: list[Path] = []
-    for log in map(Path, logs):
+    for log in logs:
         files += sorted(log.glob("*.jsonl")) if log.is_dir() else [log]
     if not files:
-        raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(logs)}")
+        raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
         return read_files((file.name, file.read_bytes()) for file in files)
     except (BadTrace, OSError) as problem:
@@ -108,7 +111,7 @@ def lives_of(logs: list[str]) -> list[Life]:
         raise InputError("a trace is called NODE.LIFE.jsonl, as 2.1.jsonl") from None
 
 
-def report(done: Validated, lives: Sequence[Life], seconds: float) -> dict[str, object]:
+def report(done: Validation, lives: Sequence[Life], seconds: float) -> dict[str, object]:
     no = done.rejected
     return {
         "schema": "insync/validate/1",
@@ -143,7 +146,7 @@ def report(done: Validated, lives: Sequence[Life], seconds: float) -> dict[str, 
     }
 
 
-def print_details(out: Console, done: Validated, lives: Sequence[Life]) -> None:
+def print_details(out: Console, done: Validation, lives: Sequence[Life]) -> None:
     terminal.print_table(out, ("step", "lines"), [(name, f"{n:,}") for name, n in sorted(done.steps.items())])
     terminal.print_lines(
         out, "Outside of the model's environment", [f"{life}.jsonl:{line}: {why}" for life, line, why in done.outside]
@@ -153,8 +156,8 @@ def print_details(out: Console, done: Validated, lives: Sequence[Life]) -> None:
     out.print()
 
 
-def print_rejected(out: Console, no: Rejected, lives: Sequence[Life]) -> None:
-    from isr_validate.failure_page import as_text, last_messages
+def print_rejected(out: Console, no: Rejection, lives: Sequence[Life]) -> None:
+    from isr_validate.failure_report import last_messages, sequence_text
 
     out.print(f"\n{no.life}.jsonl:{no.line}: {no.why}", style="bold red", soft_wrap=True)
     out.print(f"  {no.place:,} events are accepted before it", soft_wrap=True)
@@ -166,14 +169,14 @@ def print_rejected(out: Console, no: Rejected, lives: Sequence[Life]) -> None:
         terminal.print_table(out, ("action", "because"), rows)
         out.print(f"  {no.legend}", soft_wrap=True)
     terminal.print_lines(out, "All states that were possible before it", no.states)
-    terminal.print_lines(out, "The last messages before it", as_text(last_messages(lives, no)))
+    terminal.print_lines(out, "The last messages before it", sequence_text(last_messages(lives, no)))
 
 
-def verdict(done: Validated) -> str:
+def verdict(done: Validation) -> str:
     return "REJECTED" if done.rejected is not None else "UNKNOWN" if done.unknown is not None else "ACCEPTED"
 
 
-def result_line(done: Validated, lives: Sequence[Life], seconds: float) -> str:
+def result_line(done: Validation, lives: Sequence[Life], seconds: float) -> str:
     parts = [f"{done.events:,} events of {len(lives)} lives", f"{sum(done.steps.values()):,} steps of the model"]
     parts.append(f"{sum(done.stutters.values()):,} stutters")
     parts += [f"{len(done.outside):,} outside of the model"] if done.outside else []

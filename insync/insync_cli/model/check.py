@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import attrs
 
 from insync_cli import options, registry, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.main import version
 from insync_cli.model import check_text, exploration
+from insync_cli.model.exploration import Explored
+from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
+from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, print_short, save
+from insync_cli.version import version
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Verdict
 from isr_lang import Design, Instance
 
@@ -24,26 +25,21 @@ insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
 insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership
 insync check kip-966 --replicas 4 --symmetry on --memory 4G --out runs/four
 insync check kip-966 --log 4 --records 4 --simulate 10000 --seed 7
-
 insync check kip-966 --replicas 2 --property healthy-partition-commits --unfair follower_appends"""
+USAGE = Usage("check", "Explore every reachable state of a design: a verdict per property.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("check", "Explore every reachable state of a design: a verdict per property.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--property", action="append", default=[], metavar="P", help="check only this one; repeatable")
-    p.add_argument("--deadlock", action="store_true", help="also look for a state without any next step")
-    p.add_argument("--coverage", choices=("report", "strict"), default="report", help="strict: exit 21 on a gap")
-    p.add_argument("--expect", action="append", default=[], metavar="P=VERDICT", help="exit 22 unless; repeatable")
-    p.add_argument("--out", metavar="DIR", help="where run.json and the traces go (default: below runs/)")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_running()
-    exploration.add_options(p)
-    p.add_fairness()
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.FairWorld = group(options.FairWorld)
+    properties: tuple[str, ...] = repeated("P", "check only this one", str, name="property")
+    liveness: bool = switch("check also what must come to pass", default=False)
+    deadlock: bool = flag("also look for a state without any next step")
+    coverage: str = choice(("report", "strict"), "strict: exit 21 on a gap", "report")
+    expect: tuple[str, ...] = repeated("P=VERDICT", "exit 22 unless", str)
+    exploring: exploration.Exploring = group(exploration.Exploring)
+    output: QuietOutput = group(QuietOutput)
+    command: tuple[str, ...] = command()
 
 
 @attrs.frozen
@@ -80,61 +76,80 @@ class Question:
         return [] if self.named else [n for n in names if n not in self.wanted]
 
 
-def run(given: Namespace) -> int:
-    design = options.design_given(given)
-    question = Question(
-        registry.instance_of(design, options.constants_given(given)),
-        tuple(registry.check_property(design, name) for name in cast("list[str]", given.property)),
-        expectations(design, cast("list[str]", given.expect)),
-        cast("bool", given.deadlock),
-        given.liveness == "on",
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    question, exploring, output = asked(given), given.exploring, given.output
+    exploring.check(question.instance, question.asked)
+    output.check()
+    folder = terminal.make_folder(exploring.folder(lambda: question_folder(question, exploring)))
+    explored = exploration.explored(question.instance, question.wanted, exploring, output, folder)
+    answer = answered(question, explored, given, folder)
+    terminal.write_json(str(folder / "run.json"), answer)
+    output.write(answer)
+    if output.for_people:
+        show(given, question, explored, answer, folder)
+    return judged(question, explored, answer, strict=given.coverage == "strict")
+
+
+def asked(given: Options) -> Question:
+    """The question; UsageError for names that do not exist and constants that contradict each other."""
+    design = given.world.design
+    return Question(
+        registry.instance_of(design, given.world.constants),
+        tuple(registry.check_property(design, name) for name in given.properties),
+        expectations(design, given.expect),
+        given.deadlock,
+        given.liveness,
     )
-    exploration.check(given, question.instance, question.asked)
-    engine, json_target = exploration.engine_name(given), cast("str | None", given.json)
-    terminal.check_json_target(json_target)
-    asked = (question.wanted, engine, *(["symmetry"] if given.symmetry == "on" else []))
-    folder = terminal.make_folder(exploration.folder(given, lambda: default_folder(question.instance, *asked)))
-    found, stopped_by, workers = exploration.explored(question.instance, question.wanted, given, folder)
-    findings = (*judged(found), *question.unanswered())
-    saved = save(question.instance, findings, folder, shortest=not given.simulate)
-    answer = runfile.run_file(
+
+
+def question_folder(question: Question, exploring: exploration.Exploring) -> str:
+    """Below runs/, the same for the same question."""
+    symmetry = ["symmetry"] if exploring.large.symmetry else []
+    return default_folder(question.instance, question.wanted, exploring.engine, *symmetry)
+
+
+def answered(question: Question, explored: Explored, given: Options, folder: Path) -> runfile.Run:
+    """The run file; the counterexamples and witnesses that it names are in the folder."""
+    exploring, found = given.exploring, explored.found
+    findings = (*findings_of(found), *question.unanswered())
+    saved = save(question.instance, findings, folder, shortest=not exploring.simulation.simulate)
+    return runfile.run_file(
         question.instance,
         found,
-        command=cast("list[str]", given.command),
+        command=given.command,
         version=version(),
-        engine=engine,
-        workers=workers,
-        seed=exploration.seed(given),
-        walks=cast("int | None", given.simulate),
+        engine=exploring.engine,
+        workers=explored.workers,
+        seed=exploring.simulation.used_seed,
+        walks=exploring.simulation.simulate,
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
     )
-    terminal.write_json(str(folder / "run.json"), answer)
-    terminal.write_json(json_target, answer)
-    about = check_text.notes(
-        question.instance, complete=found.complete, stopped_by=stopped_by, not_checked=question.not_checked()
-    )
-    if json_target != "-":
-        show(given, answer, design, about, folder)
+
+
+def judged(question: Question, explored: Explored, answer: runfile.Run, *, strict: bool) -> Exit:
+    """The answer as a number."""
+    found = explored.found
     if found.distinct == 0 and question.wanted:
         return Exit.ASSUMPTION
     return runfile.exit_code(
         answer,
         named=question.named,
-        strict=given.coverage == "strict",
+        strict=strict,
         uncovered=found.complete and bool(runfile.uncovered(answer)),
         expected=question.expected,
     )
 
 
-def judged(found: Exploration) -> tuple[Finding, ...]:
+def findings_of(found: Exploration) -> tuple[Finding, ...]:
     """The engine's findings; what holds of no state at all says nothing."""
     if found.distinct:
         return found.findings
     return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)
 
 
-def expectations(design: Design, words: list[str]) -> dict[str, str]:
+def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
     """`acked-survives=VIOLATED` as a table."""
     table: dict[str, str] = {}
     verdicts = [v.value for v in Verdict]
@@ -150,10 +165,16 @@ def expectations(design: Design, words: list[str]) -> dict[str, str]:
     return table
 
 
-def show(given: Namespace, answer: runfile.Run, design: Design, about: check_text.Notes, folder: Path) -> None:
-    out = terminal.console(plain=cast("bool", given.plain))
-    if not given.quiet:
-        check_text.render(out, answer, design, about)
+def show(given: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path) -> None:
+    out = given.output.console()
+    about = check_text.notes(
+        question.instance,
+        complete=explored.found.complete,
+        stopped_by=explored.stopped_by,
+        not_checked=question.not_checked(),
+    )
+    if not given.output.quiet:
+        check_text.render(out, answer, question.instance.design, about)
         violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
             if i == 0:
@@ -162,12 +183,12 @@ def show(given: Namespace, answer: runfile.Run, design: Design, about: check_tex
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
         if about.stopped_by and exploration.resumable(folder):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
-    for name, word in expected_otherwise(answer, cast("list[str]", given.expect)):
+    for name, word in expected_otherwise(answer, given.expect):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)
     out.print(check_text.result_line(answer, about), soft_wrap=True)
 
 
-def expected_otherwise(answer: runfile.Run, words: list[str]) -> list[tuple[str, str]]:
+def expected_otherwise(answer: runfile.Run, words: Sequence[str]) -> list[tuple[str, str]]:
     verdicts = {line["name"]: line["verdict"] for line in answer["properties"]}
     pairs = [(word, verdicts.get(word.partition("=")[0], "absent")) for word in words]
     return [(word, actual) for word, actual in pairs if word.partition("=")[2].upper() != actual]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict, cast
 
+import attrs
+
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit
+from insync_cli.options import Usage, design_name, group, optional_argument
+from insync_cli.terminal import Output
 from isr_lang import Action, Definition, Design, Node, Value, text, walk
 from isr_lang.declare import summary
 
@@ -60,24 +63,24 @@ class DesignEntry(TypedDict):
     actions: list[ActionLine]
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("designs", "The designs, or one of them in detail.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", nargs="?", help="its actions, properties, bounds and settings")
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage("designs", "The designs, or one of them in detail.", EXAMPLE)
 
 
-def run(given: Namespace) -> int:
-    name = cast("str | None", given.design)
+@attrs.frozen(kw_only=True)
+class Options:
+    design: str | None = optional_argument("DESIGN", "its actions, properties, bounds and settings", design_name)
+    output: Output = group(Output)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    name, output = given.design, given.output
     chosen = [registry.design_named(name)] if name else list(registry.designs().values())
-    target = cast("str | None", given.json)
-    terminal.write_json(target, {"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        if name:
-            print_design(out, entry(chosen[0]))
-        else:
-            print_all(out, [entry(d) for d in chosen])
+    output.write({"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
+    if output.for_people and name:
+        print_design(output.console(), entry(chosen[0]))
+    elif output.for_people:
+        print_all(output.console(), [entry(d) for d in chosen])
     return Exit.HOLDS
 
 

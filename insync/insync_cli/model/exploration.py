@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path as Folder
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
 from insync_cli import options, registry, runfile
 from insync_cli.exits import Inconclusive, InputError, UsageError
+from insync_cli.options import flag, group, natural, option, positive, seconds, size, switch
 from insync_cli.progress import Brake, Ticker, human_size
 from isr_check.engine import (
     BadCheckpoint,
+    Engine,
     Exploration,
     Failed,
     Finding,
     Limits,
     Path,
+    Progress,
     Unavailable,
     Unsound,
     Verdict,
@@ -30,144 +32,182 @@ from isr_lang import Instance
 from isr_trace.minimise import minimise
 from isr_trace.replay import Replay, record, run_of
 
+if TYPE_CHECKING:
+    from insync_cli.terminal import Output
+
 CHECKPOINT = "checkpoint"
 """The folder, in that of the results, from which a run can go on."""
 SPARK = "spark"
 """The engine, and the folder in that of the results where it has its states."""
-ON_SPARK = ("master", "partitions", "handover")
-"""Options for this engine alone."""
+SIMULATION = "simulation"
+"""What run.json calls the engine that walks at random."""
+FIRST_SEED = 1
 
 
-def add_options(p: options.Parser) -> None:
-    group = p.add_argument_group("large models")
-    group.add_argument("--symmetry", choices=("on", "off"), default="off", help="one state of each orbit (default off)")
-    group.add_argument("--memory", type=options.size, metavar="SIZE", help="such as 2G; the rest goes to files in DIR")
-    group.add_argument("--resume", metavar="DIR", help="go on from the checkpoint of a run with --out DIR")
-    group.add_argument(
-        "--checkpoint-every",
-        type=options.seconds,
-        default=60.0,
-        metavar="S",
-        help="in the folder of --out (default 60)",
-    )
-    _add_simulation(p)
-    spark = p.add_argument_group("with --engine spark")
-    spark.add_argument("--master", metavar="URL", help="spark://host:7077, sc://host; default: this machine alone")
-    spark.add_argument("--partitions", type=options.positive, metavar="N", help="of the states (default 2 per core)")
-    spark.add_argument(
-        "--handover", type=options.natural, metavar="N", help="levels of up to N states need no Spark (default 200000)"
-    )
-    spark.add_argument("--graph", action="store_true", help="all states and steps as tables in DIR, too, for SQL")
+@attrs.frozen(kw_only=True)
+class Large:
+    """For models that are too large to be explored plainly."""
+
+    symmetry: bool = switch("one state of each orbit", default=False)
+    memory: int | None = option("SIZE", "hold so much, such as 2G; the rest goes to files in DIR", size)
+    resume: str | None = option("DIR", "go on from the checkpoint of a run with --out DIR", str)
+    checkpoint_every: float = option("S", "seconds between two checkpoints in the folder of --out", seconds, 60.0)
 
 
-def _add_simulation(p: options.Parser) -> None:
-    group = p.add_argument_group("simulation")
-    group.add_argument("--simulate", type=options.positive, metavar="N", help="N random walks instead of all states")
-    group.add_argument("--seed", type=options.natural, metavar="S", help="other walks (default 1)")
+@attrs.frozen(kw_only=True)
+class Simulation:
+    """Random walks in place of an exploration."""
+
+    simulate: int | None = option("N", "N random walks instead of all states", positive)
+    seed: int | None = option("S", f"other walks (without it {FIRST_SEED})", natural)
+
+    @property
+    def used_seed(self) -> int | None:
+        """Of the random walks, where there are any."""
+        if not self.simulate:
+            return None
+        return FIRST_SEED if self.seed is None else self.seed
 
 
-def folder(given: Namespace, default: Callable[[], str]) -> Folder:
-    """Where results go: as told, else beside the checkpoint, else below runs/."""
-    named = cast("str | None", given.out) or cast("str | None", given.resume)
-    return Folder(named or default())
+@attrs.frozen(kw_only=True)
+class OnSpark:
+    """For the engine spark alone."""
+
+    master: str | None = option("URL", "spark://host:7077, sc://host; without it, this machine alone", str)
+    partitions: int | None = option("N", "of the states; without it, 2 per core", positive)
+    handover: int | None = option("N", "levels of up to N states need no Spark; without it, 200000", natural)
+    graph: bool = flag("all states and steps as tables in DIR, too, for SQL")
+
+    def given(self) -> dict[str, object]:
+        """What was given, by the engine's own names for it."""
+        chosen = {"master": self.master, "partitions": self.partitions, "handover": self.handover}
+        return {name: value for name, value in chosen.items() if value is not None}
 
 
-def seed(given: Namespace) -> int | None:
-    """Of the random walks, where there are any."""
-    if not given.simulate:
-        return None
-    chosen = cast("int | None", given.seed)
-    return 1 if chosen is None else chosen
+@attrs.frozen(kw_only=True)
+class Exploring:
+    """How to explore, and where the results go."""
 
+    out: str | None = option("DIR", "where run.json and the traces go (without it, below runs/)", str)
+    running: options.Running = group(options.Running, "running")
+    large: Large = group(Large, "large models")
+    simulation: Simulation = group(Simulation, "simulation")
+    spark: OnSpark = group(OnSpark, "with --engine spark")
 
-def check(given: Namespace, instance: Instance, asked: tuple[str, ...]) -> None:
-    """UsageError for options that contradict each other or what is asked."""
-    for name in ON_SPARK:
-        if getattr(given, name) is not None and engine_name(given) != SPARK:
+    @property
+    def engine(self) -> str:
+        """As run.json names it."""
+        return SIMULATION if self.simulation.simulate else self.running.engine_name
+
+    def folder(self, default: Callable[[], str]) -> Folder:
+        """Where results go: as told, else beside the checkpoint, else below runs/."""
+        return Folder(self.out or self.large.resume or default())
+
+    def check(self, instance: Instance, asked: tuple[str, ...]) -> None:
+        """UsageError for options that contradict each other or what is asked."""
+        for name in self.spark.given() if self.engine != SPARK else ():
             raise UsageError(f"--{name} is for --engine {SPARK}")
-    if given.graph and not (engine_name(given) == SPARK and (given.out or given.resume)):
-        raise UsageError(f"--graph is for --engine {SPARK} with --out DIR")
-    if given.seed is not None and not given.simulate:
-        raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
-    if given.simulate and (given.resume or given.symmetry == "on"):
-        raise UsageError("--simulate walks; --resume and --symmetry are for exploring all states")
-    live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in asked]
-    if given.simulate and live:
-        raise UsageError(
-            f"--simulate says nothing of liveness ({live[0]}): a walk ends, and what it lacks may yet come"
-        )
-    if given.symmetry == "on" and live:
-        raise UsageError(
-            f"--symmetry on is unsound for liveness ({live[0]}): a cycle of orbits need not be one of states"
-        )
+        if self.spark.graph and not (self.engine == SPARK and (self.out or self.large.resume)):
+            raise UsageError(f"--graph is for --engine {SPARK} with --out DIR")
+        walks = self.simulation.simulate
+        if self.simulation.seed is not None and not walks:
+            raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
+        if walks and (self.large.resume or self.large.symmetry):
+            raise UsageError("--simulate walks; --resume and --symmetry are for exploring all states")
+        live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in asked]
+        if walks and live:
+            raise UsageError(
+                f"--simulate says nothing of liveness ({live[0]}): a walk ends, and what it lacks may yet come"
+            )
+        if self.large.symmetry and live:
+            raise UsageError(
+                f"--symmetry on is unsound for liveness ({live[0]}): a cycle of orbits need not be one of states"
+            )
 
 
-def explored(
-    instance: Instance, wanted: tuple[str, ...], given: Namespace, out: Folder
-) -> tuple[Exploration, str | None, int]:
-    """The exploration, what ended it early (Ctrl-C, a limit), and how many workers there were."""
-    states, duration = cast("int | None", given.max_states), cast("float | None", given.max_seconds)
-    memory = cast("int | None", given.memory)
+@attrs.frozen
+class Explored:
+    """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were."""
+
+    found: Exploration
+    stopped_by: str | None
+    workers: int
+
+
+def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, output: Output, out: Folder) -> Explored:
+    """Explore as asked. Errors of an engine become a sentence, with the way to go on where there is one."""
+    memory = given.large.memory
     engine, workers, spills = _engine(given, out)
     if not wanted:
-        return Exploration((), False, 0, 0, 0, 0.0, (), {}, ()), None, workers
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain), memory=memory)
+        return Explored(Exploration((), False, 0, 0, 0, 0.0, (), {}, ()), None, workers)
+    ticker = Ticker(quiet=output.quiet, plain=output.plain, memory=memory)
     with Brake(None if spills else memory) as brake:
         try:
-            found = engine(instance, wanted, Limits(states, duration, brake), ticker)
+            limits = Limits(given.running.max_states, given.running.max_seconds, brake)
+            found = engine(instance, wanted, limits, ticker)
         except MemoryError:
             raise Inconclusive(
                 f"out of memory at {human_size(runfile.peak_rss())}; smaller bounds, or --max-states"
             ) from None
-        except Unsound as problem:
+        except (Unsound, Unavailable) as problem:
             raise UsageError(str(problem)) from None
         except BadCheckpoint as problem:
             raise InputError(str(problem)) from None
-        except Unavailable as problem:
-            raise UsageError(str(problem)) from None
         except Failed as problem:
             more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out) else ""
             raise Inconclusive(f"{problem}{more}") from None
         finally:
             ticker.close()
-    undecided = any(f.verdict is Verdict.BUDGETED for f in found.findings)
-    if found.complete or not undecided:
-        return found, None, workers
+    return Explored(found, _stopped_by(found, given, brake), workers)
+
+
+def _stopped_by(found: Exploration, given: Exploring, brake: Brake) -> str | None:
+    """Why an exploration ended before its question was decided; None where it was decided."""
+    if found.complete or not any(f.verdict is Verdict.BUDGETED for f in found.findings):
+        return None
+    memory, states, duration = given.large.memory, given.running.max_states, given.running.max_seconds
     of = f" of {human_size(memory)}" if memory and found.stopped == "the memory limit" else ""
     reason = brake.reason or found.stopped + of
     if not reason and states is not None and found.distinct >= states:
         reason = f"--max-states {states:,}"
-    return found, reason or (f"--max-seconds {duration:g}" if duration is not None else None), workers
+    return reason or (f"--max-seconds {duration:g}" if duration is not None else None)
 
 
-def _engine(given: Namespace, out: Folder) -> tuple[Callable[..., Exploration], int, bool]:
+def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     """The engine with what was asked of it, its workers, and whether it keeps to a memory limit by itself."""
-    if given.simulate:
-        from isr_check.sample import simulate
-
-        walks, chosen = cast("int", given.simulate), seed(given)
-
-        def walking(instance: Instance, wanted: tuple[str, ...], limits: Limits, progress: Ticker) -> Exploration:
-            found = simulate(instance, wanted, walks, cast("int", chosen), limits, progress)
-            findings = [_minimal(instance, f) if f.path is not None else f for f in found.findings]
-            return attrs.evolve(found, findings=tuple(findings))
-
-        return walking, 1, False
-    name = engine_name(given)
-    explore, workers = registry.engine_named(name, cast("int | None", given.workers))
+    if given.simulation.simulate:
+        return partial(_walked, given.simulation.simulate, given.simulation.used_seed or 0), 1, False
+    name, large = given.engine, given.large
+    explore, workers = registry.engine_named(name, given.running.workers)
     takes = inspect.signature(explore).parameters
-    resume, memory = cast("str | None", given.resume), cast("int | None", given.memory)
+    resume = large.resume
     if resume and "resume" not in takes:
         raise UsageError(f"the engine '{name}' keeps no checkpoints; --resume needs --engine native or {SPARK}")
-    asked: dict[str, object] = {"symmetry": True} if given.symmetry == "on" else {}
+    asked: dict[str, object] = {"symmetry": True} if large.symmetry else {}
     if name == SPARK:
-        asked |= {n: getattr(given, n) for n in ON_SPARK if getattr(given, n) is not None}
+        asked |= given.spark.given()
         asked |= {"folder": Folder(resume or out) / SPARK, "keep": bool(given.out or resume), "resume": bool(resume)}
-        asked |= {"memory": memory, "graph": bool(given.graph)}
+        asked |= {"memory": large.memory, "graph": given.spark.graph}
     elif "folder" in takes:
-        asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": cast("float", given.checkpoint_every)}
-        asked |= {"memory": memory, "resume": bool(resume)}
-    return partial(explore, **asked), workers, "memory" in takes
+        asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": large.checkpoint_every}
+        asked |= {"memory": large.memory, "resume": bool(resume)}
+    return cast("Engine", partial(explore, **asked)), workers, "memory" in takes
+
+
+def _walked(
+    walks: int,
+    seed: int,
+    instance: Instance,
+    wanted: tuple[str, ...],
+    limits: Limits,
+    progress: Callable[[Progress], None],
+) -> Exploration:
+    """The engine that walks at random; what it stumbles on is made shorter."""
+    from isr_check.sample import simulate
+
+    found = simulate(instance, wanted, walks, seed, limits, progress)
+    findings = [_minimal(instance, f) if f.path is not None else f for f in found.findings]
+    return attrs.evolve(found, findings=tuple(findings))
 
 
 def resumable(out: Folder) -> bool:
@@ -183,9 +223,3 @@ def _minimal(instance: Instance, finding: Finding) -> Finding:
     run = run_of(minimise(walked, evaluator), Replay(evaluator))
     steps = tuple((m.action, cast("tuple[int, ...]", m.parameters)) for m in run.moves)
     return attrs.evolve(finding, path=Path(cast("tuple[int, ...]", run.initial), steps))
-
-
-def engine_name(given: Namespace) -> str:
-    if given.simulate:
-        return "simulation"
-    return cast("str | None", given.engine) or registry.default_engine()

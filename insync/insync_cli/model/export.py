@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, UsageError
+from insync_cli.options import Usage, group, option
+from insync_cli.terminal import Output
 from isr_check.export import murphi, write_tla
 
 EXAMPLE = """\
 insync export kip-966 --tla tla/
 insync export kip-966 --murphi kip-966.m --replicas 2"""
+USAGE = Usage("export", "A design for other people's checkers.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("export", "A design for other people's checkers.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--tla", metavar="DIR", help="a TLA+ module, and a .cfg with these bounds per property")
-    p.add_argument("--murphi", metavar="FILE", help="a Murphi model at these bounds, for rumur")
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.SmallerWorld = group(options.SmallerWorld)
+    tla: Path | None = option("DIR", "a TLA+ module, and a .cfg with these bounds per property", Path)
+    murphi: Path | None = option("FILE", "a Murphi model at these bounds, for rumur", Path)
+    output: Output = group(Output)
 
 
-def run(given: Namespace) -> int:
-    design = options.design_given(given)
-    instance = registry.instance_of(design, options.constants_given(given))
-    folder, file = cast("str | None", given.tla), cast("str | None", given.murphi)
-    target = cast("str | None", given.json)
-    if folder is None and file is None:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    design = given.world.design
+    instance = registry.instance_of(design, given.world.constants)
+    if given.tla is None and given.murphi is None:
         raise UsageError("say what to export: --tla DIR or --murphi FILE (see insync export --help)")
-    terminal.check_json_target(target)
+    given.output.check()
     files: list[Path] = []
-    if folder is not None:
-        files += write_tla(design, instance.constants, terminal.make_folder(Path(folder), "--tla"))
-    if file is not None:
-        terminal.write_text(Path(file), murphi(instance))
-        files.append(Path(file))
+    if given.tla is not None:
+        files += write_tla(design, instance.constants, terminal.make_folder(given.tla, "--tla"))
+    if given.murphi is not None:
+        terminal.write_text(given.murphi, murphi(instance))
+        files.append(given.murphi)
     report = {
         "schema": "insync/export/1",
         "design": design.name,
@@ -48,9 +47,9 @@ def run(given: Namespace) -> int:
         "bounds": registry.bounds_of(instance),
         "files": [str(f) for f in files],
     }
-    terminal.write_json(target, report)
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
+    given.output.write(report)
+    if given.output.for_people:
+        out = given.output.console()
         for written in files:
             out.print(str(written), soft_wrap=True)
     return Exit.HOLDS

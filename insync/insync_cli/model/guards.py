@@ -20,9 +20,9 @@ Guard = tuple[str, str]
 """The name of an action and the text of one of its guards."""
 
 
-def redundant(file: str | None, design: str) -> dict[Guard, str]:
+def redundant(file: Path | None, design: str) -> dict[Guard, str]:
     """Why each guard is redundant that is listed so for a design. Only a file asked for must exist."""
-    path = Path(file or REDUNDANT)
+    path = file or Path(REDUNDANT)
     found: dict[Guard, str] = {}
     for entry in entries(path, "guard", required=file is not None):
         words = [entry.get(key) for key in ("design", "action", "guard", "reason")]
@@ -33,9 +33,9 @@ def redundant(file: str | None, design: str) -> dict[Guard, str]:
     return found
 
 
-def choices(file: str | None, design: Design) -> list[Mapping[str, Value]]:
+def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
     """The constants at which to drop the guards of a design, in this order; none listed: its defaults."""
-    path = Path(file or BOUNDS)
+    path = file or Path(BOUNDS)
     found: list[Mapping[str, Value]] = []
     for entry in entries(path, "bounds", required=file is not None):
         name, constants = entry.get("design"), entry.get("constants")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive
 from insync_cli.model import guards
-from insync_cli.progress import Brake, Ticker
+from insync_cli.options import Usage, group, option
+from insync_cli.progress import Brake
+from insync_cli.terminal import QuietOutput
 from isr_check import mutate
 from isr_check.engine import Limits
 from isr_check.mutate import Baseline, Fate, Outcome
@@ -43,45 +47,33 @@ class MutantLine(TypedDict):
     reason: str | None
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("mutate", "Drop one guard at a time and explore: which promise notices?", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--redundant", metavar="FILE", help=f"guards known to be redundant, and why ({guards.REDUNDANT})")
-    p.add_argument(
-        "--bounds",
-        metavar="FILE",
-        help=f"bounds to try one after another until a promise notices ({guards.BOUNDS}); "
-        "a bound or setting given here takes the place of the file",
+USAGE = Usage("mutate", "Drop one guard at a time and explore: which promise notices?", EXAMPLE)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.SmallerWorld = group(options.SmallerWorld)
+    redundant: Path | None = option(
+        "FILE", f"guards known to be redundant, and why; without it, {guards.REDUNDANT} where it is there", Path
     )
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_running()
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+    bounds: Path | None = option(
+        "FILE",
+        f"bounds to try one after another until a promise notices; without it, {guards.BOUNDS} where it is there. "
+        "A bound or setting given here takes the place of the file",
+        Path,
+    )
+    running: options.RunningEach = group(options.RunningEach, "running")
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
-    design = options.design_given(given)
-    constants = options.constants_given(given)
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    design, constants = given.world.design, given.world.constants
     registry.instance_of(design, constants)
-    engine = cast("str | None", given.engine) or registry.default_engine()
-    explore, _ = registry.engine_named(engine, 1)  # one process per mutant, one worker in each
-    terminal.check_json_target(cast("str | None", given.json))
-    reasons = guards.redundant(cast("str | None", given.redundant), design.name)
-    choices = [constants] if constants else guards.choices(cast("str | None", given.bounds), design)
-    workers = cast("int | None", given.workers) or os.cpu_count() or 1
-    with Brake() as brake:
-        limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
-        job = mutate.Campaign(design, tuple(choices), explore, limits)
-        known = list(mutate.baselines(job, workers))
-        for baseline, choice in zip(known, choices, strict=True):
-            if not baseline.complete:
-                raise Inconclusive(
-                    f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
-                    f"({options.command_options(choice, design) or 'default bounds'})"
-                )
-        done = list(watched(mutate.outcomes(job, known, workers), len(mutate.mutants(design)), given))
+    given.output.check()
+    reasons = guards.redundant(given.redundant, design.name)
+    choices = [constants] if constants else guards.choices(given.bounds, design)
+    known, done = dropped(given, design, choices)
     lines = [line_of(o, reasons) for o in done]
     tried, gone = {(o.mutant.action, o.mutant.guard) for o in done}, registry.left_out(design)
     stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in tried]
@@ -95,17 +87,30 @@ def run(given: Namespace) -> int:
     }
     commands = [options.command_options(c, design) for c in choices]
     result = result_line(design.name, lines, stale)
-    terminal.answer(given, report, lambda out: print_lines(out, lines, stale, commands), result)
+    given.output.answer(report, lambda out: print_lines(out, lines, stale, commands), result)
     return exit_code(lines, stale)
 
 
-def watched(outcomes: Iterator[Outcome], total: int, given: Namespace) -> Iterator[Outcome]:
-    """The outcomes as they come, counted on stderr."""
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    for n, outcome in enumerate(outcomes, 1):
-        ticker.count(n, total, "guards dropped")
-        yield outcome
-    ticker.close()
+def dropped(
+    given: Options, design: Design, choices: Sequence[Mapping[str, Value]]
+) -> tuple[list[Baseline], list[Outcome]]:
+    """The design itself at each choice of bounds, and what became of each mutant."""
+    running = given.running
+    explore, _ = registry.engine_named(running.engine_name, 1)  # one process per mutant, one worker in each
+    workers = running.workers or os.cpu_count() or 1
+    with Brake() as brake:
+        limits = Limits(running.max_states, running.max_seconds, brake)
+        job = mutate.Campaign(design, tuple(choices), explore, limits)
+        known = list(mutate.baselines(job, workers))
+        for baseline, choice in zip(known, choices, strict=True):
+            if not baseline.complete:
+                raise Inconclusive(
+                    f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
+                    f"({options.command_options(choice, design) or 'default bounds'})"
+                )
+        total = len(mutate.mutants(design))
+        with given.output.ticker() as ticker:
+            return known, list(ticker.counted(mutate.outcomes(job, known, workers), total, "guards dropped"))
 
 
 def choice_of(design: Design, constants: Mapping[str, Value], baseline: Baseline) -> ChoiceLine:

@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive
+from insync_cli.options import Usage, group, natural, option, positive
+from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import SUFFIX, default_folder, steps_of, write
 from isr_check.reference import Evaluator
 from isr_check.sample import LONGEST, sample
 from isr_trace.replay import record
 from isr_trace.show import print_trace
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 EXAMPLE = """\
 insync sample kip-966
 insync sample kip-966 --count 5 --steps 20 --seed 7 --replicas 2"""
+USAGE = Usage("sample", "Passing behaviours to read, from seeded random walks.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("sample", "Passing behaviours to read, from seeded random walks.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--count", type=options.positive, default=3, metavar="N", help="how many (default 3)")
-    p.add_argument("--steps", type=options.positive, default=LONGEST, metavar="N", help=f"at most (default {LONGEST})")
-    p.add_argument("--seed", type=options.natural, default=1, metavar="N", help="other walks (default 1)")
-    p.add_argument("--out", metavar="DIR", help="where the traces go (default: below runs/)")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    world: options.SmallerWorld = group(options.SmallerWorld)
+    count: int = option("N", "how many", positive, 3)
+    steps: int = option("N", "at most in one of them", positive, LONGEST)
+    seed: int = option("N", "other walks", natural, 1)
+    out: Path | None = option("DIR", "where the traces go (without it, below runs/)", Path)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
-    design = options.design_given(given)
-    instance = registry.instance_of(design, options.constants_given(given))
-    count, steps, seed = (cast("int", n) for n in (given.count, given.steps, given.seed))
-    target = cast("str | None", given.json)
-    terminal.check_json_target(target)
-    named = cast("str | None", given.out)
-    folder = terminal.make_folder(Path(named or default_folder(instance, "sample", count, steps, seed)))
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    count, steps, seed, output = given.count, given.steps, given.seed, given.output
+    design = given.world.design
+    instance = registry.instance_of(design, given.world.constants)
+    output.check()
+    folder = terminal.make_folder(given.out or Path(default_folder(instance, "sample", count, steps, seed)))
     evaluator = Evaluator(instance)
     found = sample(instance, evaluator, seed, count, steps)
     if not found.paths:
@@ -61,13 +63,13 @@ def run(given: Namespace) -> int:
         "taken": found.taken,
         "missing": list(found.missing),
     }
-    terminal.write_json(target, report)
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        for trace in [] if given.quiet else traces:
+
+    def details(out: Console) -> None:
+        for trace in traces:
             print_trace(trace, out, scenes=False)
             out.print()
-        terminal.print_lines(out, "In none of them", () if given.quiet else found.missing)
-        shown = f"{terminal.count(len(traces), 'behaviour')} of {count} asked for, seed {seed}"
-        out.print(f"insync sample {design.name}: SAMPLED - {shown}; written to {folder}", soft_wrap=True)
+        terminal.print_lines(out, "In none of them", found.missing)
+
+    shown = f"{terminal.count(len(traces), 'behaviour')} of {count} asked for, seed {seed}"
+    output.answer(report, details, f"insync sample {design.name}: SAMPLED - {shown}; written to {folder}")
     return Exit.HOLDS

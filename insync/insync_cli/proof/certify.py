@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.options import Usage, argument, choice, group, option, seconds, workers_at_most
+from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_check.certify import Stored
-    from isr_check.opinions import Opinion
 
 SHOWN = 10
 """How many problems, or queries without an answer, are named."""
@@ -27,35 +29,34 @@ VACUITY = 3.0
 EXAMPLE = """\
 insync certify proof-kip-966-3.zip
 insync certify proof-kip-966-3.zip --solver cvc5 --seconds 60"""
+USAGE = Usage("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
-    p.add_argument("proof", metavar="FILE", help="what `insync prove --proof FILE` wrote")
-    p.add_argument("--solver", choices=("z3", "cvc5", "both"), default="both", help="who is asked; default both")
-    p.add_argument("--seconds", type=options.seconds, default=20.0, metavar="S", help="for one query; default 20")
-    p.add_argument("--workers", type=options.positive, default=2, metavar="N", help="queries at a time; default 2")
-    p.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    p.add_json()
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    proof: Path = argument("FILE", "what `insync prove --proof FILE` wrote", Path)
+    solver: str = choice(("z3", "cvc5", "both"), "who is asked", "both")
+    seconds: float = option("S", "at most for one query to one solver", seconds, 20.0)
+    workers: int = option("N", "queries at a time", workers_at_most, 2)
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
     from isr_check.certify import BadProof, read
     from isr_check.opinions import SOLVERS, contradictory, missing
 
-    target, chosen = cast("str | None", given.json), cast("str", given.solver)
-    terminal.check_json_target(target)
-    solvers = list(SOLVERS) if chosen == "both" else [chosen]
+    given.output.check()
+    solvers = list(SOLVERS) if given.solver == "both" else [given.solver]
     for solver in solvers:
         if reason := missing(solver):
             others = " (or give --solver z3)" if solver == "cvc5" else ""
             raise UsageError(f"{reason}{others}")
     try:
-        stored = read(Path(cast("str", given.proof)))
+        stored = read(given.proof)
     except BadProof as problem:
         raise InputError(str(problem)) from None
-    out = terminal.console(plain=cast("bool", given.plain))
+    out = given.output.console()
     report: dict[str, object] = {
         "schema": "insync/certify/1",
         "design": stored.manifest["design"],
@@ -70,15 +71,14 @@ def run(given: Namespace) -> int:
     problems = list(stored.problems)
     if not problems and contradictory(stored.together, VACUITY):
         problems.append("what the queries take as given contradicts itself, so they would prove anything")
-    loud = target != "-"
-    if loud:
+    if given.output.for_people:
         _claims(out, stored, problems)
     answers: dict[str, object] = {}
     code = Exit.INPUT if problems else Exit.HOLDS
     for solver in solvers if not problems else []:
-        answers[solver], said = _asked(out, stored, solver, given, loud)
+        answers[solver], said = _asked(out, stored, solver, given)
         code = max(code, said)
-    terminal.write_json(target, report | {"problems": problems, "solvers": answers, "exit": int(code)})
+    given.output.write(report | {"problems": problems, "solvers": answers, "exit": int(code)})
     return code
 
 
@@ -116,23 +116,18 @@ def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
         terminal.print_wrapped(out, f"goals that hold whatever the state: {stored.alone}", 2)
 
 
-def _asked(out: Console, stored: Stored, solver: str, given: Namespace, loud: bool) -> tuple[object, Exit]:
+def _asked(out: Console, stored: Stored, solver: str, given: Options) -> tuple[object, Exit]:
     """One solver's opinions, in a line."""
-    from insync_cli.progress import Ticker
     from isr_check.opinions import opinions, version
 
     began = time.monotonic()
-    found: list[Opinion] = []
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    limit, workers = cast("float", given.seconds), cast("int", given.workers)
-    for opinion in opinions(stored.queries, solver, limit, workers):
-        found.append(opinion)
-        ticker.count(len(found), len(stored.queries), f"queries, {solver}")
-    ticker.close()
+    with given.output.ticker() as ticker:
+        asked = opinions(stored.queries, solver, given.seconds, given.workers)
+        found = list(ticker.counted(asked, len(stored.queries), f"queries, {solver}"))
     count = Counter(o.said for o in found)
     wrong, open_ones = ([o for o in found if o.said == said] for said in ("sat", "unknown"))
     verdict = "DISAGREES" if wrong else "unknown" if open_ones else "agreed"
-    if loud:
+    if given.output.for_people:
         taken = time.monotonic() - began
         line = f"{solver} {version(solver)}: {verdict}; agreed on {count['unsat']} of {len(found)}"
         line += f", unknown {len(open_ones)}, disagrees on {len(wrong)}; {taken:.1f} s"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path as Folder
-from typing import cast
 
 import attrs
 
 from insync_cli import registry, runfile, terminal
-from insync_cli.main import version
 from insync_cli.proof.question import ExploredLine, ObligationLine, PromiseLine, Question
 from insync_cli.tracefiles import SUFFIX, write
+from insync_cli.version import version
 from isr_check.engine import TYPE_OK, Exploration, Limits, Progress, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Instance
@@ -23,7 +21,8 @@ def explored(
     asked: Question,
     lines: Sequence[ObligationLine],
     promises: Sequence[PromiseLine],
-    given: Namespace,
+    command: Sequence[str],
+    workers: int,
     limits: Limits,
     progress: Callable[[Progress], None],
     folder: Folder,
@@ -35,13 +34,13 @@ def explored(
     names = [n for n in (*(p.name for p in asked.wanted), *(c.name for c in asked.conjuncts)) if n in there]
     wanted = (TYPE_OK, *dict.fromkeys(names))
     engine = registry.default_engine()
-    explore, workers = registry.engine_named(engine, cast("int | None", given.workers))
+    explore, workers = registry.engine_named(engine, workers)
     found = explore(instance, wanted, limits, progress)
     terminal.make_folder(folder)
     run = runfile.run_file(
         instance,
         found,
-        command=cast("list[str]", given.command),
+        command=command,
         version=version(),
         engine=engine,
         workers=workers,

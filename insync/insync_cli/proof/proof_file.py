@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Keeper:
     """Does nothing where no proof is to be stored; otherwise keeps queries in a folder that it removes in the end."""
 
-    def __init__(self, file: str | None) -> None:
-        self.file = None if file is None else Path(file)
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
         self._keeping: Keeping | None = None
 
     def __enter__(self) -> Keeper:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, UsageError, Vacuous
-from insync_cli.main import version
+from insync_cli.options import Usage, command, flag, group, natural, option, seconds, workers_at_most
 from insync_cli.progress import Brake
 from insync_cli.proof import cross_check, prove_text, question, strengthening
 from insync_cli.proof.counterexamples import Examiner
 from insync_cli.proof.proof_file import Keeper
 from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.terminal import QuietOutput
+from insync_cli.version import version
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:
@@ -37,95 +40,101 @@ LOOKED_AT = 3
 """So many counterexamples are shown in full, and their states looked for among those that can be reached."""
 MEMORY = 1_500_000_000
 """Bytes at which such an exploration gives up."""
+USAGE = Usage("prove", "Prove promises by induction, a solver deciding each conjunct and action.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("prove", "Prove promises by induction, a solver deciding each conjunct and action.", EXAMPLE)
-    p.add_argument("design", metavar="DESIGN", help="see: insync designs")
-    p.add_without()
-    p.add_argument("--property", action="append", default=[], metavar="P", help="prove only this one; repeatable")
-    part = p.add_argument_group("a part of the proof, from which no promise follows")
-    part.add_argument("--only", action="append", default=[], metavar="CONJUNCT", help="or promise; repeatable")
-    part.add_argument("--action", action="append", default=[], metavar="ACTION", help="repeatable")
-    group = p.add_argument_group("running")
-    group.add_argument(
-        "--seconds", type=options.seconds, default=10.0, metavar="S", help="for one question to the solver (10)"
+@attrs.frozen(kw_only=True)
+class Running:
+    """How hard to try."""
+
+    seconds: float = option(
+        "S", "at most for one attempt of the solver at one question; a proof asks hundreds", seconds, 10.0
     )
-    group.add_argument("--workers", type=options.positive, metavar="N", default=None, help="default: all cores")
-    group.add_argument("--core", action="store_true", help="say which conjuncts each proof uses")
-    group.add_argument(
-        "--look",
-        type=options.natural,
-        default=20,
-        metavar="S",
-        help="seconds to look for a counterexample's state among those that can be reached (20; 0: do not)",
+    workers: int | None = option("N", "questions at a time; without it, one per core", workers_at_most)
+    core: bool = flag("say which conjuncts each proof uses")
+    look: int = option(
+        "S",
+        f"seconds to look for the state of each of the first {LOOKED_AT} counterexamples among those that can be "
+        "reached; 0: do not",
+        natural,
+        20,
     )
-    group.add_argument(
-        "--cross-check", action="store_true", help="explore, too, at the bounds given or the design's own"
-    )
-    helps = p.add_argument_group("working on the invariant, in place of a proof")
-    helps.add_argument("--suggest", action="store_true", help="conjuncts that hold, are inductive, and would help")
-    helps.add_argument("--graph", metavar="FILE", help="draw which property implies which: .svg, .pdf, .png or .dot")
-    p.add_argument("--proof", metavar="FILE", help="store the proof, a zip file that insync certify checks again")
-    p.add_argument("--out", metavar="DIR", help="where prove.json and the traces go (default: below runs/)")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_json()
-    p.add_constants(argv)
-    return p.read(argv)
+    cross_check: bool = flag("explore, too, at the bounds given or the design's own")
 
 
-def run(given: Namespace) -> int:
-    design = options.design_given(given)
-    asked = question.question(given, design)
-    if given.cross_check and asked.partial:
+@attrs.frozen(kw_only=True)
+class Help:
+    """For whoever works on the invariant."""
+
+    suggest: bool = flag("conjuncts that hold, are inductive, and would help")
+    graph: Path | None = option("FILE", "draw which property implies which: .svg, .pdf, .png or .dot", Path)
+
+
+@attrs.frozen(kw_only=True)
+class Options(question.Asked):
+    running: Running = group(Running, "running")
+    help: Help = group(Help, "working on the invariant, in place of a proof")
+    proof: Path | None = option("FILE", "store the proof, a zip file that insync certify checks again", Path)
+    out: Path | None = option("DIR", "where prove.json and the traces go (without it, below runs/)", Path)
+    output: QuietOutput = group(QuietOutput)
+    command: tuple[str, ...] = command()
+
+
+def read(argv: Sequence[str]) -> Options:
+    """The options; UsageError for those that contradict each other."""
+    given = options.read(Options, USAGE, argv)
+    partial = bool(given.part.only or given.part.action)
+    if given.running.cross_check and partial:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
-    if given.proof and asked.partial:
+    if given.proof and partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
-    if given.suggest or given.graph:
+    if given.help.suggest and given.help.graph:
+        raise UsageError("--suggest and --graph are two questions; ask one of them")
+    return given
+
+
+def run(argv: Sequence[str]) -> int:
+    given = read(argv)
+    asked = question.question(given)
+    if given.help.suggest or given.help.graph:
         return strengthened(given, asked)
-    target, workers = cast("str | None", given.json), cast("int | None", given.workers) or os.cpu_count() or 1
-    terminal.check_json_target(target)
-    folder = terminal.make_folder(Path(cast("str | None", given.out) or asked.folder()))
-    out = terminal.console(plain=cast("bool", given.plain))
-    said = prove_text.Said(out, given, quiet=cast("bool", given.quiet) or target == "-")
-    with Brake() as brake, Keeper(cast("str | None", given.proof)) as keeper:
-        proof = Proof(asked, given, workers, said, brake)
+    given.output.check()
+    folder = terminal.make_folder(given.out or Path(asked.folder()))
+    said = prove_text.Said(given.output, core=given.running.core)
+    with Brake() as brake, Keeper(given.proof) as keeper:
+        proof = Proof(asked, given, said, brake)
         decided = proof.decided(keeper)
         stored, about_it = keeper.store(decided, asked.wanted)
         lines = [question.obligation_line(o, r) for o, r in decided]
         proof.examine(decided, lines, folder)
         answer = proof.report(lines, folder)
     terminal.write_json(str(folder / "prove.json"), answer)
-    terminal.write_json(target, answer)
-    if target != "-":
+    given.output.write(answer)
+    if given.output.for_people:
         said.report(answer, asked, folder)
     if about_it:
         print(f"insync: {about_it}", file=sys.stderr)
     return question.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
 
 
-def strengthened(given: Namespace, asked: Question) -> int:
+def strengthened(given: Options, asked: Question) -> int:
     """What helps with an invariant; each by itself."""
-    if given.suggest and given.graph:
-        raise UsageError("--suggest and --graph are two questions; ask one of them")
-    out = terminal.console(plain=cast("bool", given.plain))
-    seconds, quiet = cast("float", given.seconds), cast("bool", given.quiet)
+    out, limit = given.output.console(), given.running.seconds
 
     def say(line: str) -> None:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    if given.graph:
-        return strengthening.drawn(asked, Path(cast("str", given.graph)), seconds, say)
-    return strengthening.suggested(asked, seconds, say, (lambda _: None) if quiet else say)
+    if given.help.graph:
+        return strengthening.drawn(asked, given.help.graph, limit, say)
+    return strengthening.suggested(asked, limit, say, (lambda _: None) if given.output.quiet else say)
 
 
 class Proof:
     """One run: the obligations made, decided, and looked at."""
 
-    def __init__(
-        self, asked: Question, given: Namespace, workers: int, said: prove_text.Said, brake: Callable[[], bool]
-    ) -> None:
-        self.asked, self.given, self.workers, self.said, self.brake = asked, given, workers, said, brake
+    def __init__(self, asked: Question, given: Options, said: prove_text.Said, brake: Callable[[], bool]) -> None:
+        self.asked, self.running, self.command, self.said, self.brake = asked, given.running, given.command, said, brake
+        self.workers = given.running.workers or os.cpu_count() or 1
         self.began = time.monotonic()
         self.induction = induction_of(asked)
         self.obligations = asked.obligations(self.induction)
@@ -149,10 +158,10 @@ class Proof:
             return prove(
                 self.induction,
                 self.obligations,
-                cast("float", self.given.seconds),
+                self.running.seconds,
                 self.workers,
                 progress,
-                cast("bool", self.given.core),
+                self.running.core,
                 Guide(asked.design, asked.constants, asked.promises) if free else None,
                 keeper.attempt(self.induction, attempt(self.induction, asked, told=bool(keeper.file))),
                 self.brake,
@@ -170,10 +179,10 @@ class Proof:
         examiner = Examiner(self.asked, folder)
         for line, o, r in found:
             examiner.write(line, o, r)
-        seconds = cast("int", self.given.look)
-        for line, o, r in found[: LOOKED_AT if seconds else 0]:
+        look = self.running.look
+        for line, o, r in found[: LOOKED_AT if look else 0]:
             engine, _ = registry.engine_named(registry.default_engine(), self.workers)
-            examiner.reach(line, o, r, engine, self.limits(seconds), self.said.ticker())
+            examiner.reach(line, o, r, engine, self.limits(look), self.said.ticker())
 
     def limits(self, seconds: float) -> Limits:
         heavy = Brake(MEMORY)
@@ -184,22 +193,24 @@ class Proof:
         instance = registry.instance_of(design, asked.closed())
         promises = question.promise_lines(asked, lines, instance.off_properties)
         explored = None
-        if self.given.cross_check:
-            limits, ticker = self.limits(10.0 * cast("int", self.given.look) or 200.0), self.said.ticker()
-            explored = cross_check.explored(asked, lines, promises, self.given, limits, ticker, folder / "explored")
+        if self.running.cross_check:
+            limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.said.ticker()
+            explored = cross_check.explored(
+                asked, lines, promises, self.command, self.workers, limits, ticker, folder / "explored"
+            )
             for line in promises:
                 if any(d.startswith(f"{line['name']} ") for d in explored["disagreements"]):
                     line["verdict"], line["reason"] = "ERROR", "it is proved, and violated where it is explored"
         bounds = registry.world(asked.closed(), registry.left_out(design))
         return Report(
             schema=question.SCHEMA,
-            command=cast("list[str]", self.given.command),
+            command=list(self.command),
             version=version(),
             model_hash=design.model_hash(),
             design=design.name,
             bounds={k: None if k in asked.open else v for k, v in bounds.items()},
             workers=self.workers,
-            seconds=cast("float", self.given.seconds),
+            seconds=self.running.seconds,
             verdict=question.verdict(promises, lines),
             partial=asked.partial,
             promises=promises,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from insync_cli import terminal
 from insync_cli.model.check_text import world
@@ -18,7 +17,7 @@ from insync_cli.tracefiles import print_short
 from isr_check.engine import Verdict
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from insync_cli.terminal import Output
 
 NOTHING, PROVED = ".", "+"
 MARKS = {"proved": PROVED, "counterexample": "X", "unknown": "?", "error": "!"}
@@ -34,9 +33,9 @@ ADVICE = {
 class Said:
     """What a run says while it goes on, and at its end."""
 
-    def __init__(self, out: Console, given: Namespace, *, quiet: bool) -> None:
-        self.out, self.quiet = out, quiet
-        self.plain, self.core = cast("bool", given.plain), cast("bool", given.core)
+    def __init__(self, output: Output, *, core: bool) -> None:
+        self.out, self.plain, self.core = output.console(), output.plain, core
+        self.quiet = output.quiet or not output.for_people
         self._ticker = self.ticker()
 
     def ticker(self) -> Ticker:

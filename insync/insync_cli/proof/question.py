@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from insync_cli import options, registry
+from insync_cli import registry
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.options import ANY, SmallerWorld, constants, group, repeated
 from insync_cli.runfile import weakest
 from isr_check.engine import TYPE_OK, Verdict
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 SCHEMA = "insync/prove/1"
 PROVABLE = ("always", "step")
 """The kinds of property that induction can prove."""
-ANY = "any"
-"""The value of a bound that is left open."""
 NOTHING = "-"
 """The name of no conjunct."""
 
@@ -135,28 +133,60 @@ class Question:
         return f"runs/prove-{self.design.name}-{digest}"
 
 
-def question(given: Namespace, design: Design) -> Question:
+def proof_defaults() -> Mapping[str, Value]:
+    """What a proof takes a constant to be that is not given, where that is not the design's default."""
+    from isr_proof import GIVEN, OPEN
+
+    return {**dict.fromkeys(OPEN, ANY), **GIVEN}
+
+
+@attrs.frozen(kw_only=True)
+class OpenWorld(SmallerWorld):
+    """A design whose bounds may be left open."""
+
+    constants: Mapping[str, Value] = constants(proof_defaults)
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """A part of the obligations."""
+
+    only: tuple[str, ...] = repeated("CONJUNCT", "this conjunct or promise", str)
+    action: tuple[str, ...] = repeated("ACTION", "this action", str)
+
+
+@attrs.frozen(kw_only=True)
+class Asked:
+    """What is to be proved, in the user's own words."""
+
+    world: OpenWorld = group(OpenWorld)
+    properties: tuple[str, ...] = repeated("P", "prove only this one", str, name="property")
+    part: Part = group(Part, "a part of the proof, from which no promise follows")
+
+
+def question(given: Asked) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
     from isr_proof import GIVEN, OPEN, PROMISES
 
+    design = given.world.design
     conjuncts = registry.invariant_of(design)
     if not conjuncts:
         raise UsageError(f"no invariant is known that speaks of {design.name}")
     known = {c.name: c for c in design.constants()}
-    told = options.constants_given(given)
+    told = given.world.constants
     free = [k for k, v in told.items() if v == ANY and not known[k].names]
-    fixed = {k: v for k, v in GIVEN.items() if k in known} | told
+    fixed = {k: v for k, v in GIVEN.items() if k in known} | dict(told)
     instance = registry.instance_of(design, {k: v for k, v in fixed.items() if k not in free})
     left_open = [k for k in known if k in free or (k in OPEN and k not in fixed)]
-    named = cast("list[str]", given.property)
+    named = given.properties
     provable = {p.name: p for p in design.properties if p.kind in PROVABLE}
     for name in named:
         registry.check_property(design, name)
         if name not in (*provable, TYPE_OK):
             raise UsageError(f"{name} is not something that always holds; induction cannot prove it")
     wanted = [n for n in PROMISES if n in provable and not named] + [n for n in named if n in provable]
-    only, actions = cast("list[str]", given.only), cast("list[str]", given.action)
+    only, actions = given.part.only, given.part.action
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)
     own = {c.name for c in conjuncts}
@@ -169,9 +199,9 @@ def question(given: Namespace, design: Design) -> Question:
         instance.constants | dict.fromkeys(left_open),
         conjuncts,
         [provable[n] for n in wanted],
-        tuple(named),
-        tuple(only),
-        tuple(actions),
+        named,
+        only,
+        actions,
     )
 
 

@@ -10,12 +10,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, runfile, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.main import version
 from insync_cli.progress import Brake, Ticker
 from insync_cli.review import matrix_spark
 from insync_cli.tracefiles import save
+from insync_cli.version import version
 from isr_check.engine import Finding, Limits, Verdict
 from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
@@ -129,7 +130,7 @@ def shared(
     """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
     global _job
     if given.engine == matrix_spark.SPARK:
-        yield from matrix_spark.swept([cell for cell, _ in every], given, folder)
+        yield from matrix_spark.swept([cell for cell, _ in every], given, folder, explored)
         return
     _job = every, given, folder
     workers = cast("int | None", given.workers) or os.cpu_count() or 1

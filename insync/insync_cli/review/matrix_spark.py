@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from insync_cli import registry
 from insync_cli.exits import Inconclusive, UsageError
 from isr_check.engine import Failed, Unavailable
+from isr_lang import Instance
 from isr_report.grid import CellEntry
 from isr_report.plan import Cell
 
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
 
 SPARK = "spark"
 
+Explored = Callable[[Cell, Instance, Namespace, Path], tuple[CellEntry, "list[Finding]"]]
+"""Explores one cell and writes its files."""
 
-def swept(cells: Sequence[Cell], given: Namespace, folder: Path) -> list[tuple[CellEntry, list[Finding]]]:
+
+def swept(
+    cells: Sequence[Cell], given: Namespace, folder: Path, explored: Explored
+) -> list[tuple[CellEntry, list[Finding]]]:
     """The cells in order. Their files are written by the executors, so the folder must be one that all of them see."""
     from isr_pipeline import session
 
@@ -31,16 +37,14 @@ def swept(cells: Sequence[Cell], given: Namespace, folder: Path) -> list[tuple[C
         asked = Namespace(**{**cast("dict[str, object]", vars(given)), "engine": None})
         workers = cast("int | None", given.workers)
         with session.running(cast("str | None", given.master), workers=workers) as spark:
-            return swept(spark, partial(answered, given=asked, folder=folder.absolute()), cells)
+            return swept(spark, partial(answered, given=asked, folder=folder.absolute(), explored=explored), cells)
     except Unavailable as problem:
         raise UsageError(str(problem)) from None
     except Failed as problem:
         raise Inconclusive(str(problem)) from None
 
 
-def answered(cell: Cell, given: Namespace, folder: Path) -> tuple[CellEntry, list[Finding]]:
+def answered(cell: Cell, given: Namespace, folder: Path, explored: Explored) -> tuple[CellEntry, list[Finding]]:
     """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell."""
-    from insync_cli.review.matrix import explored
-
     instance = registry.instance_of(registry.design_named(cell.design), cell.constants)
     return explored(cell, instance, given, folder)

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, registry, terminal
+from insync_cli import old_options as options
+from insync_cli import registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.main import version
 from insync_cli.model import guards
 from insync_cli.review import matrix
 from insync_cli.review.report_pages import MATRIX, TODAY, cell_pages, played, story, together, witness_pages
+from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.conformance import REPLAY
 from isr_report.coverage import coverage

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import options, registry, runfile, terminal
-from insync_cli.main import version
+from insync_cli import registry, runfile, terminal
+from insync_cli.options import read
 from insync_cli.progress import Brake, Ticker
+from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
 from isr_check.reference import Evaluator
@@ -53,12 +54,12 @@ def control(command: str, target: str, given: Namespace, folder: Path) -> Contro
     """Run `insync check ...` of a case; its run file goes into the report's folder."""
     from insync_cli.model import check
 
-    asked = check.parser(shlex.split(command)[2:])
-    design = options.design_given(asked)
-    instance = registry.instance_of(design, options.constants_given(asked))
+    asked = read(check.Options, check.USAGE, shlex.split(command)[2:])
+    design = asked.world.design
+    instance = registry.instance_of(design, asked.world.constants)
     engine = cast("str | None", given.engine) or registry.default_engine()
     explore, workers = registry.engine_named(engine, cast("int | None", given.workers) or 1)
-    wanted = tuple(cast("list[str]", asked.property))
+    wanted = asked.properties
     with Brake() as brake:
         limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
         found = explore(instance, wanted, limits, lambda _: None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TypedDict
 
-from insync_cli import options, terminal
+import attrs
+
+from insync_cli import options
 from insync_cli.exits import Exit
+from insync_cli.options import Usage, argument, group
+from insync_cli.terminal import Output
 from insync_cli.tracefiles import replayable, saying_which
 from isr_trace.explain import Explanation, explain, explanation_lines
 from isr_trace.reasons import ReasonEntry, entry
@@ -35,21 +38,23 @@ class ExplainReport(TypedDict):
     steps: list[RoleLine]
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("explain", "The part of the property that fails, with its values.", EXAMPLE)
-    p.add_argument("trace", metavar="TRACE", help="an ITF file that insync wrote")
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage("explain", "The part of the property that fails, with its values.", EXAMPLE)
 
 
-def run(given: Namespace) -> int:
-    path, target = Path(cast("str", given.trace)), cast("str | None", given.json)
-    trace, evaluator = replayable(path)
-    with saying_which(path):
+@attrs.frozen(kw_only=True)
+class Options:
+    trace: Path = argument("TRACE", "an ITF file that insync wrote", Path)
+    output: Output = group(Output)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    trace, evaluator = replayable(given.trace)
+    with saying_which(given.trace):
         found = explain(trace, evaluator)
-    terminal.write_json(target, report(found))
-    if target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
+    given.output.write(report(found))
+    if given.output.for_people:
+        out = given.output.console()
         for line in explanation_lines(found):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
+
+import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.options import Usage, group, option, optional_argument
+from insync_cli.terminal import Output
 from insync_cli.tracefiles import steps_of, write
 from isr_check.reference import Evaluator
 from isr_report.scenes import STANDARD, Scene, load_scenes, played
@@ -16,38 +19,44 @@ from isr_trace.itf import itf_text, write_text
 from isr_trace.scene import LEGEND, scene
 from isr_trace.trace import Trace, TraceError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 EXAMPLE = """\
 insync scenes
 insync scenes isr-is-not-a-quorum
 insync scenes last-replica-standing --html scene.html
 insync scenes isr-is-not-a-quorum --itf scene.itf.json"""
+USAGE = Usage("scenes", "Teaching scenes: each is played on the model before it is shown.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("scenes", "Teaching scenes: each is played on the model before it is shown.", EXAMPLE)
-    p.add_argument("scene", metavar="SCENE", nargs="?", help="one of them; without it, all are checked and listed")
-    p.add_argument("--scenes", metavar="FILE", help=f"other scenes than the standard ones ({STANDARD.name})")
-    p.add_argument("--html", metavar="FILE", help="a page to walk through, with the captions")
-    p.add_argument("--itf", metavar="FILE", help="the trace")
-    p.add_json()
-    return p.read(argv)
+@attrs.frozen(kw_only=True)
+class Options:
+    scene: str | None = optional_argument("SCENE", "one of them; without it, all are checked and listed", str)
+    scenes: Path = option("FILE", "other scenes than the standard ones", Path, STANDARD)
+    html: Path | None = option("FILE", "a page to walk through, with the captions", Path)
+    itf: Path | None = option("FILE", "the trace", Path)
+    output: Output = group(Output)
 
 
-def run(given: Namespace) -> int:
-    known = loaded(cast("str | None", given.scenes))
-    target = cast("str | None", given.json)
-    terminal.check_json_target(target)
-    name = cast("str | None", given.scene)
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    known, name = loaded(given.scenes), given.scene
+    given.output.check()
     if name is None and (given.html or given.itf):
         raise UsageError(f"which scene? They are {', '.join(s.name for s in known)}")
     chosen = [s for s in known if name in (None, s.name)]
     if not chosen:
         raise UsageError(f"there is no scene '{name}'{did_you_mean(str(name), [s.name for s in known])}")
     traces = {s.name: trace_of(s) for s in chosen}
-    terminal.write_json(target, {"schema": "insync/scenes/1", "scenes": [entry(s, traces[s.name]) for s in chosen]})
-    if target != "-":
-        tell(chosen, traces, given, one=name is not None)
-    return written(chosen[0], traces, given)
+    given.output.write({"schema": "insync/scenes/1", "scenes": [entry(s, traces[s.name]) for s in chosen]})
+    if given.output.for_people:
+        tell(chosen, traces, given.output.console(), one=name is not None)
+    if given.itf:
+        write(traces[chosen[0].name], given.itf)
+    if given.html:
+        write_page(chosen[0], traces[chosen[0].name], given.html)
+    return Exit.HOLDS
 
 
 def entry(s: Scene, trace: Trace) -> dict[str, object]:
@@ -56,9 +65,8 @@ def entry(s: Scene, trace: Trace) -> dict[str, object]:
     return {**about, "says": [b.says for b in s.beats], "trace": steps_of(trace)}
 
 
-def tell(chosen: Sequence[Scene], traces: Mapping[str, Trace], given: Namespace, *, one: bool) -> None:
+def tell(chosen: Sequence[Scene], traces: Mapping[str, Trace], out: Console, *, one: bool) -> None:
     """The list of them, or one with all its captions."""
-    out = terminal.console(plain=cast("bool", given.plain))
     for s in chosen:
         out.print(f"{s.name}: {s.title}", style="bold", soft_wrap=True)
         terminal.print_wrapped(out, " ".join(s.lesson.split()), 2)
@@ -70,21 +78,16 @@ def tell(chosen: Sequence[Scene], traces: Mapping[str, Trace], given: Namespace,
             out.print(line, soft_wrap=True)
 
 
-def written(s: Scene, traces: Mapping[str, Trace], given: Namespace) -> Exit:
-    """The trace and the page of a scene, where asked for."""
-    if given.itf:
-        write(traces[s.name], Path(cast("str", given.itf)))
-    if given.html:
-        try:
-            write_text(Path(cast("str", given.html)), page_of(s, traces[s.name]))
-        except TraceError as problem:
-            raise UsageError(str(problem)) from None
-    return Exit.HOLDS
-
-
-def loaded(path: str | None = None) -> tuple[Scene, ...]:
+def write_page(s: Scene, trace: Trace, file: Path) -> None:
     try:
-        return load_scenes(Path(path) if path else STANDARD)
+        write_text(file, page_of(s, trace))
+    except TraceError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def loaded(path: Path = STANDARD) -> tuple[Scene, ...]:
+    try:
+        return load_scenes(path)
     except TraceError as problem:
         raise InputError(str(problem)) from None
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
-from insync_cli import options, registry, terminal
+import attrs
+
+from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
+from insync_cli.options import Usage, arguments, design_name, flag, group, option
+from insync_cli.terminal import Output
 from insync_cli.tracefiles import load, saying_which, steps_of
 from insync_cli.view.pages import strip_of, write_page
 from isr_trace.browse import browse
@@ -27,74 +29,74 @@ insync show counterexamples/jepsen-2013/trace.itf.json --html jepsen-2013.html
 insync show counterexamples/*/trace.itf.json --html gallery.html
 insync show counterexamples/jepsen-2013/trace.itf.json --svg lost.svg --step 6
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
+USAGE = Usage("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
-    p.add_argument(
-        "traces", metavar="TRACE", nargs="+", help="an ITF file, ours or another program's; several with --html"
+@attrs.frozen(kw_only=True)
+class Options:
+    traces: tuple[str, ...] = arguments(
+        "TRACE", "an ITF file, ours or another program's, or the name of a case; several with --html", str, at_least=1
     )
-    p.add_argument("--full", action="store_true", help="every variable at every step, not only what changed")
-    p.add_argument("--no-scenes", action="store_true", help="without the picture of each state")
-    instead = p.add_mutually_exclusive_group()
-    instead.add_argument("--interactive", action="store_true", help="walk through it: Enter, p, e, q, ...")
-    instead.add_argument("--mermaid", action="store_true", help="a sequence diagram instead, for Markdown")
-    instead.add_argument("--plantuml", action="store_true", help="a sequence diagram instead, for PlantUML")
-    instead.add_argument("--shiviz", action="store_true", help="an event log with vector clocks instead, for ShiViz")
-    instead.add_argument(
-        "--html", metavar="FILE", help="one page instead, to walk through offline; of several traces a gallery"
+    full: bool = flag("every variable at every step, not only what changed")
+    no_scenes: bool = flag("without the picture of each state")
+    interactive: bool = flag("walk through it: Enter, p, e, q, ...", rival="form")
+    mermaid: bool = flag("a sequence diagram instead, for Markdown", rival="form")
+    plantuml: bool = flag("a sequence diagram instead, for PlantUML", rival="form")
+    shiviz: bool = flag("an event log with vector clocks instead, for ShiViz", rival="form")
+    html: Path | None = option(
+        "FILE", "one page instead, to walk through offline; of several traces a gallery", Path, rival="form"
     )
-    instead.add_argument("--svg", metavar="FILE", help="the picture of one state instead, in light and dark")
-    p.add_argument("--step", metavar="N", type=int, help="with --svg: the state after this step (default: the last)")
-    p.add_argument("--against", metavar="DESIGN", help="with --html: the same schedule under this design, too")
-    p.add_json()
-    given = p.read(argv)
+    svg: Path | None = option("FILE", "the picture of one state instead, in light and dark", Path, rival="form")
+    step: int | None = option("N", "with --svg: the state after this step; without it, the last", int)
+    against: str | None = option("DESIGN", "with --html: the same schedule under this design, too", design_name)
+    output: Output = group(Output)
+
+
+def read(argv: Sequence[str]) -> Options:
+    """The options; UsageError for those that contradict each other."""
+    given = options.read(Options, USAGE, argv)
     if given.against is not None and given.html is None:
-        p.error("--against is for --html")
+        raise UsageError("insync show: --against is for --html (see insync show --help)")
     if given.step is not None and given.svg is None:
-        p.error("--step is for --svg")
-    if given.against is not None:
-        registry.design_named(cast("str", given.against))
-    if len(cast("list[str]", given.traces)) > 1 and given.html is None:
-        p.error("several traces fit on a page only: add --html FILE")
+        raise UsageError("insync show: --step is for --svg (see insync show --help)")
+    if len(given.traces) > 1 and given.html is None:
+        raise UsageError("insync show: several traces fit on a page only: add --html FILE (see insync show --help)")
     return given
 
 
-def run(given: Namespace) -> int:
-    paths = [Path(name) for name in cast("list[str]", given.traces)]
+def run(argv: Sequence[str]) -> int:
+    given = read(argv)
+    paths = [Path(name) for name in given.traces]
     traces = [load(path) for path in paths]
     mismatches = [other_version(trace) for trace in traces]
+    together = list(zip(paths, traces, mismatches, strict=True))
     if given.html is not None:
-        together = list(zip(paths, traces, mismatches, strict=True))
-        written = write_page(together, Path(cast("str", given.html)), cast("str | None", given.against))
-        print(written, file=sys.stderr if given.json == "-" else sys.stdout)
+        written = write_page(together, given.html, given.against)
+        print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
-        _print(given, paths[0], traces[0])
-    if given.json is not None:
-        found = zip(paths, traces, mismatches, strict=True)
-        reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in found]
-        terminal.write_json(cast("str", given.json), reports[0] if len(reports) == 1 else reports)
-    for path, mismatch in zip(paths, mismatches, strict=True):
+        show(given, paths[0], traces[0])
+    if given.output.json is not None:
+        reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in together]
+        given.output.write(reports[0] if len(reports) == 1 else reports)
+    for path, _, mismatch in together:
         if mismatch:
             print(f"insync: {path}: {mismatch}", file=sys.stderr)
     return Exit.INPUT if any(mismatches) else Exit.HOLDS
 
 
-def _print(given: Namespace, path: Path, trace: Trace) -> None:
-    target = cast("str | None", given.json)
+def show(given: Options, path: Path, trace: Trace) -> None:
+    """One trace in the form that was asked for."""
     if given.mermaid or given.plantuml or given.shiviz:
         with saying_which(path):
             print(mermaid(trace) if given.mermaid else plantuml(trace) if given.plantuml else shiviz(trace), end="")
     elif given.svg is not None:
-        written = _draw(trace, Path(cast("str", given.svg)), cast("int | None", given.step))
-        print(written, file=sys.stderr if target == "-" else sys.stdout)
+        print(_draw(trace, given.svg, given.step), file=sys.stdout if given.output.for_people else sys.stderr)
     elif given.interactive:
-        if target == "-":
+        if not given.output.for_people:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
-        browse(trace, terminal.console(plain=cast("bool", given.plain)))
-    elif target != "-":
-        out = terminal.console(plain=cast("bool", given.plain))
-        print_trace(trace, out, scenes=not given.no_scenes, full=cast("bool", given.full))
+        browse(trace, given.output.console())
+    elif given.output.for_people:
+        print_trace(trace, given.output.console(), scenes=not given.no_scenes, full=given.full)
 
 
 def _draw(trace: Trace, target: Path, step: int | None) -> str:

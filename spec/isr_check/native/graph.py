@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -23,14 +22,12 @@ from isr_check.native.expressions import Definitions
 from isr_check.native.kernels import DECLARATIONS, Job, Marks, Program, tables
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Worker, address, scarce
+from isr_check.native.search import Search
 from isr_check.native.steps import Labelled, LabelledKernels
 from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import least_path
 from isr_check.reference import Evaluator
 from isr_lang import Property
-
-if TYPE_CHECKING:
-    from isr_check.native.search import Search
 
 CHUNK = 2048
 """States whose steps are computed by one call."""

@@ -10,6 +10,7 @@ exploration begins again with room for it, and with type-ok as one more property
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -20,23 +21,25 @@ from typing import cast
 import attrs
 import numpy as np
 
-from isr_check.engine import Exploration, Limits, Progress, silent
+from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, silent
+from isr_check.engine import Path as Behaviour
 from isr_check.native import archive
 from isr_check.native.actions import FOUND, OVERFLOW, Check
+from isr_check.native.archive import Json
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Words, Worker, address
-from isr_check.native.question import Question
-from isr_check.native.saving import EVERY, Saving
+from isr_check.native.question import Question, difference
 from isr_check.native.space import CHUNK, Full, Space
 from isr_check.native.team import Span, spans
-from isr_check.native.traces import paths
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
 PATIENCE = 0.5
 """Seconds after which better machine code is worth making."""
+EVERY = 60.0
+"""Seconds between two checkpoints."""
 
 
 class Overflow(Exception):
@@ -51,6 +54,10 @@ class Means:
     memory: int | None = None
     folder: Path | None = None
     every: float = EVERY
+
+
+Paths = Callable[["Search", dict[int, int]], dict[int, Behaviour]]
+"""Counterexamples of a search: for each decided check, by its bit and level, the least of the shortest paths to it."""
 
 
 class Search:
@@ -186,7 +193,8 @@ class Search:
         self._collect(len(self.levels) - 1)
         self.space.begin_level()
 
-    def run(self) -> Exploration:
+    def run(self, paths: Paths) -> Exploration:
+        """Explore until all is seen or decided, or a limit is reached; `paths` finds the counterexamples."""
         try:
             complete = self._search()
         except Full as why:
@@ -195,7 +203,7 @@ class Search:
         except OSError as problem:
             self._stop(f"a disk that does not take more ({problem.strerror})")
             complete = False
-        return self._exploration(complete)
+        return self._exploration(complete, paths)
 
     def _search(self) -> bool:
         """Go on level by level; whether all states have been seen."""
@@ -218,7 +226,7 @@ class Search:
 
     # the answer
 
-    def _exploration(self, complete: bool) -> Exploration:
+    def _exploration(self, complete: bool, paths: Paths) -> Exploration:
         known = paths(self, {bit: level for bit, level in self.found.items()})
         sizes = tuple(sum(end - start for start, end in level) for level in self.levels)
         taken = [sum(int(w.taken[i]) for w in self.workers) for i in range(len(self.instance.actions))]
@@ -238,43 +246,70 @@ class Search:
         )
 
 
-def explore(
-    instance: Instance,
-    wanted: tuple[str, ...] = (),
-    limits: Limits | None = None,
-    progress: Callable[[Progress], None] = silent,
-    *,
-    symmetry: bool = False,
-    resume: bool = False,
-    workers: int | None = None,
-    memory: int | None = None,
-    folder: Path | None = None,
-    every: float = EVERY,
-) -> Exploration:
-    """Explore by native code (see isr_check.engine for the contract), on all processors unless told.
+# Checkpoints: when they are made, what is in them beside the states, and going on from one. A checkpoint belongs to
+# one question: the machine code that an exploration runs says all that matters of the design, its bounds and what is
+# looked for, so its text is what must be the same.
 
-    In so many bytes of `memory`, if it can; `resume` goes on from the checkpoint in the folder.
-    """
-    start, means = time.monotonic(), Means(workers, memory, folder, every)
-    reduction = Symmetry(instance, wanted) if symmetry else None
-    checkpoint = archive.read(folder) if resume and folder else None
-    for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
-        search = Search(instance, wanted, slack, means, reduction)
-        search.start, search.limits, search.progress = start, limits or Limits(), progress
-        keep = True
+
+class Saving:
+    """`due`: workers are to pause, so that a checkpoint can be made."""
+
+    def __init__(self, search: Search, folder: Path | None, every: float) -> None:
+        self.search, self.folder, self.every = search, folder, every
+        self.due, self.last = False, time.monotonic()
+
+    def tick(self, now: float) -> None:
+        self.due = self.due or (self.folder is not None and now - self.last >= self.every)
+
+    def if_due(self) -> None:
+        if self.due:
+            self.save()
+            self.due, self.last = False, time.monotonic()
+
+    def save(self) -> None:
+        """A checkpoint; what cannot be kept is no reason to stop, as long as memory has it."""
+        if self.folder is None:
+            return
         try:
-            if checkpoint:
-                search.saving.restore(checkpoint)
-                checkpoint = None
-            found = search.run()
-            keep = search.cut
-            if search.awaited:
-                from isr_check.native.graph import with_liveness  # with SciPy, which takes its time to import
+            self.search.space.save(self._content())
+        except OSError:
+            if self.search.space.outside:
+                raise
+            self.folder = None
 
-                found = with_liveness(search, found)
-            return found
-        except Overflow:
-            keep = False
-        finally:
-            search.space.close(keep=keep)
-    raise AssertionError("with the last slack an exploration ends")
+    def _content(self) -> Json:
+        search = self.search
+        workers = search.workers
+        return {
+            "question": _fingerprint(search),
+            "about": search.question.about(),
+            "slack": SLACKS.index(search.layout.slack),
+            "words": search.layout.words,
+            "found": [[bit, level] for bit, level in search.found.items()],
+            "taken": np.sum([w.taken for w in workers], axis=0).tolist(),
+            "refused": np.sum([w.refused for w in workers], axis=0).tolist(),
+            "expanded": sum(w.expanded for w in workers),
+            "unreduced": sum(int(w.job[Job.SUM]) for w in workers),
+            "seconds": search.elapsed(),
+        }
+
+    def restore(self, content: Json) -> None:
+        """Begin where the checkpoint was made; BadCheckpoint if it answers another question."""
+        search, folder = self.search, self.folder
+        assert folder is not None
+        if content["question"] != _fingerprint(search):
+            raise BadCheckpoint(f"the checkpoint in {folder} is of {difference(content, search.question.about())}")
+        search.found = dict(cast("list[tuple[int, int]]", content["found"]))
+        first = search.workers[0]
+        first.taken[:] = cast("list[int]", content["taken"])
+        first.refused[:] = cast("list[int]", content["refused"])
+        first.expanded = cast("int", content["expanded"])
+        first.job[Job.SUM] = cast("int", content["unreduced"])
+        search.earlier = cast("float", content["seconds"])
+        levels = cast("list[list[Span]]", content["levels"])
+        todo, fresh = cast("list[Span]", content["todo"]), cast("list[Span]", content["fresh"])
+        search.space.restore(archive.reopen(folder, search.layout.words, content), levels, todo, fresh)
+
+
+def _fingerprint(search: Search) -> str:
+    return hashlib.sha256(repr((search.program.text, search.names)).encode()).hexdigest()

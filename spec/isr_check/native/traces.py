@@ -9,7 +9,7 @@ orbits that are marked, and the path forwards is one of real states: the same as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from isr_check.native.kernels import Job
 from isr_check.native.layout import Layout
 from isr_check.native.machine import Kernel
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, Worker, address
+from isr_check.native.search import Search
 from isr_check.native.space import BLOCK
 from isr_check.native.team import spans
 from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance
-
-if TYPE_CHECKING:
-    from isr_check.native.search import Search
-
 
 APART = 62
 """A bit of a mask that stands for no check."""

@@ -147,7 +147,7 @@ def test_what_is_not_proved_is_not_stored(tmp_path: Path) -> None:
 def test_prove_stores_what_is_proved(tmp_path: Path, whole: bool) -> None:
     i = induction(*(CONJUNCTS if whole else CONJUNCTS[:1]))
     file = tmp_path / "new" / "p.zip"
-    with Keeper(str(file)) as keeper:
+    with Keeper(file) as keeper:
         first = keeper.attempt(i, Strategy(i, {}).decide)
         decided = prove(i, list(i.obligations([tpc.consistent])), 10.0, first=first)
         stored, said = keeper.store(decided, [tpc.consistent])

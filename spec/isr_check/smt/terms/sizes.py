@@ -9,7 +9,7 @@ chooses between two sets, chooses between their sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import attrs
 
@@ -18,8 +18,15 @@ from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, at_most,
 from isr_check.smt.terms.values import Members
 from isr_lang.types import Scalar
 
-if TYPE_CHECKING:
-    from isr_check.smt.terms.shapes import Shapes
+
+class Scope(Protocol):
+    """What sizes need of the shapes that they are part of: names, bound variables and quantifiers."""
+
+    @property
+    def bound(self) -> dict[int, Term]: ...
+    def fresh(self, name: str) -> str: ...
+    def inside(self, type: Scalar, x: Whole) -> Truth: ...
+    def over(self, of: Scalar, body: Callable[[Whole], Truth], name: str, universal: bool = True) -> Truth: ...
 
 
 @attrs.frozen(eq=False)
@@ -34,7 +41,7 @@ class Size:
 class Sizes:
     """The sizes that have been asked for, and what is known of them."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Scope) -> None:
         self.shapes = shapes
         self._how: dict[int, tuple[Members, Callable[[], Whole]]] = {}
         self._found: dict[int, Whole] = {}

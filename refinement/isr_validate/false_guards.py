@@ -1,6 +1,6 @@
-"""Why a line is no step, action by action: of each action of the node the first guard that is false, with its values.
+"""The table of false guards: for each action that the node could take, why a rejected line is not that action.
 
-Replicas are named by the model's names, offsets by rank; `legend` says which broker and which offset is which.
+Replicas have the model's names and offsets are ranks there; the legend says which broker and which offset is which.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from isr_lang import Node, text
 from isr_lang.nodes import literal
 from isr_trace.reasons import Explainer, Reason, substitute
 from isr_validate.controller_steps import ControllerSteps
-from isr_validate.line_values import Fields
-from isr_validate.model_step import Stepper
+from isr_validate.model_step import ModelSteps
 from isr_validate.replica_steps import ReplicaSteps
-from isr_validate.trace_lines import CONTROLLER, Line, Lines, Owner
-from isr_validate.verdict import FalseGuard, Refused
+from isr_validate.trace_lines import CONTROLLER, Line, Owner, TraceLines
+from isr_validate.trace_values import Fields
+from isr_validate.verdict import FalseGuard, LineRefused
 
 
-def refusals(lines: Lines, owner: Owner, line: Line, state: object) -> tuple[tuple[FalseGuard, ...], str]:
-    """One row for each action that the node could take, and the legend."""
+def false_guards(lines: TraceLines, owner: Owner, line: Line, state: object) -> tuple[tuple[FalseGuard, ...], str]:
+    """The table for a rejected line, from one state of its owner, and its legend."""
     if owner[0] == CONTROLLER:
         return _of_controller(lines, owner, line, state)
     steps = ReplicaSteps(lines, *owner)
     held = steps.first() if state is None else steps.as_state(state)
     rows: list[FalseGuard] = []
     legend = ""
-    actions = [a.name for a in steps.stepper().instance.actions]
+    actions = [a.name for a in steps.model_steps().instance.actions]
     for action in actions:
         if action.startswith(("controller_", "broker_")):
             continue
@@ -35,35 +35,43 @@ def refusals(lines: Lines, owner: Owner, line: Line, state: object) -> tuple[tup
         legend = ", ".join(f"offset {n} is {o}" for n, o in enumerate(ranks.points))
         told = held.variables(steps.ids, int(steps.node), ranks)
         try:
-            slots = steps.slots(line, held, action, said, ranks)
-        except Refused as no:
+            slots = steps.message_variables(line, held, action, said, ranks)
+        except LineRefused as no:
             rows.append(FalseGuard(action, "its message", (no.why,)))
             continue
-        rows += first_false(
-            steps.stepper(), action, {**told, **dict(slots[0] if slots else {})}, steps.who(action, said)
+        rows += first_false_guard(
+            steps.model_steps(),
+            action,
+            {**told, **dict(slots[0] if slots else {})},
+            steps.known_parameters(action, said),
         )
     brokers = ", ".join(f"r{n} is broker {b}" for n, b in enumerate(steps.ids, 1))
     return tuple(rows), f"{brokers}; {legend}"
 
 
-def _of_controller(lines: Lines, owner: Owner, line: Line, state: object) -> tuple[tuple[FalseGuard, ...], str]:
+def _of_controller(lines: TraceLines, owner: Owner, line: Line, state: object) -> tuple[tuple[FalseGuard, ...], str]:
     steps = ControllerSteps(lines, owner[1])
-    ruling = steps.as_state(state)
+    controller = steps.as_state(state)
     rows: list[FalseGuard] = []
-    if ruling is not None:
-        told = steps.lives(ruling.variables(steps.ids))[0]
+    if controller is not None:
+        told = steps.with_liveness(controller.variables(steps.ids))[0]
         if line.mail is not None and line.mail.kind == "AlterPartitionRequest":
-            told = {**told, **steps.proposed(told, line.mail)}
+            told = {**told, **steps.with_request(told, line.mail)}
         replica = line.event.says.get("replica")
-        for action in steps.stepper().instance.actions:
+        for action in steps.model_steps().instance.actions:
             if action.name.startswith(("controller_", "broker_")):
                 who = {action.parameters[0][0]: steps.ids.index(replica)} if replica in steps.ids else {}
-                rows += first_false(steps.stepper(), action.name, told, who)
+                rows += first_false_guard(steps.model_steps(), action.name, told, who)
     return tuple(rows), ", ".join(f"r{n} is broker {b}" for n, b in enumerate(steps.ids, 1))
 
 
-def first_false(steps: Stepper, action: str, told: Mapping[str, object], who: Mapping[str, int]) -> list[FalseGuard]:
-    """The parameters that get furthest, and the guard at which they stop; that it is enabled if none does."""
+def first_false_guard(
+    steps: ModelSteps, action: str, told: Mapping[str, object], who: Mapping[str, int]
+) -> list[FalseGuard]:
+    """The parameters for which the most guards hold, with the first guard that does not.
+
+    Or that the step is enabled.
+    """
     folded, state, evaluator = steps.at(action, told)
     best: tuple[int, FalseGuard] | None = None
     for named in steps.parameters(action):
@@ -75,15 +83,15 @@ def first_false(steps: Stepper, action: str, told: Mapping[str, object], who: Ma
             if not evaluator.evaluate(guard.condition, state, None, **named):
                 if best is None or n > best[0]:
                     reason = Explainer(evaluator, state, None).why(substitute(guard.condition, values), holds=False)
-                    best = (n, FalseGuard(f"{action}({shown})", reason.text, _decide(reason)))
+                    best = (n, FalseGuard(f"{action}({shown})", reason.text, _deciding_parts(reason)))
                 break
         else:
             return [FalseGuard(f"{action}({shown})", "", ("enabled, but leads elsewhere",))]
     return [best[1]] if best is not None else []
 
 
-def _decide(reason: Reason) -> tuple[str, ...]:
-    """The parts that decide, with the values of their sides."""
+def _deciding_parts(reason: Reason) -> tuple[str, ...]:
+    """The parts of a guard that make it false, with the values in them."""
     found: list[str] = []
     for leaf in list(reason.leaves())[:4]:
         values = ", ".join(f"{name} = {value}" for name, value in leaf.values)

@@ -1,4 +1,4 @@
-"""A rejection for people: the last messages as a sequence diagram in text or SVG, and the whole as one HTML page."""
+"""A rejection as one HTML page, as a sequence diagram of the last messages, and as a pytest file that repeats it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import attrs
 
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import BadTrace, Event, Life, in_order
-from isr_validate.line_values import Mail, mails
-from isr_validate.reduction import Shrunk
-from isr_validate.verdict import Rejected, Validated
+from isr_validate.reduction import ReducedRun, ReducedTrace
+from isr_validate.trace_lines import Level
+from isr_validate.trace_values import SentMessage, sent_messages
+from isr_validate.verdict import Rejection, Validation
 
 SHOWN = 20
 _LANE = 150
@@ -21,7 +22,7 @@ _STEP = 34
 
 @attrs.frozen
 class Message:
-    """A message: who sent it to whom, what it says in short, and whether anybody took it before the end."""
+    """A message of the diagram; `taken` if it was received before the rejected line."""
 
     source: str
     to: str
@@ -30,19 +31,19 @@ class Message:
     taken: bool
 
 
-def last_messages(lives: Iterable[Life], no: Rejected, count: int = SHOWN) -> list[Message]:
-    """Those sent last before the line, and those that the line itself sends."""
-    sent: list[Mail] = []
+def last_messages(lives: Iterable[Life], no: Rejection, count: int = SHOWN) -> list[Message]:
+    """The last `count` messages that were sent up to and including the rejected line."""
+    sent: list[SentMessage] = []
     taken: set[str] = set()
     for event in _until(lives, no):
         node = event.life.partition(".")[0]
-        sent += mails(node, event.says.get("sent"))
+        sent += sent_messages(node, event.says.get("sent"))
         if "received" in event.says:
             taken.add(str(event.says["received"]))
-    return [Message(m.source, m.to, m.kind, brief(m), m.id in taken) for m in sent[-count:]]
+    return [Message(m.source, m.to, m.kind, message_text(m), m.id in taken) for m in sent[-count:]]
 
 
-def _until(lives: Iterable[Life], no: Rejected) -> list[Event]:
+def _until(lives: Iterable[Life], no: Rejection) -> list[Event]:
     found: list[Event] = []
     try:
         for event in in_order(list(lives)):
@@ -57,8 +58,8 @@ def _until(lives: Iterable[Life], no: Rejected) -> list[Event]:
 _TOLD = ("offset", "leader_epoch", "high_watermark", "partition_epoch", "isr", "error", "diverging", "broker_epoch")
 
 
-def brief(mail: Mail) -> str:
-    """What matters of a message, in one line."""
+def message_text(mail: SentMessage) -> str:
+    """The fields of a message that matter to replication, in one line."""
     said = [f"{n}={_short(mail.says[n])}" for n in _TOLD if mail.says.get(n) not in (None, "NONE")]
     return f"{mail.id} " + " ".join(said)
 
@@ -67,14 +68,14 @@ def _short(value: Json) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def lanes(messages: Sequence[Message]) -> list[str]:
-    """The nodes that the messages are between."""
+def lifelines(messages: Sequence[Message]) -> list[str]:
+    """The nodes between which the messages are sent, brokers first."""
     return sorted({n for m in messages for n in (m.source, m.to)}, key=lambda n: (not n.isdigit(), n))
 
 
-def as_text(messages: Sequence[Message], width: int = 13) -> list[str]:
-    """The diagram in characters: a column for each node, an arrow for each message, dashed if nobody took it."""
-    nodes = lanes(messages)
+def sequence_text(messages: Sequence[Message], width: int = 13) -> list[str]:
+    """The diagram as text: a column for each node, an arrow for each message, dashed if it was not received."""
+    nodes = lifelines(messages)
     lines = ["".join(node.center(width) for node in nodes)]
     middle = {node: n * width + width // 2 for n, node in enumerate(nodes)}
     for message in messages:
@@ -91,9 +92,9 @@ def as_text(messages: Sequence[Message], width: int = 13) -> list[str]:
     return lines
 
 
-def as_svg(messages: Sequence[Message]) -> str:
-    """The diagram as a picture."""
-    nodes = lanes(messages)
+def sequence_svg(messages: Sequence[Message]) -> str:
+    """The diagram as SVG."""
+    nodes = lifelines(messages)
     place = {node: 70 + n * _LANE for n, node in enumerate(nodes)}
     height, wide = 60 + _STEP * len(messages), 140 + _LANE * len(nodes) + 420
     parts = [
@@ -124,8 +125,8 @@ td,th{border-bottom:1px solid #dde2ea;padding:.25rem .8rem .25rem 0;text-align:l
 svg text{fill:#e3e7ee}td,th{border-color:#333b48}.arrow{stroke:#7fb0f5}.bad{color:#ff7875}}"""
 
 
-def page(done: Validated, lives: Sequence[Life], shrunk: Shrunk | None) -> str:
-    """The rejection on one page that needs nothing else."""
+def failure_page(done: Validation, lives: Sequence[Life], reduced: ReducedTrace | None) -> str:
+    """The rejection as one HTML page without references to other files."""
     no = done.rejected
     assert no is not None
     line = next((e for life in lives if life.name == no.life for e in life.events if e.number == no.line - 1), None)
@@ -144,18 +145,18 @@ def page(done: Validated, lives: Sequence[Life], shrunk: Shrunk | None) -> str:
         parts.append("<h2>Each action, and its first guard that is false</h2>")
         rows3 = [(g.action, g.guard, "; ".join(g.values)) for g in no.table]
         parts += [_table(("action", "guard", "because"), rows3), f"<p>{escape(no.legend)}</p>"]
-    parts += [f"<h2>The last {SHOWN} messages</h2>", as_svg(last_messages(lives, no))]
+    parts += [f"<h2>The last {SHOWN} messages</h2>", sequence_svg(last_messages(lives, no))]
     parts.append(f"<h2>All states that were still possible ({len(no.states)})</h2>")
     parts.append(
         f"<pre>{escape(chr(10).join(no.states) or 'the line is no line of a trace, whatever the state')}</pre>"
     )
-    others = [f"{way.why}  {dict(way.differences) or ''}  from {way.state}" for way in no.ways]
+    others = [f"{way.why}  {dict(way.differences) or ''}  from {way.state}" for way in no.attempts]
     parts.append(f"<h2>How each of them fails</h2><pre>{escape(chr(10).join(others))}</pre>")
     if line is not None:
         parts.append(f"<h2>The line</h2><pre>{escape(json.dumps(dict(line.says), indent=1))}</pre>")
-    if shrunk is not None:
-        parts.append(f"<h2>Made small: {shrunk.lines} of {shrunk.before} lines are enough</h2>")
-        small = [json.dumps(dict(e.says)) for life in shrunk.lives for e in life.events]
+    if reduced is not None:
+        parts.append(f"<h2>Made small: {reduced.lines} of {reduced.before} lines are enough</h2>")
+        small = [json.dumps(dict(e.says)) for life in reduced.lives for e in life.events]
         parts.append(f"<details><summary>The lines</summary><pre>{escape(chr(10).join(small))}</pre></details>")
     return "\n".join([*parts, "</body></html>\n"])
 
@@ -164,3 +165,56 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join(f"<tr>{''.join(f'<td class=code>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+_HEAD = '''"""{claim}
+
+Written by `insync validate --reproduce`; it fails as long as that is so. Needs insync on the path.
+"""
+
+from isr_broker.trace_reader import read_life
+from isr_validate import Level, validate
+
+TRACE = {{
+{files}
+}}
+
+
+def test_the_lines_are_a_run_of_the_model() -> None:
+    lives = [read_life(name, text.encode()) for name, text in TRACE.items()]
+    done = validate(lives, Level.{level})
+    no = done.rejected
+    assert no is None, f"{{no.life}}.jsonl:{{no.line}}: {{no.action}}: {{no.why}} {{dict(no.differences)}}"
+'''
+
+_RUN = """
+
+def test_the_run_is_a_run_of_the_model() -> None:
+    from isr_broker.trace_reader import read
+    from isr_sim.tracing import again, traced
+
+    found = again(HEADER)
+    assert found is not None
+    done = validate(read(traced(*found).notes), Level.{level})
+    no = done.rejected
+    assert no is None, f"{{no.life}}.jsonl:{{no.line}}: {{no.action}}: {{no.why}} {{dict(no.differences)}}"
+"""
+
+
+def pytest_file(lives: Iterable[Life], no: Rejection, level: Level, run: ReducedRun | None = None) -> str:
+    """A pytest file with the lines of the trace, and with the simulated run that made them, if there is one."""
+    known = list(lives)
+    files = "\n".join(f"    {life.name!r}: (\n{_lines(life)}    )," for life in known)
+    claim = f"{no.action} of {no.owner or no.life} is no step of the model: {no.why}."
+    text = _HEAD.format(claim=claim.replace("\\", "").replace('"""', ""), files=files, level=level.name)
+    if run is not None:
+        header = next(dict(life.header) for life in run.lives if life.header)
+        kept = {name: header[name] for name in ("settings", "simulation")}
+        text += f"\n\nHEADER = {kept!r}\n" + _RUN.format(level=level.name)
+    return text
+
+
+def _lines(life: Life) -> str:
+    """The lines of a life as string literals of Python."""
+    said = [dict(life.header), *(dict(event.says) for event in life.events)]
+    return "".join(f"        {json.dumps(line, separators=(',', ':')) + chr(10)!r}\n" for line in said)

@@ -1,4 +1,4 @@
-"""Values of a trace's lines: objects, numbers, batches, and messages."""
+"""JSON in the lines of a trace, as objects, numbers, batches and messages; a wrong type reads as empty or 0."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from isr_broker.snapshot import Json
 
 Fields: TypeAlias = Mapping[str, Json]
 Row: TypeAlias = tuple[int, ...]
-"""A batch: offset, epoch, count, CRC, producer id, its epoch, first sequence."""
+"""A batch: offset, leader epoch, number of records, CRC, producer id, producer epoch, first sequence number."""
 
 
 def fields(value: Json) -> Fields:
-    """An object of a line; an empty one for what is none."""
+    """An object; an empty one if the value is none."""
     return value if isinstance(value, dict) else {}
 
 
 def number(value: Json, otherwise: int = 0) -> int:
-    """A number of a line."""
+    """A number; `otherwise` if the value is none."""
     return value if isinstance(value, int) else otherwise
 
 
 def numbers(value: Json) -> list[int]:
-    """A list of numbers."""
+    """A list of numbers; whatever in it is no number is left out."""
     return [v for v in value if isinstance(v, int)] if isinstance(value, list) else []
 
 
 def rows(value: Json) -> list[Row]:
-    """Batches of a line."""
+    """A list of batches."""
     return [tuple(numbers(row)) for row in value] if isinstance(value, list) else []
 
 
 @attrs.frozen
-class Mail:
-    """A message that a line has sent."""
+class SentMessage:
+    """A message that a line has sent; `says` are its fields."""
 
     id: str
     source: str
@@ -45,11 +45,13 @@ class Mail:
     says: Fields
 
 
-def mails(source: str, sent: Json) -> list[Mail]:
-    """The messages of a line."""
-    found: list[Mail] = []
+def sent_messages(source: str, sent: Json) -> list[SentMessage]:
+    """The messages that a line has sent."""
+    found: list[SentMessage] = []
     for one in sent if isinstance(sent, list) else []:
         for kind, value in fields(one).items():
             if kind not in ("id", "to"):
-                found.append(Mail(str(fields(one).get("id")), source, str(fields(one).get("to")), kind, fields(value)))
+                found.append(
+                    SentMessage(str(fields(one).get("id")), source, str(fields(one).get("to")), kind, fields(value))
+                )
     return found

@@ -1,0 +1,58 @@
+"""The engine `native`: what isr_check.engine asks of every engine, answered by a search over packed states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from isr_check.engine import Exploration, Limits, Progress, silent
+from isr_check.native import archive
+from isr_check.native.layout import SLACKS
+from isr_check.native.search import EVERY, Means, Overflow, Search
+from isr_check.native.traces import paths
+from isr_check.symmetry import Symmetry
+from isr_lang import Instance
+
+
+def explore(
+    instance: Instance,
+    wanted: tuple[str, ...] = (),
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] = silent,
+    *,
+    symmetry: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    memory: int | None = None,
+    folder: Path | None = None,
+    every: float = EVERY,
+) -> Exploration:
+    """Explore by native code (see isr_check.engine for the contract), on all processors unless told.
+
+    In so many bytes of `memory`, if it can; `resume` goes on from the checkpoint in the folder.
+    """
+    start, means = time.monotonic(), Means(workers, memory, folder, every)
+    reduction = Symmetry(instance, wanted) if symmetry else None
+    checkpoint = archive.read(folder) if resume and folder else None
+    for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
+        search = Search(instance, wanted, slack, means, reduction)
+        search.start, search.limits, search.progress = start, limits or Limits(), progress
+        keep = True
+        try:
+            if checkpoint:
+                search.saving.restore(checkpoint)
+                checkpoint = None
+            found = search.run(paths)
+            keep = search.cut
+            if search.awaited:
+                from isr_check.native.graph import with_liveness  # with SciPy, which takes its time to import
+
+                found = with_liveness(search, found)
+            return found
+        except Overflow:
+            keep = False
+        finally:
+            search.space.close(keep=keep)
+    raise AssertionError("with the last slack an exploration ends")
