@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
+from rich.text import Text
 
 from isr_lang import show as show_value
 from isr_trace.cause import Cause, first_loss, lacking, promised
@@ -55,6 +56,10 @@ PHRASES: Mapping[str, str] = {
 """What an action is in a story, with its parameters; any other action is told by its name."""
 
 SENTENCES = 5
+SAID: Mapping[str, str] = {
+    **dict.fromkeys(("stake", "alone", "event"), ""),
+    **{"cause": "Cause: ", "late": "Too late: ", "symptom": "Symptom: ", "mend": "Mend: "},
+}
 
 
 @attrs.frozen
@@ -85,6 +90,17 @@ def story(trace: Trace, cause: Cause | None = None, promise: str = "", mend: str
     sentences = [Sentence(i, part, told.sentence(i, part)) for i, part in _chosen(parts, views, room).items()]
     ends = [Sentence(None, "mend", mend)] if mend else []
     return Story(told.headline(), told.breaks, (*sentences, *ends))
+
+
+def story_lines(told: Story) -> Iterator[Text]:
+    """The story for the terminal."""
+    if not told.sentences:
+        return
+    yield Text(told.headline, style="bold")
+    for sentence in told.sentences:
+        when = f"T{sentence.step}" if sentence.step is not None else ""
+        yield Text(f"  {when:<4} ").append(f"{SAID[sentence.part]}").append(sentence.text)
+    yield Text()
 
 
 def _chosen(parts: dict[int, str], views: Sequence[View], room: int) -> dict[int, str]:
@@ -187,8 +203,8 @@ class _Telling:
         if cause.role == "needed":
             return f"{told} Without this step all others happen and the promise holds."
         if cause.role == "enabling":
-            later = [f"T{i}" for i in cause.enables]
-            return f"{told} Without this step {_names([*later[:3], *(['more'] if later[3:] else [])])} could not happen."
+            later = [f"T{i}" for i in cause.enables[:3]] + (["more"] if cause.enables[3:] else [])
+            return f"{told} Without this step {_names(later)} could not happen."
         return told
 
     def _what_breaks(self, i: int) -> str:

@@ -13,9 +13,9 @@ import attrs
 
 from isr_lang import Value, show
 from isr_trace.cases import Case
+from isr_trace.cause import cause_of
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.diff import changes
-from isr_trace.cause import cause_of
 from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
 from isr_trace.reasons import ReasonEntry

@@ -7,6 +7,7 @@ step that the model allows. It comes out as data, of which this module makes ele
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -43,8 +44,18 @@ def drawing(trace: Trace, index: int, width: int = WIDTH) -> Element | None:
     found = changes(trace, index) if index else []
     told = [{"path": c.path, "before": c.before, "after": c.after} for c in found]
     given = json.dumps([roles(), states, index, told, width])
-    drawn = json.loads(cast("str", _engine().call("drawn", given)))
+    drawn = json.loads(_worker().submit(_asked, given).result())
     return _element(drawn) if drawn is not None else None
+
+
+def _asked(given: str) -> str:
+    return cast("str", _engine().call("drawn", given))
+
+
+@cache
+def _worker() -> ThreadPoolExecutor:
+    """A thread of its own: the engine does not work where an event loop of somebody else runs."""
+    return ThreadPoolExecutor(1, "scene")
 
 
 @cache
@@ -56,9 +67,7 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def _element(shape: object) -> Element | str:
-    if isinstance(shape, str):
-        return shape
+def _element(shape: object) -> Element:
     given = cast("dict[str, object]", shape)
-    parts = [_element(part) for part in cast("list[object]", given["parts"])]
+    parts = [part if isinstance(part, str) else _element(part) for part in cast("list[object]", given["parts"])]
     return element(str(given["tag"]), cast("dict[str, str | float | None]", given["attributes"]), *parts)

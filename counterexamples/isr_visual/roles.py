@@ -66,7 +66,7 @@ CLIENTS, CONTROLLER = "clients", "controller"
 LEADER, LOG, ACKED = "controller_leader", "log", "acked"
 """Who was elected, what each replica holds, what producers were promised: for the survival lane."""
 
-SHAPES = {ONE: "one", MANY: "many", EACH: "each"}
+SHAPES: Mapping[type, str] = {ONE: "one", MANY: "many", EACH: "each"}
 
 ROOM = {"epochs": 1, "isr_changes": 1}
 """Bounds that would forbid an election only because the explored world ends there, and how much they need."""

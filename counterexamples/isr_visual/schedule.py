@@ -81,9 +81,9 @@ def mending(trace: Trace, found: Counterfactual) -> str:
     if parts is None or not trace.property_name:
         return ""
     broken = next((i for i, turn in enumerate(found["turns"]) if trace.property_name in turn["broken"]), None)
-    rule = found["summary"].rstrip(".")
+    rule = f": {found['summary'].rstrip('.')}" if found["design"] != trace.design else ""
     if broken is not None:
-        return f"{found['label']} ({rule}) does not help: there the promise breaks at T{broken}."
+        return f"{found['label']} does not help{rule}; there the promise breaks at T{broken}."
     refused = next((i for i, turn in enumerate(found["turns"]) if turn["refused"] is not None), None)
     if refused is not None:
         said = f"There T{refused} is refused ({phrase(trace, trace.steps[refused - 1])})"
@@ -91,7 +91,7 @@ def mending(trace: Trace, found: Counterfactual) -> str:
         cell = min(found["turns"][parts]["apart"], key=lambda c: _rank(c["path"]))
         name, text = cell["path"], cell["after"] or f"without {cell['before']}"
         said = f"It does otherwise at T{parts}: {name} is {text}" + (f", not {cell['before']}" if cell["after"] else "")
-    return f"{found['label']} keeps the promise: {rule}. {said.removesuffix(', not ')}."
+    return f"{found['label']} keeps the promise{rule}. {said.removesuffix(', not ')}."
 
 
 def _rank(path: str) -> int:

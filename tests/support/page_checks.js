@@ -87,7 +87,7 @@
     for (let i = 0; i <= trace.last; i++) {
       const mine = i ? changesBetween(trace.values(i - 1), trace.values(i)) : [];
       if (i && !same(mine, trace.step(i).changes)) found.push(`diff ${i}`);
-      if (!same(new Roles(trace.about, trace.values(i)).lost(), trace.about.lost[i])) found.push(`loss ${i}`);
+      if (!same(new Roles(trace.about.roles, trace.values(i)).lost(), trace.about.lost[i])) found.push(`loss ${i}`);
     }
     return found;
   },
@@ -125,6 +125,6 @@
 
   /** In which part of the page the focus is. */
   part() {
-    return document.activeElement.closest("header.top, .answer, .bar, #scene, #step, .steps")?.className ?? "";
+    return document.activeElement.closest("header.top, .bar, #scene, #story, #step, .steps")?.className ?? "";
   },
 });

@@ -387,7 +387,9 @@ class Scene {
     const group = [...new Set([...own, ...(Array.isArray(pending) ? pending : [])].map(String))].sort();
     const ends = group.map((m) => (m === r ? this.roles.log(r).length : /^\d+$/.test(seen[m]) ? Number(seen[m]) : 0));
     const lit = this.changed("own isr", r) || this.changed("pending isr", r);
-    const said = `min LEO over ${braced(group)} = min(${ends.join(", ")}) = ${Math.min(...ends)}`;
+    const least = `min(${ends.join(", ")}) = ${Math.min(...ends)}`;
+    const whole = `min LEO over ${braced(group)} = ${least}`;
+    const said = whole.length * 6.6 < this.card - this.left ? whole : `min LEO = ${least}`;
     return shape("tspan", { class: marked("rule", lit) }, said);
   }
 
