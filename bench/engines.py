@@ -1,6 +1,6 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-Everything is measured in one run and goes to docs/performance.md, between its markers, and as a picture beside it.
+Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside it.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """
@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import attrs
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
 INSYNC = str(Path(sys.executable).with_name("insync"))

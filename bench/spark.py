@@ -1,4 +1,4 @@
-"""Exploration by Spark beside the native engine, in one run; what is measured goes to docs/scale.md.
+"""Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
     python bench/spark.py [throughput] [fixed] [executors] [memory] [equality]     the last two take long: only if named
 
@@ -33,7 +33,7 @@ from isr_lang.constants import Value
 from isr_pipeline import session
 from isr_pipeline.explore import IN_MEMORY, SETTINGS, explore
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
 LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}
 LARGER: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2}
 SMALL: Mapping[str, Value] = {"replicas": 2}

@@ -2,7 +2,7 @@
 
     python bench/validate.py [--runs N] [--real DIR] [--mutants N] [--long N] [--write]
 
-`--real` is a folder of bench/real_traces.py. With `--write` the tables go into docs/conformance.md.
+`--real` is a folder of bench/real_traces.py. With `--write` the tables go into docs/measurements/validate.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from insync_cli.conformance.validate import lives_of
 from isr_broker.trace_reader import BadTrace, Life, read
 from isr_model import KIP_966
 from isr_sim.simulate import QUICK, Config
-from isr_sim.tracing import traced
+from isr_sim.traces import traced
 from isr_validate import Level, Validation, validate
 
 TOP = Path(__file__).resolve().parent.parent
@@ -235,7 +235,7 @@ def main() -> int:
     *running, by_processes = processes or [""]
     text = [*head, *table, *running, "", *filter(None, (outside, by_processes)), "", *log, *changed]
     if given.write:
-        page = TOP / "docs/conformance.md"
+        page = TOP / "docs/measurements/validate.md"
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
         page.write_text("\n".join([f"{before}{BEGIN}", *text, f"{END}{after}"]), encoding="utf-8")

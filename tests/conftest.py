@@ -1,4 +1,4 @@
-"""What every test may ask for.
+"""What every test may ask for, and what none may do unless it is marked so.
 
 A missing Debian package skips a test where a person sees it, and fails it under CI, where nobody would.
 """
@@ -6,17 +6,66 @@ A missing Debian package skips a test where a person sees it, and fails it under
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
+from tests.support import guard
 from tests.support.models import ticket_desk
 
 PROGRAMS = {
     "graphviz": ("dot",),
     "rumur": ("rumur", "gcc"),  # rumur writes C, so it is of no use without the compiler
 }
+
+
+def pytest_configure() -> None:
+    guard.install()
+    # How long an example takes says how busy the machine is, and nothing about the example.
+    settings.register_profile("insync", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("insync")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch a test from its fixtures' beginning to their end."""
+    guard.GUARD.watch({marker.name for marker in item.iter_markers()})
+    try:
+        return (yield)
+    finally:
+        guard.GUARD.watch(None)
+
+
+STARTED = pytest.StashKey[float]()
+
+
+def processor_seconds() -> float:
+    """Of this process, and of those that it started and waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[STARTED] = processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Tell tests/support/durations.py what the test took, by --junitxml."""
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("processor_seconds", f"{processor_seconds() - item.stash[STARTED]:.2f}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    result = yield
+    guard.GUARD.settle()
+    return result
 
 
 def missing_programs(package: str) -> list[str]:

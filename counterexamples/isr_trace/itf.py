@@ -44,15 +44,18 @@ def write_itf(trace: Trace, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file in one step, so that nobody ever reads half of it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    """Replace the file in one step, so that nobody ever reads half of it. A device or a pipe is written to."""
+    special = path.exists() and not path.is_file()
+    partial = path if special else path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(text, encoding="utf-8", newline="\n")
-        partial.replace(path)
+        if not special:
+            partial.replace(path)
     except OSError as error:
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            if not special:
+                partial.unlink(missing_ok=True)
         raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
 
 

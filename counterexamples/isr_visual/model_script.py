@@ -8,9 +8,9 @@ the value of each variable (representations: isr_lang.types). The tests run it b
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import cast
 
-from isr_lang import FoldedAction, Instance, Node, Property
+from isr_lang import Binder, Definition, FoldedAction, Instance, Node, Property
 from isr_lang.types import (
     BoolType,
     ChoiceType,
@@ -127,9 +127,9 @@ class _Writer:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.index = {v.name: i for i, v in enumerate(instance.variables)}
-        self.functions: dict[Any, str] = {}
+        self.functions: dict[Definition, str] = {}
         self.lines: list[str] = []
-        self.bound: dict[Any, str] = {}
+        self.bound: dict[Binder, str] = {}
 
     def expression(self, node: Node) -> str:
         op, fields = node.op, dict[str, object]()
@@ -164,7 +164,7 @@ class _Writer:
             return f"upTo({low}, Math.min({high + 1}, {self.expression(domain.args[0])}))"
         return f"members({self.expression(domain)}, {low})"
 
-    def definition(self, definition: Any) -> str:
+    def definition(self, definition: Definition) -> str:
         if definition not in self.functions:
             self.functions[definition] = f"{definition.name}_{len(self.functions)}"
             body = self.expression(self.instance.body(definition))

@@ -18,11 +18,19 @@ between any two inputs is a crash that the protocol knows.
 One input is one action of the protocol: a message delivered, a timer fired, a client's request, a disk done. The
 functions that take such a step are called what the action is called.
 
-Read in this order: `settings` and `designs` (what can be chosen), `messages`, `inputs`, `effects` (what is said),
-`epochs` and `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`,
-`node`. Then the disk: `disk` (the interface), `record_batch`, `segment`, `log`, `checkpoints`, `log_directory`. Then:
-`runtime` (a broker without sockets), `decoder` and `wire` (Kafka's protocol), `requests` and `groups` (its APIs),
-`peers` (what brokers say to each other), `server` (sockets and the clock).
+Rooms
+-----
+
+- `core/`: what a broker decides, as values without I/O. Read `messages`, `inputs` and `effects` first (what is said),
+  then `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`, `node`.
+- `storage/`: what a broker keeps. `disk` is the interface; `segment`, `log`, `log_directory`, `checkpoints` and
+  `metadata_log` are built on it.
+- `wire/`: Kafka's protocol. `decoder` and `encoder` read and write frames by Kafka's schemas, `protocol` lists the
+  versions that are served, and `requests` hands each request to the module for its API.
+- Here, beside the rooms, is what drives them: `runtime` (cores and storage, without sockets or a clock), `server`
+  (sockets and the clock), `links` and `conversations` (connections to other brokers), `trace` (what a process did).
+
+What can be chosen is in `settings` and `designs`.
 
 The names are Kafka's; where a rule comes from a KIP, its docstring says which.
 """

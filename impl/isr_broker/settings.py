@@ -17,7 +17,6 @@ from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 Value: TypeAlias = int | bool | str | Design
 
 MAX_LONG: Final = 2**63 - 1
-MAX_INT: Final = 2**31 - 1
 
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

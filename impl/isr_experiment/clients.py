@@ -15,7 +15,7 @@ from typing import Protocol
 
 from isr_broker.wire import protocol
 from isr_cluster.admin import Admin, Refused
-from isr_experiment.recording import PARTITION, Recorder
+from isr_experiment.recorder import PARTITION, Recorder
 
 TOPIC, NUMBER = "t", 0
 PATIENCE = 30

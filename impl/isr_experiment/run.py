@@ -14,15 +14,15 @@ import attrs
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Mishap, Processes
-from isr_experiment import clients, judging
+from isr_experiment import clients, verdicts
 from isr_experiment.cells import AFTERMATH, REPLICAS, Cell
 from isr_experiment.clients import KINDS, PATIENCE, SPACE, FollowerReader, Reader, Writer
-from isr_experiment.judging import Fate, Traced, Window
 from isr_experiment.namespaces import Namespaces
 from isr_experiment.network import Network, Proxies
-from isr_experiment.recording import Recorder
+from isr_experiment.recorder import Recorder
 from isr_experiment.stage import Cut, Stage, Struck, Stuck, record_of
-from isr_experiment.watching import Seen, Watch
+from isr_experiment.verdicts import Fate, Traced, Window
+from isr_experiment.watch import Seen, Watch
 
 BROKERS = (CONTROLLER_BROKER, *REPLICAS)
 
@@ -111,9 +111,9 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
-        logs = judging.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
+        logs = verdicts.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
         recorder.close()
-        traced = judging.compared(folder / "trace", recorder, logs) if cell.traced and options.traces else None
+        traced = verdicts.compared(folder / "trace", recorder, logs) if cell.traced and options.traces else None
         result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
     good = not result.invalid and (result.traced is None or result.traced.accepted) and not result.violated
     if not options.keep:
@@ -216,9 +216,9 @@ def _result(
     recorder = stage.recorder
     recorder.close()
     leaders, epochs, isrs = stage.watch.changes()
-    fates = judging.fates(recorder, found)
+    fates = verdicts.fates(recorder, found)
     why = [*why, *_doubts(cell, stage, leaders, isrs, fates[0], cut_short)]
-    answer = judging.judged(recorder.path)
+    answer = verdicts.judged(recorder.path)
     end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
     seen = stage.watch.seen
     return Result(
@@ -232,11 +232,11 @@ def _result(
         isrs=isrs,
         dropped=dropped,
         seen=tuple(seen),
-        windows=tuple(judging.windows(recorder, found)),
-        leaderless=tuple(judging.leaderless(seen, end)),
-        silences=tuple(judging.silence_after(recorder, s.began, s.healed or end) for s in stage.struck),
+        windows=tuple(verdicts.windows(recorder, found)),
+        leaderless=tuple(verdicts.leaderless(seen, end)),
+        silences=tuple(verdicts.silence_after(recorder, s.began, s.healed or end) for s in stage.struck),
         verdict=answer.verdict.value,
-        words=dict(judging.by_word(answer)),
+        words=dict(verdicts.by_word(answer)),
         traced=traced,
         resets=resets,
         cut_short=cut_short,

@@ -20,8 +20,8 @@ from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Mishap, Processes
 from isr_experiment.network import CLIENTS, Network, Node, Way
 from isr_experiment.power import Tail, lose_power
-from isr_experiment.recording import Recorder
-from isr_experiment.watching import Watch
+from isr_experiment.recorder import Recorder
+from isr_experiment.watch import Watch
 
 HEALS_WITHIN = 90.0
 

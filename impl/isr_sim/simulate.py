@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received
 from isr_broker.core.messages import CreateTopic, Millis, TopicPartition

@@ -16,7 +16,7 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller_state import Controller, recovered
+from isr_broker.core.controller import Controller, recovered
 from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
@@ -112,7 +112,6 @@ class Weather:
     quick_ms: Millis = 8
     slow_ms: Millis = 1_500
     disk_ms: Millis = 3
-    disk_failure: float = 0.0
 
 
 FAIR = Weather(loss=0.0, twice=0.0, slow=0.0)

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     INCONCLUSIVE = 20
     UNCOVERED = 21
     UNEXPECTED = 22
+    TOO_SMALL = 23
     ENDED = 30
     USAGE = 64
     INPUT = 65
@@ -36,7 +37,8 @@ MEANING = {
     Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
-    Exit.ENDED: "a broker ended that nobody had stopped, or not in order; a system under test ended or hangs",
+    Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for",
+    Exit.ENDED: "a broker ended unasked, or not in order; a system under test ended, hangs or is missing",
     Exit.USAGE: "wrong usage",
     Exit.INPUT: "a bad input file",
     Exit.INTERNAL: "a bug in insync",

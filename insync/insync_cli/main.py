@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "validate": ("insync_cli.conformance.validate", "traces of brokers: is each line a step of the model?"),
         "traces": ("insync_cli.conformance.traces", "a dataset of traces: walks, or covers of edges or pairs"),
         "kills": ("insync_cli.conformance.kills", "bugs planted in model and broker alike: which check finds which?"),
+        "found": ("insync_cli.conformance.found", "bugs found here in Apache Kafka, shown on Apache Kafka"),
         "kafka": ("insync_cli.conformance.kafka", "Apache Kafka's own releases, for conform to drive"),
         "coverage": ("insync_cli.conformance.coverage", "how much the replay has seen, each as x of y"),
     },
@@ -60,6 +61,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 """What a person wants -> verb -> its module, which has `run(argv)`, and one line of help."""
 
 VERBS = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""No room to write, which is not a bug in insync: it is said in a sentence."""
 
 Run = Callable[[Sequence[str]], int]
 
@@ -100,10 +104,6 @@ def dispatch(arguments: Sequence[str]) -> int:
     if verb not in VERBS:
         raise UsageError(f"there is no verb '{verb}'{did_you_mean(verb, VERBS)} (insync --help lists them)")
     module = vars(importlib.import_module(VERBS[verb][0]))
-    if "parser" in module:
-        options = cast("Callable[[Sequence[str]], Namespace]", module["parser"])(arguments[1:])
-        options.command = ["insync", *arguments]
-        return cast("Callable[[Namespace], int]", module["run"])(options)
     return cast("Run", module["run"])(arguments[1:])
 
 
@@ -124,12 +124,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("insync: interrupted", file=sys.stderr)
         return int(Exit.INCONCLUSIVE)
-    except Exception as bug:
-        import traceback
+    except OSError as problem:
+        if problem.errno not in FULL:
+            return bug(problem)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left cannot be written there
+        where = problem.filename or "the output"
+        print(f"insync: cannot write {where}: {(problem.strerror or '').lower()}", file=sys.stderr)
+        return int(Exit.USAGE)
+    except Exception as problem:
+        return bug(problem)
 
-        traceback.print_exc()
-        print(f"insync: this is a bug in insync ({type(bug).__name__}: {bug})", file=sys.stderr)
-        return int(Exit.INTERNAL)
+
+def bug(problem: Exception) -> int:
+    """What should not have happened, with all that helps to find out why it did."""
+    import traceback
+
+    traceback.print_exception(problem)
+    print(f"insync: this is a bug in insync ({type(problem).__name__}: {problem})", file=sys.stderr)
+    return int(Exit.INTERNAL)
 
 
 if __name__ == "__main__":

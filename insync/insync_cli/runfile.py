@@ -1,6 +1,6 @@
 """`run.json`: what one exploration found, schema first; the terminal text is rendered from it.
 
-The schema is `insync/run/1`; its keys are those of `Run` and no others (tests/insync_cli/test_run_file.py).
+The schema is `insync/run/2`; its keys are those of `Run` and no others (tests/insync_cli/test_run_file.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isr_check.engine import DEADLOCK, Exploration, Finding, Verdict
 if TYPE_CHECKING:
     from isr_lang import Instance, Value
 
-SCHEMA = "insync/run/1"
+SCHEMA = "insync/run/2"
 STRENGTH = list(Verdict)
 """From strongest to weakest."""
 
@@ -50,6 +50,18 @@ class Coverage(TypedDict):
     guards: dict[str, dict[str, list[int]]]
 
 
+class RoomLine(TypedDict):
+    """`lacking`: what no behaviour within the bounds does, by its name in `isr_room`; null where there is room.
+
+    `cut`: the bounds in its way. `enough`: at which values of them a behaviour was found that does it.
+    """
+
+    lacking: str | None
+    cut: dict[str, Value]
+    enough: dict[str, Value]
+    complete: bool
+
+
 class Run(TypedDict):
     schema: str
     command: list[str]
@@ -64,6 +76,7 @@ class Run(TypedDict):
     properties: list[PropertyLine]
     stats: Stats
     coverage: Coverage
+    room: RoomLine | None
 
 
 def weakest(verdicts: Sequence[str]) -> str:
@@ -120,6 +133,7 @@ def run_file(
     traces: Mapping[str, str],
     seed: int | None = None,
     walks: int | None = None,
+    room: RoomLine | None = None,
 ) -> Run:
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
@@ -136,6 +150,7 @@ def run_file(
         properties=lines,
         stats=statistics(found, walks),
         coverage=coverage(found),
+        room=room,
     )
 
 
@@ -175,8 +190,11 @@ def exit_code(run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, 
     if violated:
         return Exit.LIVENESS if any(line["kind"] == "eventually" for line in violated) else Exit.DEADLOCK
     vacuous = [line["name"] for line in lines if line["verdict"] == Verdict.VACUOUS]
-    if vacuous and (strict or any(name in named for name in vacuous)):
+    kinds = {line["name"]: line["kind"] for line in lines}
+    if vacuous and (strict or any(name in named or kinds[name] == "always" for name in vacuous)):
         return Exit.UNCOVERED
+    if any(line["verdict"] == Verdict.TOO_SMALL for line in lines):
+        return Exit.TOO_SMALL
     if any(line["verdict"] in (Verdict.BUDGETED, Verdict.UNKNOWN) for line in lines):
         return Exit.INCONCLUSIVE
     return Exit.UNCOVERED if strict and uncovered else Exit.HOLDS

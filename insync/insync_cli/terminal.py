@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -27,6 +26,7 @@ COLOURS = {
     "SAMPLED": "yellow",
     "BUDGETED": "yellow",
     "UNKNOWN": "yellow",
+    "TOO SMALL": "yellow",
     "VACUOUS": "yellow",
     "HOLDS": "green",
     "PERMITTED": "yellow",
@@ -169,21 +169,6 @@ def write_json(target: str | None, value: object) -> None:
         sys.stdout.write(text)
     else:
         write_text(Path(target), text)
-
-
-def check_json_target(target: str | None) -> None:
-    if target not in (None, "-"):
-        check_writable(Path(str(target)))
-
-
-def answer(given: Namespace, report: object, details: Callable[[Console], None], result: str) -> None:
-    target = cast("str | None", given.json)
-    write_json(target, report)
-    if target != "-":
-        out = console(plain=cast("bool", given.plain))
-        if not given.quiet:
-            details(out)
-        out.print(result, soft_wrap=True)
 
 
 def write_text(path: Path, text: str) -> None:

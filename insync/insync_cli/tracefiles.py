@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypedDict
 import attrs
 
 from insync_cli import registry
-from insync_cli.exits import InputError, UsageError
+from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.terminal import make_folder
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
 from isr_trace.diff import changes
 from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
-from isr_trace.replay import record
+from isr_trace.replay import Replay, record, run_of
 from isr_trace.scene import scene
 from isr_trace.show import beat, ending, heading
 from isr_trace.trace import FOREIGN, Trace, TraceError, require_version
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from isr_lang import Instance, Value
 
 SUFFIX = ".itf.json"
+CORPUS = Path("counterexamples")
+"""The folder of cases, in a checkout."""
+CASE_TRACE = "trace.itf.json"
+CHECKOUT = Path(__file__).resolve().parents[2]
+"""Of which this is a part, if it is run from one."""
 
 
 def default_folder(instance: Instance, *question: object) -> str:
@@ -72,6 +77,27 @@ def write(trace: Trace, path: Path) -> None:
         write_itf(trace, path)
     except TraceError as problem:
         raise UsageError(str(problem)) from None
+
+
+def trace_file(word: str) -> Path:
+    """The file that somebody means: a path, or the name of a case of the corpus, here or in the checkout."""
+    path = Path(word)
+    if path.exists() or path.name != word or path.suffix:
+        return path
+    corpora = [c for c in (CORPUS, CHECKOUT / CORPUS) if c.is_dir()]
+    for corpus in corpora:
+        if (corpus / word / CASE_TRACE).exists():
+            return corpus / word / CASE_TRACE
+    cases = {file.parent.name for corpus in corpora for file in corpus.glob(f"*/{CASE_TRACE}")}
+    hint = did_you_mean(word, cases) or (f"; they are {', '.join(sorted(cases))}" if cases else "")
+    raise InputError(f"{word}: there is no such file, and no case of this name{hint}")
+
+
+def check_behaviour(path: Path) -> None:
+    """InputError unless the model, run again, does what the trace says, step by step."""
+    trace, evaluator = replayable(path)
+    with saying_which(path):
+        run_of(trace, Replay(evaluator))
 
 
 def load(path: Path) -> Trace:

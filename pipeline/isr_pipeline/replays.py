@@ -21,7 +21,7 @@ from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
 from isr_pipeline.traces import SUFFIX
 from isr_replay.core_system import State as Cores
-from isr_replay.environment import World
+from isr_replay.environment import Environment
 from isr_replay.replay import Kind
 from isr_trace.itf import read_itf, write_itf
 from isr_trace.replay import record
@@ -57,7 +57,7 @@ class OnCores:
     """Cores and model in lock-step along a path."""
 
     def __init__(self, instance: Instance, planted: Planted | None = None) -> None:
-        self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
+        self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
         self.instance, self.packing = instance, self.world.packing
         self.graph = ModelGraph(instance, self.packing, frozenset(action.name for action in instance.actions))
         self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
@@ -82,7 +82,7 @@ class OnCores:
             if label is None:
                 break
             if not onward:
-                why = any(self.world.explained(state, label) for state in cores)
+                why = any(self.world.known_difference(state, label) for state in cores)
                 return self._stopped(len(taken), label, EXPLAINED if why else STOPPED), taken
             model, cores = allowed[label], list(onward)
             taken.append(label)

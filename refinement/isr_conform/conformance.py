@@ -208,7 +208,7 @@ class Conformance:
             elif self.limits.walks is not None:
                 self._drive_walks(self.limits.walks)
             elif self.hello.saves and not self.limits.paths and self.limits.per_action is None:
-                self._drive_every_edge()
+                self._drive_depth_first() if self.hello.forgets else self._drive_every_edge()
             else:
                 self._drive_paths()
             self.result.complete = True
@@ -343,6 +343,29 @@ class Conformance:
                             self.predecessor[target], tokens[target] = (state, label), self._save()
                             new.append(target)
                 level = new
+
+    def _drive_depth_first(self) -> None:
+        """Drive every edge from the saved state before it; no more states are saved at a time than lie on one path."""
+        self.predecessor = self.graph.explore(None).predecessor
+        visited = set(self.graph.initial)
+        for initial in self.graph.initial:
+            self.reset(initial)
+            way: list[int] = []
+            ahead = [(initial, self._save(), list(self.graph.steps(initial)))]
+            while ahead:
+                state, token, labels = ahead[-1]
+                if not labels:
+                    self.client.ask("forget", token=token)
+                    ahead.pop()
+                    way = way[:-1]
+                    continue
+                self.client.ask("restore", token=token)
+                self.path, label = list(way), labels.pop()
+                target = self.graph.steps(state)[label]
+                if self.step(state, label) is StepOutcome.TAKEN and target not in visited:
+                    visited.add(target)
+                    way.append(label)
+                    ahead.append((target, self._save(), list(self.graph.steps(target))))
 
     def _save(self) -> Json:
         answer = self.client.ask("save")

@@ -12,14 +12,14 @@ from isr_conform.sut_server import InvalidRequest, serve
 from isr_conform.value_json import JsonObject, parameters_json, state_json
 from isr_lang import Instance
 from isr_replay.core_system import Labels, NoSuchCores, State
-from isr_replay.environment import World
+from isr_replay.environment import Environment
 
 
 class CoreSut:
     """All brokers and the controller, in this process, with the environment that `World` simulates."""
 
     def __init__(self) -> None:
-        self.world: World | None = None
+        self.world: Environment | None = None
         self.here: tuple[State, ...] = ()
         self.saved: list[tuple[State, ...]] = []
         self._numbers: dict[str, int] = {}
@@ -27,7 +27,7 @@ class CoreSut:
     def hello(self, instance: Instance) -> JsonObject:
         """All variables are in the snapshots, and states can be saved."""
         try:
-            self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look=False)
+            self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), own_look=False)
         except NoSuchCores as problem:
             raise InvalidRequest(str(problem)) from None
         self._numbers = {
@@ -61,23 +61,23 @@ class CoreSut:
             case _:
                 raise InvalidRequest(f"'{do}' is no request of this protocol")
 
-    def _state(self, world: World, state: State) -> JsonObject:
+    def _state(self, world: Environment, state: State) -> JsonObject:
         return state_json(world.instance, world.packing.unpacked(world.bits(state)))
 
-    def _reset(self, world: World, wanted: Json) -> JsonObject:
+    def _reset(self, world: Environment, wanted: Json) -> JsonObject:
         found = [state for state in world.initial_states() if self._state(world, state) == wanted]
         if not found:
             raise InvalidRequest("this is no initial state")
         self.here, self.saved = tuple(found), []
         return {}
 
-    def _step(self, world: World, request: JsonObject) -> JsonObject:
+    def _step(self, world: Environment, request: JsonObject) -> JsonObject:
         label = self._numbers.get(step_key(request))
         if label is None:
             raise InvalidRequest(f"{request.get('action')} with these parameters is no step of the model")
         after = [new for state in self.here for taken, new in world.successors(state) if taken == label]
         if not after:
-            why = next(filter(None, (world.explained(state, label) for state in self.here)), None)
+            why = next(filter(None, (world.known_difference(state, label) for state in self.here)), None)
             return {"cannot": why} if why is not None else {"done": False}
         if len({world.bits(state) for state in after}) > 1:
             raise InvalidRequest("the cores become one thing or another, which no snapshot tells")

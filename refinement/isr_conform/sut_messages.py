@@ -51,6 +51,8 @@ class Hello:
     """Whether it answers `enabled`."""
     saves: bool
     """Whether it answers `save` and `restore`."""
+    forgets: bool = False
+    """Whether it answers `forget` as well, so that it need not keep all that it has saved."""
 
 
 def greet(client: SutClient, instance: Instance) -> Hello:
@@ -70,15 +72,16 @@ def greet(client: SutClient, instance: Instance) -> Hello:
     actions = _names_under(
         answer, "actions", [a.name for a in instance.actions], [a.name for a in instance.design.actions]
     )
-    flags = {key: answer.get(key, False) for key in ("enabled", "saves")}
+    flags = {key: answer.get(key, False) for key in ("enabled", "saves", "forgets")}
     if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise SutFailure("in its answer to hello, enabled and saves are true or false")
+        raise SutFailure("in its answer to hello, enabled, saves and forgets are true or false")
     return Hello(
         name=name,
         variables=tuple(variables),
         actions=frozenset(actions),
         lists_enabled=bool(flags["enabled"]),
         saves=bool(flags["saves"]),
+        forgets=bool(flags["saves"] and flags["forgets"]),
     )
 
 

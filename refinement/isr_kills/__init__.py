@@ -1,13 +1,14 @@
-"""The kill matrix: which planted bug is found by whom.
+"""The kill matrix: which planted bug is found by which layer.
 
-A bug is a field of the cores' design (`isr_broker.designs.PLANTED`) and a variation of the model (`isr_planted`), under
-one name. `layers` has six ways to find one, `matrix` says where each of them looks, runs them, and writes the table in
-docs/conformance.md; `historic` does the same for the designs of Kafka's history in the simulator.
+A planted bug has one name in the cores (`isr_broker.designs.PLANTED`) and in the model (`isr_planted`). `layers` has
+the six layers that look for bugs. `matrix` says where each of them looks, runs them, and writes the table in
+docs/kills.md. `historic` does the same in the simulator for the designs of Kafka's history. `crash_points` is the layer
+that crashes a log directory before each of its writes.
 """
 
-from isr_kills.historic import HISTORIC, Historic, historic_table, ran, ran_fixed, seed_of
+from isr_kills.historic import HISTORIC, Historic, find_seed, historic_table, run_bug, run_fix
 from isr_kills.layers import Found, Layer
-from isr_kills.matrix import PLANS, found_again, kills, summary, table, text
+from isr_kills.matrix import PLANS, kill_matrix, repeat_cell, summary, table, text
 
 __all__ = [
     "HISTORIC",
@@ -15,12 +16,12 @@ __all__ = [
     "Found",
     "Historic",
     "Layer",
-    "found_again",
+    "find_seed",
     "historic_table",
-    "kills",
-    "ran",
-    "ran_fixed",
-    "seed_of",
+    "kill_matrix",
+    "repeat_cell",
+    "run_bug",
+    "run_fix",
     "summary",
     "table",
     "text",

@@ -1,7 +1,8 @@
-"""A log directory crashed before every write of a short life: is what is found again what was promised?
+"""Crash points: a log directory is crashed before every write of a short life, and opened again.
 
-One fixed life of two processes: appends in three leader epochs, flushed because the settings say so, checkpoints, an
-orderly end, a second start. At each operation the disk is copied and loses nothing, half or all of what is not flushed.
+The life is always the same: appends in several leader epochs, each flushed at once by the settings, checkpoints, a
+clean shutdown, and a second start. Before each operation the disk is copied. Of the copy everything, half or nothing
+survives that was not flushed. What the log directory then finds must be what it had promised.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BROKER_EPOCH: Final = 7
 
 
 class Half:
-    """Half of what was pending, with zeros where more was to come."""
+    """Half of what was pending survives, with zeros after it."""
 
     def names(self, pending: int) -> int:
         """The first half of the changes of names."""
@@ -42,29 +43,35 @@ _SURVIVALS: Final[tuple[Survival, ...]] = (Nothing(), Half(), Everything())
 
 @attrs.define
 class _Life:
-    """A process with its log directory, and what has been promised by now."""
+    """The life of a log directory, and what it has promised so far.
+
+    `runs`: the process runs, so that a crash is no clean shutdown.
+    """
 
     settings: Settings
     disk: MemoryDisk = attrs.field(factory=MemoryDisk)
     acknowledged: Offset = 0
     runs: bool = False
-    pictures: list[tuple[MemoryDisk, Offset, bool]] = attrs.field(factory=list[tuple[MemoryDisk, Offset, bool]])
+    disk_copies: list[tuple[MemoryDisk, Offset, bool]] = attrs.field(factory=list[tuple[MemoryDisk, Offset, bool]])
 
-    def looks(self, disk: MemoryDisk, operation: str, path: str) -> Fault | None:
-        """The disk as it is before this operation."""
-        self.pictures.append((disk.copy(), self.acknowledged, self.runs))
+    def copy_disk(self, disk: MemoryDisk, operation: str, path: str) -> Fault | None:
+        """Copy the disk before this operation."""
+        self.disk_copies.append((disk.copy(), self.acknowledged, self.runs))
         return None
 
-    def starts(self) -> LogDirectory:
-        """Load; from then on a crash is no clean shutdown."""
+    def start(self) -> LogDirectory:
+        """Open the log directory."""
         logs = LogDirectory(self.disk, self.settings)
         logs.load()
         self.runs = True
         logs.open(_TP)
         return logs
 
-    def appends(self, logs: LogDirectory, epoch: LeaderEpoch, leads: bool) -> None:
-        """One record, as a leader, which notes its epoch first, or as a follower; flushed if it is to be."""
+    def append_record(self, logs: LogDirectory, epoch: LeaderEpoch, leads: bool) -> None:
+        """Append one record: as a leader, which notes its epoch before, or as a follower.
+
+        The settings decide on the flush.
+        """
         view = logs.logs[_TP].view
         if leads:
             logs.perform(AssignEpoch(partition=_TP, epoch=epoch, start=view.end))
@@ -73,34 +80,37 @@ class _Life:
         logs.perform(AppendLog(partition=_TP, records=records, flush=flushes(replica, view.end + 1)))
         self.acknowledged = view.end + 1
 
-    def ends(self, logs: LogDirectory) -> None:
-        """Stop in order."""
+    def shut_down(self, logs: LogDirectory) -> None:
+        """Shut down cleanly."""
         self.runs = False
         logs.close(_BROKER_EPOCH, CheckpointWatermarks(((_TP, self.acknowledged),)))
 
-    def passes(self) -> None:
+    def run_life(self) -> None:
         """The whole life."""
-        self.disk.hook = self.looks
-        logs = self.starts()
-        self.appends(logs, 0, leads=True)
-        self.appends(logs, 1, leads=False)
+        self.disk.hook = self.copy_disk
+        logs = self.start()
+        self.append_record(logs, 0, leads=True)
+        self.append_record(logs, 1, leads=False)
         logs.checkpoint(CheckpointWatermarks(((_TP, 1),)))
-        self.appends(logs, 1, leads=False)
-        self.ends(logs)
-        logs = self.starts()
-        self.appends(logs, 2, leads=False)
+        self.append_record(logs, 1, leads=False)
+        self.shut_down(logs)
+        logs = self.start()
+        self.append_record(logs, 2, leads=False)
         logs.checkpoint(CheckpointWatermarks(((_TP, 3),)))
-        self.appends(logs, 3, leads=True)
+        self.append_record(logs, 3, leads=True)
         logs.checkpoint(CheckpointWatermarks(((_TP, 4),)))
         self.disk.hook = None
 
 
-def broken_at_a_crash(design: Design) -> tuple[str, int] | None:
-    """The first promise that is broken, and before which write the crash was; None if all are kept."""
+def first_broken_promise(design: Design) -> tuple[str, int] | None:
+    """The first promise that is broken, and the number of the write before which the crash was.
+
+    None if all are kept.
+    """
     settings = Settings(insync_design=design, log_flush_interval_messages=1)
     life = _Life(settings)
-    life.passes()
-    for number, (picture, acknowledged, runs) in enumerate(life.pictures):
+    life.run_life()
+    for number, (picture, acknowledged, runs) in enumerate(life.disk_copies):
         for survival in _SURVIVALS:
             disk = picture.copy()
             disk.crash(survival)
@@ -110,22 +120,22 @@ def broken_at_a_crash(design: Design) -> tuple[str, int] | None:
     return None
 
 
-def _broken(disk: MemoryDisk, settings: Settings, acknowledged: Offset, ran: bool) -> Iterator[str]:
-    """Promises that are broken by what is found on a disk after a crash."""
+def _broken(disk: MemoryDisk, settings: Settings, acknowledged: Offset, run_bug: bool) -> Iterator[str]:
+    """The promises that the contents of a disk break after a crash."""
     paths = (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, f"{_TP}/{EPOCHS}")
     if not all(is_whole(disk, path) for path in paths):
         yield "checkpoints-whole"
     logs = LogDirectory(disk, settings)
     clean, opened = logs.load()
-    if ran and clean >= 0:
+    if run_bug and clean >= 0:
         yield "crash-is-unclean"
     end = max((found.log.end for found in opened), default=0)
     if end < acknowledged:
         yield "flushed-survives"
     for tp, log in logs.logs.items():
-        starts = dict[LeaderEpoch, Offset]()
+        start = dict[LeaderEpoch, Offset]()
         for batch in batches(log.contents()):
-            starts.setdefault(batch.leader_epoch, batch.base_offset)
+            start.setdefault(batch.leader_epoch, batch.base_offset)
         known = {entry.epoch: entry.start for entry in logs.logs[tp].view.epochs.entries}
-        if any(known.get(epoch) != start for epoch, start in starts.items()):
+        if any(known.get(epoch) != start for epoch, start in start.items()):
             yield "epochs-of-records"

@@ -1,4 +1,4 @@
-"""The bug of each design of Kafka's history, found in the cores by the simulator, and not in what fixed it."""
+"""The bugs of Kafka's historic designs: the simulator finds each in the cores, and not in the design that fixed it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SCENARIOS: Final = Path(isr_sim.__file__).parent / "scenarios"
 
 @attrs.frozen
 class Historic:
-    """A design, its bug, the promise that names it, and which design has it no more.
+    """A historic design, its bug, the promise that the bug breaks, and the design that fixed it.
 
-    `scenario` is a file of the simulator; without one `slow` weather finds it with some seed. `also` are settings of
-    both.
+    The bug shows in `scenario`, a file of the simulator, or else in `slow` weather with some seed. `also` are settings
+    for both designs.
     """
 
     design: str
@@ -94,22 +94,22 @@ HISTORIC: Final = (
 
 
 def scenario_of(name: str, design: str, promise: str = "", also: Mapping[str, str] | None = None) -> Scenario:
-    """The scenario of a file, played by another design; all promises are watched, or only one."""
+    """A scenario of the simulator for another design. It expects `promise` to be broken, or all promises to be kept."""
     read = parse((SCENARIOS / f"{name}.txt").read_text(encoding="utf-8"))
     settings = {**dict(read.settings), "insync.design": design, **(also or {})}
     expected = Expectation("broken", promise) if promise else Expectation("kept")
     return attrs.evolve(read, settings=tuple(settings.items()), expectations=(expected,))
 
 
-def ran(case: Historic, seed: int) -> Outcome:
-    """The design with its bug."""
+def run_bug(case: Historic, seed: int) -> Outcome:
+    """A run of the design with the bug."""
     if case.scenario:
         return play(scenario_of(case.scenario, case.design, case.promise, case.also), seed)
     return simulate(seed, _slow(case.design))
 
 
-def ran_fixed(case: Historic, seed: int) -> Outcome:
-    """The same with the design that fixed it."""
+def run_fix(case: Historic, seed: int) -> Outcome:
+    """The same run of the design that fixed the bug."""
     if case.scenario:
         return play(scenario_of(case.scenario, case.fixed_by, "", case.also), seed)
     return simulate(seed, _slow(case.fixed_by))
@@ -120,16 +120,16 @@ def _slow(design: str) -> Config:
     return attrs.evolve(config, settings=attrs.evolve(config.settings, insync_design=DESIGNS[design]))
 
 
-def seed_of(case: Historic, seeds: Iterable[int] = range(400)) -> int | None:
-    """The first seed with which the promise is broken, and with the fix none."""
+def find_seed(case: Historic, seeds: Iterable[int] = range(400)) -> int | None:
+    """The first seed with which the bug breaks its promise, and the fix breaks none; None if there is no such seed."""
     for seed in seeds:
-        if ran(case, seed).promise == case.promise and ran_fixed(case, seed).promise is None:
+        if run_bug(case, seed).promise == case.promise and run_fix(case, seed).promise is None:
             return seed
     return None
 
 
 def historic_table(seeds: Mapping[str, int | None]) -> str:
-    """The table, with the seed of each design."""
+    """The table for docs/kills.md, with the seed of each design."""
     lines = ["| design | bug | found by | promise | kept by |", "|---|---|---|---|---|"]
     for case in HISTORIC:
         seed = seeds[case.design]

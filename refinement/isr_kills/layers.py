@@ -1,6 +1,6 @@
-"""Six ways to look for a planted bug, each a function from a bug (and where to look) to what it found, or None.
+"""The six layers that look for a planted bug. Each is a function from a bug, and where to look, to what it found.
 
-Each looks at today's design without the bug in the same place, too: what is found there as well is not found.
+Each layer also looks at today's design, without the bug, in the same place. What it finds there too does not count.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.trace_reader import BadTrace, read
 from isr_check import native
 from isr_check.engine import Limits, Verdict
-from isr_kills.crash_points import broken_at_a_crash
+from isr_kills.crash_points import first_broken_promise
+from isr_kills.situations import broken_in_a_situation
 from isr_lang import Instance, Value
-from isr_planted import PLANTED as VARIED
+from isr_planted import PLANTED as MODEL_BUGS
 from isr_replay import replay
 from isr_sim.faults import ALL, Kind
 from isr_sim.histories import TellingRun, history, telling
 from isr_sim.simulate import QUICK, Config, finished, simulate
-from isr_sim.tracing import TracedWorld
+from isr_sim.traces import TracedWorld
 from isr_sim.world import Weather
 from isr_validate import validate
 
 
 class Layer(StrEnum):
-    """Who may find a bug; the value is the head of a column."""
+    """A way to find a bug; the value is the heading of its column."""
 
     MODEL = "model"
     REPLAY = "replay"
@@ -42,7 +43,7 @@ class Layer(StrEnum):
 
 @attrs.frozen
 class Found:
-    """Who found the bug, what said so, and where: bounds, a kind of weather and a seed, or a write."""
+    """What a layer found: the broken promise or difference, and where (bounds, or weather and seed, or a write)."""
 
     layer: Layer
     what: str
@@ -87,11 +88,11 @@ WEATHERS: Final[Mapping[str, Config]] = {
         (Kind.POWER_LOSS, Kind.CUT_FROM_CONTROLLER), 3, min_insync_replicas=1, log_flush_interval_messages=1
     ),
 }
-"""What the simulator is set to, by name: how the network is, what goes wrong, and how often."""
+"""Settings of the simulator by name: the network, the faults, and how often they come."""
 
 
 def _with(config: Config, design: Design, **settings: bool) -> Config:
-    """With these cores, which claim to be today's."""
+    """A configuration with this design for the cores, under the name of today's design."""
     known = attrs.evolve(config.settings, insync_design=attrs.evolve(design, name=KIP_966.name))
     for name, value in settings.items():
         known = attrs.evolve(known, **{name: value})  # type: ignore[arg-type]  # by name
@@ -102,11 +103,11 @@ def _with(config: Config, design: Design, **settings: bool) -> Config:
 
 
 def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
-    """The model with the bug breaks a promise within its bounds, which today's keeps there.
+    """The model with the bug breaks a promise within its bounds.
 
-    What the model without it keeps there is held by the tests: it takes as long again.
+    That today's model keeps the promise there is checked by the tests of the model, for it takes as long again.
     """
-    design = VARIED[bug].design
+    design = MODEL_BUGS[bug].design
     if design is None:
         return None
     found = native.explore(Instance(design), wanted, Limits(), lambda _: None)
@@ -119,9 +120,10 @@ def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
 
 
 def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
-    """The cores with the bug are not the model without it: the first difference in breadth-first order."""
+    """The replay of cores with the bug against the model without it has a mismatch: the first in breadth-first
+    order."""
     done = replay(bounds, planted=PLANTED[bug], until_differs=True)
-    if done.alike:
+    if done.conforms:
         return None
     first = done.mismatches[0]
     given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in bounds.items())
@@ -129,7 +131,7 @@ def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
 
 
 def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
-    """A promise is broken in a simulated run, and not in the same run of today's cores."""
+    """A promise is broken in a simulated run, and none in the same run of today's cores."""
     for seed in seeds:
         try:
             promise = simulate(seed, _with(WEATHERS[weather], PLANTED[bug])).promise
@@ -140,7 +142,7 @@ def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
     return None
 
 
-def _told(design: Design, weather: str, seed: int) -> TellingRun:
+def _run_with_history(design: Design, weather: str, seed: int) -> TellingRun:
     run = telling(_with(WEATHERS[weather], design, insync_waits_for_joiners=False), seed, TracedWorld)
     finished(run)
     return run
@@ -156,15 +158,15 @@ def _rejected(run: TellingRun) -> str | None:
 
 
 @cache
-def _rejects_todays(weather: str, seed: int) -> bool:
-    return _rejected(_told(KIP_966, weather, seed)) is not None
+def _todays_trace_is_rejected(weather: str, seed: int) -> bool:
+    return _rejected(_run_with_history(KIP_966, weather, seed)) is not None
 
 
 def by_traces(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
-    """The trace of a simulated run is rejected by the model, and that of today's cores with this seed is not."""
+    """The trace of a simulated run is rejected, and that of today's cores with the same seed is not."""
     for seed in seeds:
-        action = _rejected(_told(PLANTED[bug], weather, seed))
-        if action is not None and not _rejects_todays(weather, seed):
+        action = _rejected(_run_with_history(PLANTED[bug], weather, seed))
+        if action is not None and not _todays_trace_is_rejected(weather, seed):
             return Found(Layer.TRACES, action, f"{weather}, seed {seed}")
     return None
 
@@ -175,30 +177,33 @@ def _anomaly(run: TellingRun) -> str | None:
 
 
 @cache
-def _todays_is_anomalous(weather: str, seed: int) -> bool:
-    return _anomaly(_told(KIP_966, weather, seed)) is not None
+def _todays_history_has_anomaly(weather: str, seed: int) -> bool:
+    return _anomaly(_run_with_history(KIP_966, weather, seed)) is not None
 
 
 def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
-    """What the clients of a simulated run tell has an anomaly, and what those of today's cores tell has none."""
+    """The history of the clients of a simulated run has an anomaly, and that of today's cores has none."""
     for seed in seeds:
-        anomaly = _anomaly(_told(PLANTED[bug], weather, seed))
-        if anomaly is not None and not _todays_is_anomalous(weather, seed):
+        anomaly = _anomaly(_run_with_history(PLANTED[bug], weather, seed))
+        if anomaly is not None and not _todays_history_has_anomaly(weather, seed):
             return Found(Layer.HISTORY, anomaly, f"{weather}, seed {seed}")
     return None
 
 
 def by_crash_points(bug: str) -> Found | None:
-    """A log directory that does what it is asked for breaks a promise when it is crashed at some write."""
-    broken = broken_at_a_crash(PLANTED[bug])
-    if broken is None or broken_at_a_crash(KIP_966) is not None:
+    """A log directory breaks a promise when it crashes before some write, or a situation made by hand shows the bug."""
+    broken = first_broken_promise(PLANTED[bug])
+    if broken is not None and first_broken_promise(KIP_966) is None:
+        return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    situation = broken_in_a_situation(PLANTED[bug])
+    if situation is None or broken_in_a_situation(KIP_966) is not None:
         return None
-    return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    return Found(Layer.CRASH_POINTS, situation, "made by hand")
 
 
-OF_RUNS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {
+RUN_LAYERS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {
     Layer.TRACES: by_traces,
     Layer.SIMULATOR: by_simulator,
     Layer.HISTORY: by_history,
 }
-"""The layers that look at simulated runs: a bug, a weather and seeds."""
+"""The layers that look at simulated runs, each a function of a bug, a weather and seeds."""

@@ -1,4 +1,5 @@
-"""Every bug and every layer: where each looks, what it finds, and the table of that for docs/conformance.md."""
+"""The kill matrix: for each planted bug where each layer looks, what it finds, and the table of that in
+docs/kills.md."""
 
 from __future__ import annotations
 
@@ -9,21 +10,23 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_kills.historic import scenario_of
-from isr_kills.layers import OF_RUNS, Found, Layer, by_crash_points, by_model, by_replay
+from isr_kills.layers import RUN_LAYERS, Found, Layer, by_crash_points, by_model, by_replay
 from isr_lang import Value
-from isr_planted import PLANTED as VARIED
+from isr_planted import PLANTED as MODEL_BUGS
 from isr_sim.scenario import play
 
-Kills: TypeAlias = Mapping[str, Mapping[Layer, Found | None]]
-"""Bug -> layer -> what it found."""
+Matrix: TypeAlias = Mapping[str, Mapping[Layer, Found | None]]
+"""What each layer found of each bug."""
 
 
 @attrs.frozen
 class Plan:
-    """Where to look for a bug: `bounds` of the replay, none if it cannot show there; `weathers` of simulated runs.
+    """Where to look for a bug.
 
-    `scenario`: a file of the simulator that shows it where chance hardly ever does. `wanted`: the one promise that the
-    model is asked for, where all would take long.
+    - `bounds`: bounds of the replay, None if the bug cannot show there.
+    - `weathers`: names of simulator settings (`layers.WEATHERS`), tried in this order.
+    - `wanted`: the only promise that the model is asked for, if all of them would take long.
+    - `scenario`: a scenario of the simulator, for bugs that random runs hardly ever show.
     """
 
     bounds: Mapping[str, Value] | None
@@ -33,7 +36,7 @@ class Plan:
 
 
 SEEDS: Final = 80
-"""Of each weather, for the simulator; for the others, which take longer, a third of them."""
+"""Seeds per weather for the simulator. The other layers that look at runs take longer, and get a third of them."""
 
 _TWO: Final[Mapping[str, Value]] = {"replicas": 2}
 _ONE: Final[Mapping[str, Value]] = {"replicas": 2, "min_insync": 1}
@@ -65,19 +68,24 @@ PLANS: Final[Mapping[str, Plan]] = {
     "keep-elr": Plan(_TWO, ("usual", "stops")),
     "ungated-last-leader": Plan(_LOSING, ("usual", "stops")),
     "append-retries": Plan(None),
+    "acknowledges-past-end": Plan(None),
+    "cut-keeps-start": Plan(None),
+    "cuts-damaged-metadata": Plan(None),
+    "trusts-clean-mark": Plan(None),
+    "refusals-outlive-topics": Plan(None),
 }
 
 
 def by_scenario(bug: str, name: str, seed: int = 1) -> Found | None:
-    """A promise is broken in a scenario, and none by today's cores."""
+    """A promise that is broken in a scenario, if today's cores keep all of them there."""
     broken = play(scenario_of(name, bug), seed).promise
     if broken is None or play(scenario_of(name, "kip-966"), seed).promise is not None:
         return None
     return Found(Layer.SIMULATOR, broken, f"scenario {name}, seed {seed}")
 
 
-def looked_for(bug: str, layer: Layer) -> Found | None:
-    """What one layer finds of one bug, where the plan says."""
+def look_for(bug: str, layer: Layer) -> Found | None:
+    """What a layer finds of a bug, in the places that its plan names."""
     plan = PLANS[bug]
     match layer:
         case Layer.MODEL:
@@ -90,24 +98,26 @@ def looked_for(bug: str, layer: Layer) -> Found | None:
             return by_scenario(bug, plan.scenario)
         case _:
             seeds = range(SEEDS if layer is Layer.SIMULATOR else SEEDS // 3)
-            return next(filter(None, (OF_RUNS[layer](bug, weather, seeds) for weather in plan.weathers)), None)
+            return next(filter(None, (RUN_LAYERS[layer](bug, weather, seeds) for weather in plan.weathers)), None)
 
 
-def found_again(bug: str, layer: Layer, cell: str) -> str:
-    """What the table says of one cell, found again in the very place that it names."""
+def repeat_cell(bug: str, layer: Layer, cell: str) -> str:
+    """A cell of the table, found again in the place that it names, as text."""
     named = re.search(r"\((\w+), seed (\d+)\)$", cell)
-    found = OF_RUNS[layer](bug, named[1], [int(named[2])]) if named else looked_for(bug, layer)
+    found = RUN_LAYERS[layer](bug, named[1], [int(named[2])]) if named else look_for(bug, layer)
     return text(bug, layer, found)
 
 
-def kills(bugs: Iterable[str], layers: Iterable[Layer], tells: Callable[[str], object] = lambda _: None) -> Kills:
-    """The matrix, or part of it."""
+def kill_matrix(
+    bugs: Iterable[str], layers: Iterable[Layer], progress: Callable[[str], object] = lambda _: None
+) -> Matrix:
+    """The matrix of these bugs and layers; `progress` is called with each cell."""
     wanted, done = tuple(layers), dict[str, dict[Layer, Found | None]]()
     for bug in bugs:
         done[bug] = {}
         for layer in wanted:
-            done[bug][layer] = looked_for(bug, layer)
-            tells(f"{bug}: {layer} {text(bug, layer, done[bug][layer])}")
+            done[bug][layer] = look_for(bug, layer)
+            progress(f"{bug}: {layer} {text(bug, layer, done[bug][layer])}")
     return done
 
 
@@ -115,32 +125,32 @@ def kills(bugs: Iterable[str], layers: Iterable[Layer], tells: Callable[[str], o
 
 
 def text(bug: str, layer: Layer, found: Found | None) -> str:
-    """One cell: what was found and where; `-` if nothing was; nothing where the bug has no place."""
+    """The text of a cell: what was found and where, `-` if nothing was, empty if the layer cannot have the bug."""
     if found is not None:
         return f"{found.what} ({found.where})"
-    absent = layer is Layer.MODEL and VARIED[bug].design is None
+    absent = layer is Layer.MODEL and MODEL_BUGS[bug].design is None
     return "" if absent or (layer is Layer.REPLAY and PLANS[bug].bounds is None) else "-"
 
 
-def table(done: Kills) -> str:
-    """The matrix as Markdown, and what it comes to."""
+def table(done: Matrix) -> str:
+    """The matrix as Markdown, with the description of each bug and the summary."""
     lines = [f"| bug | {' | '.join(Layer)} |", "|---" * (1 + len(Layer)) + "|"]
     for bug, row in done.items():
         cells = (text(bug, layer, row.get(layer)) for layer in Layer)
         lines.append(f"| `{bug}` | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_explained(done), "", summary(done)]) + "\n"
+    return "\n".join([*lines, "", *_bug_table(done), "", summary(done)]) + "\n"
 
 
-def _explained(bugs: Iterable[str]) -> list[str]:
-    """What each bug is, and where it has no place in the model."""
+def _bug_table(bugs: Iterable[str]) -> list[str]:
+    """The description of each bug, and why the model cannot have it, if so."""
     lines = ["| bug | with it |", "|---|---|"]
     for bug in bugs:
-        without = f"; not in the model: {VARIED[bug].without}" if VARIED[bug].without else ""
-        lines.append(f"| `{bug}` | {VARIED[bug].what}{without} |")
+        without = f"; not in the model: {MODEL_BUGS[bug].without}" if MODEL_BUGS[bug].without else ""
+        lines.append(f"| `{bug}` | {MODEL_BUGS[bug].what}{without} |")
     return lines
 
 
-def summary(done: Kills) -> str:
-    """How many bugs were found, and by how many layers."""
+def summary(done: Matrix) -> str:
+    """How many bugs were found, and how many of them by two layers or more."""
     by = [sum(found is not None for found in row.values()) for row in done.values()]
     return f"{sum(n > 0 for n in by)} of {len(by)} bugs are found, {sum(n > 1 for n in by)} by two layers or more."

@@ -11,7 +11,7 @@ from functools import partial
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import (
     AdminAnswer,
@@ -40,9 +40,9 @@ from isr_processes.process_state import (
     with_lagging,
 )
 from isr_replay import canonical_form
-from isr_replay.environment import COMMITS_FIRST
-from isr_replay.inputs import commits_first
-from isr_replay.system_state import TP, Answered, Asked, Decided, Proposed, batch_of
+from isr_replay.environment import COMMITS_BEFORE_PROPOSAL
+from isr_replay.inputs import repeated_fetch_commits
+from isr_replay.system_state import TP, AlterAnswered, AlterRequested, FetchAnswered, FetchRequested, batch_of
 
 METADATA_BEHIND = "a broker gets its session back only when it has learned what was decided until it registered"
 NO_SECOND_FETCH = "the follower's last fetch cannot arrive a second time: there is none, or the next one asks the same"
@@ -105,13 +105,13 @@ class ProcessActions(ProcessSystem):
 
     def follower_sends_fetch(self, follower: BrokerId, leader: BrokerId) -> None:
         self._require_topic_known(leader)
-        self.processes.tick(follower, canonical_form.aged_fetch)
+        self.processes.tick(follower, canonical_form.with_fetch_timed_out)
         self.expect_action("follower_sends_fetch")
         self.fetches[follower] = self.sent_fetch(follower)
 
     def leader_answers_fetch(self, leader: BrokerId, follower: BrokerId, action: str = "leader_answers_fetch") -> None:
         entry = self.fetches[follower]
-        if entry is None or not isinstance(entry[0], Asked) or entry[0].to != leader:
+        if entry is None or not isinstance(entry[0], FetchRequested) or entry[0].to != leader:
             raise StepRefused("there is no such fetch")
         self.processes.deliver(entry[1])
         self.expect_action(action)
@@ -121,14 +121,14 @@ class ProcessActions(ProcessSystem):
         if found is None or not self.is_running(follower):
             return
         if self.replica(follower).leader_epoch == found[1].leader_epoch:
-            self.fetches[follower] = Answered(found[1]), found[0]
+            self.fetches[follower] = FetchAnswered(found[1]), found[0]
 
     def leader_answers_diverging(self, leader: BrokerId, follower: BrokerId) -> None:
         self.leader_answers_fetch(leader, follower, "leader_answers_diverging")
 
     def follower_appends(self, follower: BrokerId, action: str = "follower_appends") -> None:
         entry = self.fetches[follower]
-        if entry is None or not isinstance(entry[0], Answered):
+        if entry is None or not isinstance(entry[0], FetchAnswered):
             raise StepRefused("there is no answer to a fetch")
         self.processes.deliver(entry[1])
         self.expect_action(action)
@@ -167,11 +167,11 @@ class ProcessActions(ProcessSystem):
         again = self.last_fetch.get((leader, follower))
         known = self.broker(leader, self.processes.memory(leader))
         entry = self.fetches[follower]
-        next_one = entry[1].message if entry is not None and isinstance(entry[0], Asked) else None
+        next_one = entry[1].message if entry is not None and isinstance(entry[0], FetchRequested) else None
         if again is None or (next_one is not None and _ask_the_same(next_one, again.message)):
             raise CannotDrive(NO_SECOND_FETCH)
-        if commits_first(known, follower):
-            raise CannotDrive(COMMITS_FIRST)
+        if repeated_fetch_commits(known, follower):
+            raise CannotDrive(COMMITS_BEFORE_PROPOSAL)
         self.processes.deliver(again, again=True)
         self.processes.pop_actions()
 
@@ -186,7 +186,7 @@ class ProcessActions(ProcessSystem):
 
     def _controller_decides(self, leader: BrokerId, action: str) -> None:
         entry = self.alters[leader]
-        if entry is None or not isinstance(entry[0], Proposed):
+        if entry is None or not isinstance(entry[0], AlterRequested):
             raise StepRefused("there is no AlterPartition")
         self.processes.deliver(entry[1])
         self.expect_action(action)
@@ -198,7 +198,7 @@ class ProcessActions(ProcessSystem):
         if answer.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
             self.processes.deliver(arrived)
         elif self._awaits_answer(leader, answer):
-            self.alters[leader] = Decided(answer), arrived
+            self.alters[leader] = AlterAnswered(answer), arrived
 
     def _awaits_answer(self, leader: BrokerId, answer: AlterPartitionResponse) -> bool:
         """Whether the leader still waits for this answer to its AlterPartition."""
@@ -210,7 +210,7 @@ class ProcessActions(ProcessSystem):
 
     def leader_adopts_isr(self, leader: BrokerId, action: str = "leader_adopts_isr") -> None:
         entry = self.alters[leader]
-        if entry is None or not isinstance(entry[0], Decided):
+        if entry is None or not isinstance(entry[0], AlterAnswered):
             raise StepRefused("there is no answer to an AlterPartition")
         self.processes.deliver(entry[1])
         self.expect_action(action)
@@ -241,7 +241,7 @@ class ProcessActions(ProcessSystem):
         self.fetch_metadata(leader)
         self.expect_action(action)
         entry = self.alters[leader]
-        if entry is not None and isinstance(entry[0], Decided):
+        if entry is not None and isinstance(entry[0], AlterAnswered):
             self.alters[leader] = None
 
     def _fetch_still_valid(self, follower: BrokerId) -> bool:
@@ -249,7 +249,7 @@ class ProcessActions(ProcessSystem):
         entry = self.fetches[follower]
         if (
             entry is None
-            or not isinstance(entry[0], Asked)
+            or not isinstance(entry[0], FetchRequested)
             or entry[0].to == follower
             or not self.is_running(entry[0].to)
         ):
@@ -271,7 +271,7 @@ class ProcessActions(ProcessSystem):
             raise CannotDrive(NOTHING_TO_RELIEVE)
         if orderly:
             self._require_nothing_else_due()
-            self.tick_controller(canonical_form.assigned_first, first)
+            self.tick_controller(canonical_form.with_first_assigned, first)
         else:
             self.tick_controller(with_expired_session, r, first)
         self.expect_action(action)
@@ -308,19 +308,19 @@ class ProcessActions(ProcessSystem):
     def _unfence(self, r: BrokerId, action: str) -> None:
         if not self._controller().brokers[r].fenced:
             self._require_nothing_else_due()
-            self.tick_controller(canonical_form.assigned_first, r)
+            self.tick_controller(canonical_form.with_first_assigned, r)
             self.expect_action(action)
             return
         node = self.processes.memory(r).node
         if node.metadata_offset < node.broker_epoch:
             raise CannotDrive(METADATA_BEHIND)
-        self.processes.tick(r, canonical_form.calling)
+        self.processes.tick(r, canonical_form.with_heartbeat_due)
         self.deliver(Heartbeat, CONTROLLER, r)
         self.expect_action(action)
         self.deliver(HeartbeatAnswer, r, CONTROLLER)
 
     def controller_moves_leadership(self, leader: BrokerId) -> None:
-        self.tick_controller(canonical_form.assigned_first, leader, ticks=False)
+        self.tick_controller(canonical_form.with_first_assigned, leader, ticks=False)
         asked = next(b for b in self.ids if self.is_running(b))
         topics = [{"topic": TP.topic, "partitions": [TP.partition]}]
         fields = {"election_type": 0, "topic_partitions": topics, "timeout": 60_000}
@@ -333,7 +333,7 @@ class ProcessActions(ProcessSystem):
 
     def controller_elects_unclean(self, leader: BrokerId) -> None:
         self._require_nothing_else_due()
-        self.tick_controller(canonical_form.assigned_first, leader)
+        self.tick_controller(canonical_form.with_first_assigned, leader)
         self.expect_action("controller_elects_unclean")
 
     # Processes
@@ -342,10 +342,10 @@ class ProcessActions(ProcessSystem):
         """Drop the fetches from and to a broker that has ended, and the controller's answer to it."""
         self.last_fetch = {pair: fetch for pair, fetch in self.last_fetch.items() if pair[0] != r}
         for follower, entry in self.fetches.items():
-            if follower == r or (entry is not None and isinstance(entry[0], Asked) and entry[0].to == r):
+            if follower == r or (entry is not None and isinstance(entry[0], FetchRequested) and entry[0].to == r):
                 self.fetches[follower] = None
         alter = self.alters[r]
-        if alter is not None and isinstance(alter[0], Decided):
+        if alter is not None and isinstance(alter[0], AlterAnswered):
             self.alters[r] = None
 
     def _set_checkpoint(self, r: BrokerId, checkpoint: int) -> None:
@@ -384,7 +384,7 @@ class ProcessActions(ProcessSystem):
         self.history = attrs.evolve(self.history, shutdowns=self.history.shutdowns + 1)
 
     def broker_shuts_down(self, r: BrokerId) -> None:
-        self.processes.tick(r, canonical_form.calling)
+        self.processes.tick(r, canonical_form.with_heartbeat_due)
         self.deliver(Heartbeat, CONTROLLER, r)
         self.expect_action("controller_fences_outsider")  # which in the model is part of this step
         self.deliver(HeartbeatAnswer, r, CONTROLLER)
@@ -402,7 +402,7 @@ def _ask_the_same(one: Message, other: Message) -> bool:
 def with_expired_session(core: Controller, broker: BrokerId, first: BrokerId) -> Controller:
     """The controller's core with the session of a broker expired, and `first` as the first replica in the
     assignment."""
-    return canonical_form.aged_session(canonical_form.assigned_first(core, first), broker)
+    return canonical_form.with_session_expired(canonical_form.with_first_assigned(core, first), broker)
 
 
 def partial_lagging(members: frozenset[BrokerId]) -> Callable[..., object]:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import (
     AdminAnswer,
@@ -51,9 +51,20 @@ from isr_processes.stepped_broker import ProcessMemory
 from isr_replay import canonical_form
 from isr_replay.core_driver import records
 from isr_replay.core_system import Cores
-from isr_replay.system_state import NOW, TP, Answered, Asked, Broker, Decided, History, Proposed
+from isr_replay.system_state import (
+    NOW,
+    TP,
+    AlterAnswered,
+    AlterRequested,
+    Broker,
+    FetchAnswered,
+    FetchRequested,
+    History,
+)
 
 M = TypeVar("M", bound=Message)
+FetchInFlight: TypeAlias = tuple[FetchRequested | FetchAnswered, WaitingMessage] | None
+AlterInFlight: TypeAlias = tuple[AlterRequested | AlterAnswered, WaitingMessage] | None
 PATIENCE: Final = 60.0
 NO_TIMEOUT_MS: Final = 10_000_000
 """A timeout of connections that no run is long enough to reach."""
@@ -85,8 +96,12 @@ class ProcessSystem:
 
     def _reset_run(self) -> None:
         self.epochs: dict[BrokerId, list[int]] = {b: [] for b in self.ids}
-        self.fetches: dict[BrokerId, tuple[Asked | Answered, WaitingMessage] | None] = dict.fromkeys(self.ids)
-        self.alters: dict[BrokerId, tuple[Proposed | Decided, WaitingMessage] | None] = dict.fromkeys(self.ids)
+        self.fetches: dict[BrokerId, tuple[FetchRequested | FetchAnswered, WaitingMessage] | None] = dict.fromkeys(
+            self.ids
+        )
+        self.alters: dict[BrokerId, tuple[AlterRequested | AlterAnswered, WaitingMessage] | None] = dict.fromkeys(
+            self.ids
+        )
         self.produced: dict[int, tuple[BrokerId, int, Future[Fields]]] = {}
         self.last_fetch: dict[tuple[BrokerId, BrokerId], WaitingMessage] = {}
         """The last fetch that was delivered, by leader and follower."""
@@ -207,14 +222,14 @@ class ProcessSystem:
 
     # Messages that a step has sent
 
-    def sent_fetch(self, follower: BrokerId) -> tuple[Asked, WaitingMessage] | None:
+    def sent_fetch(self, follower: BrokerId) -> tuple[FetchRequested, WaitingMessage] | None:
         """The fetch that this step has sent, None if it sent none."""
         for one in reversed(self.processes.new_messages):
             if isinstance(one.message, FetchRequest) and one.source == follower:
-                return Asked(one.at, one.message), one
+                return FetchRequested(one.at, one.message), one
         return None
 
-    def sent_proposal(self, leader: BrokerId, isr: frozenset[BrokerId]) -> tuple[Proposed, WaitingMessage]:
+    def sent_proposal(self, leader: BrokerId, isr: frozenset[BrokerId]) -> tuple[AlterRequested, WaitingMessage]:
         """The AlterPartition that this step has sent, from a leader whose committed ISR is `isr`."""
         found = self.sent_message(AlterPartitionRequest, CONTROLLER, leader)
         if found is None:
@@ -222,7 +237,7 @@ class ProcessSystem:
         arrived, request = found
         numbered = tuple((m, self.model_epoch(m, seen)) for m, seen in request.isr)
         joins = min(request.members - isr, default=None)
-        return Proposed(canonical_form.proposal(attrs.evolve(request, isr=numbered), isr), joins), arrived
+        return AlterRequested(canonical_form.canonical_alter(attrs.evolve(request, isr=numbered), isr), joins), arrived
 
     # The state
 
@@ -323,7 +338,7 @@ def with_lagging(core: Node, members: frozenset[BrokerId]) -> Node:
     followers = role.followers
     for broker, known in followers.items():
         followers = followers.set(broker, attrs.evolve(known, caught_up_at=NOW))
-    return canonical_form.aged_followers(
+    return canonical_form.with_lagging_followers(
         canonical_form.with_role(core, attrs.evolve(role, followers=followers)), members
     )
 

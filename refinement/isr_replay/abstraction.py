@@ -1,8 +1,9 @@
-"""The abstraction function: which state of the model a system of cores stands for. Written once, here.
+"""The abstraction function: which state of the model a system of cores stands for.
 
-Each part of the system contributes the variables that it alone decides; each function below is named after the part
-and says all of them. What a core holds beside that is in no variable: `canonical` makes most of it the same, and the
-rest (`joining`, whether a follower ever caught up, an epoch opened without a record) may be what it likes.
+Each part of the system decides some variables alone; each method below is named after a part and lists its variables.
+What a core holds beside that is in no variable. `canonical_form` makes most of it equal in all cores. The rest may
+differ between cores of the same abstract state: `joining`, whether a follower ever caught up, and leader epochs that
+were opened without a record.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from collections.abc import Iterable
 
 import attrs
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.messages import NO_EPOCH, BrokerId, Error
 from isr_broker.core.replica_state import Leading, Replica
 from isr_replay.core_driver import records
 from isr_replay.packed_states import Packing
 from isr_replay.system_state import (
     TP,
+    AlterAnswered,
     AlterMessage,
-    Answered,
-    Asked,
+    AlterRequested,
     Broker,
-    Decided,
+    FetchAnswered,
     FetchMessage,
+    FetchRequested,
     History,
-    Proposed,
 )
 from isr_replay.system_state import record_in as name_in
 from isr_state import Alter, Fetch
@@ -36,13 +37,13 @@ ALTER = {name: i for i, name in enumerate(Alter.type.members)}
 
 @attrs.frozen
 class Abstraction:
-    """`ids` are the brokers, in the order of the model's replicas."""
+    """The function for one instance; `ids` are the brokers, in the order of the model's replicas."""
 
     packing: Packing
     ids: tuple[BrokerId, ...]
 
     def index(self, broker: BrokerId) -> int:
-        """Which replica of the model a broker is."""
+        """The index of a broker among the model's replicas."""
         return self.ids.index(broker)
 
     def maybe(self, broker: BrokerId | None) -> int:
@@ -56,16 +57,16 @@ class Abstraction:
     # The parts
 
     def broker(self, broker: Broker) -> int:
-        """alive, log, high_watermark, leader, leader_epoch, broker_epoch, clean_shutdown; of a leader what it believes.
+        """alive, log, high_watermark, leader, leader_epoch, broker_epoch, clean_shutdown, and those of a leader.
 
-        Before its log is open, what counts is on disk.
+        Before its log is open, the values on disk are taken.
         """
         part, i, replica = self.packing.part, self.index(broker.me), broker.replica
         bits = part("log", records(broker), i) + part("broker_epoch", broker.incarnation, i)
         if broker.node is not None:
             bits += self.packing.member("alive", i)
         elif broker.clean >= 0:
-            # The controller keeps it as shutting down until it registers again; in the model it has shut down.
+            # The controller has it as shutting down until it registers again; in the model it has shut down by now.
             bits += self.packing.member("clean_shutdown", i) - self.packing.member("shutting_down", i)
         if replica is None:
             return bits + part("high_watermark", broker.checkpoint, i)
@@ -91,7 +92,7 @@ class Abstraction:
         match message:
             case None:
                 return 0
-            case Asked(to, request):
+            case FetchRequested(to, request):
                 return (
                     part("fetch", FETCH["REQUESTED"], i)
                     + part("fetch_to", self.maybe(to), i)
@@ -99,10 +100,10 @@ class Abstraction:
                     + part("fetch_offset", request.offset, i)
                     + part("fetch_last_epoch", max(0, request.last_epoch), i)
                 )
-            case Answered(response):
+            case FetchAnswered(response):
                 bits = part("fetch_epoch", response.leader_epoch, i)
                 if response.diverging is not None:
-                    # Where nothing is left, the model names no epoch, and a core the one that it was asked for.
+                    # If the logs have nothing in common, the model names no epoch, and a core the one in the request.
                     end = response.diverging.end
                     epoch = response.diverging.epoch if end > 0 else NO_EPOCH
                     bits += part("fetch", FETCH["DIVERGED"], i) + part("fetch_offset", end, i)
@@ -117,7 +118,7 @@ class Abstraction:
         match message:
             case None:
                 return 0
-            case Proposed(request, joins):
+            case AlterRequested(request, joins):
                 seen = 0 if joins is None else dict(request.isr)[joins]
                 return (
                     part("alter", ALTER["REQUESTED"], i)
@@ -126,7 +127,7 @@ class Abstraction:
                     + part("alter_partition_epoch", request.partition_epoch, i)
                     + part("alter_broker_epoch", seen, i)
                 )
-            case Decided(response):
+            case AlterAnswered(response):
                 accepted = response.error is Error.NONE
                 return part("alter", ALTER["ACCEPTED" if accepted else "REFUSED"], i)
 
@@ -145,7 +146,7 @@ class Abstraction:
         )
 
     def history(self, past: History) -> int:
-        """written_in, acked, committed, position, consumed, and the budgets."""
+        """written_in, acked, committed, position, consumed, and the counts of faults."""
         part = self.packing.part
         return (
             part("written_in", past.written_in)

@@ -1,7 +1,7 @@
-"""In words: which input of which core is which action of the model, which are none, and where each variable is.
+"""The tables of the replay: which input is which action, which inputs are none, and where each variable is in a core.
 
-`inputs` and `world` do what stands here, `abstraction` reads the variables; `tables()` is printed into
-docs/conformance.md.
+`inputs` and `environment` do what the tables say, and `abstraction` reads the variables. `tables()` is printed into
+docs/replay.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 @attrs.frozen
 class Step:
-    """One action of the model: the core, what it is told, what else belongs to the step, and who chose."""
+    """An action of the model: the core, its input, the other inputs of the same step, and the environment's choice."""
 
     core: str
     told: str
@@ -26,18 +26,18 @@ NEWS: Final = "`Tick` (asks for metadata), the controller's answer, `Metadata`"
 ORDER: Final = "the order of assignment"
 
 STEPS: Final[Mapping[str, Step]] = {
-    "leader_appends": Step("broker", "`Produce`", "`Appended`", "that a record comes, until there are enough"),
+    "leader_appends": Step("broker", "`Produce`", "`Appended`", "when a record comes, within the bounds"),
     "follower_sends_fetch": Step("broker", "`Tick`", "", "that a fetch or its answer is lost; the clock"),
     "leader_answers_fetch": Step("broker", "`FetchRequest`"),
     "leader_answers_diverging": Step("broker", "`FetchRequest`"),
     "follower_appends": Step("broker", "`FetchResponse`", "`Appended`, if it has a record"),
     "follower_truncates": Step("broker", "`FetchResponse`", "`Truncated`"),
-    "leader_proposes_shrink": Step("broker", "`Tick`", "", "the clock: who was at the log end too long ago"),
+    "leader_proposes_shrink": Step("broker", "`Tick`", "", "the clock: which members were caught up too long ago"),
     "leader_proposes_expansion": Step("broker", "`Tick`", "before it, the follower's last fetch a second time"),
     "controller_accepts_alter_partition": Step("controller", "`AlterPartitionRequest`", "`Written`"),
     "controller_refuses_alter_partition": Step("controller", "`AlterPartitionRequest`"),
     "controller_rejects_stale_alter_partition": Step(
-        "controller", "`AlterPartitionRequest`", "the leader, if it lives, is told: `AlterPartitionResponse`"
+        "controller", "`AlterPartitionRequest`", "`AlterPartitionResponse` to the leader, if it runs"
     ),
     "leader_adopts_isr": Step("broker", "`AlterPartitionResponse`"),
     "leader_rolls_back": Step("broker", "`AlterPartitionResponse`"),
@@ -65,17 +65,17 @@ STEPS: Final[Mapping[str, Step]] = {
 STUTTERS: Final[Mapping[str, str]] = {
     "`Produce` at a broker that does not lead, or under the minimum": "refused; checked in every state",
     "`FetchRequest` for another epoch, or at a broker that does not lead": "refused; checked wherever one is in flight",
-    "`FetchResponse`, `AlterPartitionResponse` that nobody waits for": "checked; it is then no longer in flight",
+    "`FetchResponse`, `AlterPartitionResponse` that nobody waits for": "ignored, and then no longer in flight; checked",
     "`Metadata` that is not news to the replica": "checked in every state",
-    "`Tick` with nothing due; a look for members that lag that finds none": "checked in every state of a leader",
-    "`Consume` at or past the watermark, or at a broker that may not serve it": "refused; checked where consumers are",
+    "`Tick` with nothing due; a check for lag that finds no member": "checked in every state of a leader",
+    "`Consume` at or past the watermark, or at a broker that may not serve it": "refused; checked with consumers",
     "`RegisterBroker` while the controller still has the session": "refused; checked for every dead broker",
     "`Tick` of the controller with nothing due": "checked",
     "`Heartbeat` of a broker that must wait to shut down": "checked",
     "`Retained`: segments deleted for their age, producers forgotten": "not given: the model's logs have no start",
-    "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the step is taken at once, see below",
+    "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the disk answers at once (see above)",
 }
-"""Inputs that are no action, in which the abstraction must not change."""
+"""Inputs that are no action, by which the abstraction must not change."""
 
 VARIABLES: Final[Mapping[str, str]] = {
     "alive": "there is a `Node`",
@@ -83,15 +83,17 @@ VARIABLES: Final[Mapping[str, str]] = {
     "high_watermark": "`Replica.high_watermark`; the checkpoint while no log is open",
     "leader": "`Replica.metadata.leader`",
     "leader_epoch": "`Replica.metadata.leader_epoch`, 0 for none",
-    "truncating": "nobody: no compared design has it",
-    "broker_epoch": "`Node.broker_epoch`, of the dead the last",
+    "truncating": "empty: no compared design has it",
+    "broker_epoch": "`Node.broker_epoch`; the last one of a broker that does not run",
     "isr": "`Leading.isr`",
     "pending_isr": "`Leading.pending.isr`",
     "partition_epoch": "`Replica.partition_epoch` of a leader",
     "follower_end": "`Follower.end`",
     "follower_broker_epoch": "`Follower.broker_epoch`, 0 for none",
+    "leading_since": "not compared: only with `producers_wait`",
+    "known_away": "not compared: only with `own_view`",
     "fetch": "the message in flight: `FetchRequest`, `FetchResponse` with or without a divergence",
-    "fetch_to": "the broker it is on its way to",
+    "fetch_to": "the leader to which the request in flight goes",
     "fetch_epoch": "`leader_epoch` of the message",
     "fetch_offset": "`FetchRequest.offset`; `FetchResponse.diverging.end`",
     "fetch_last_epoch": "`FetchRequest.last_epoch`; `FetchResponse.diverging.epoch`, 0 where nothing is left",
@@ -101,7 +103,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "alter_isr": "`AlterPartitionRequest.members`",
     "alter_leader_epoch": "`AlterPartitionRequest.leader_epoch`",
     "alter_partition_epoch": "`AlterPartitionRequest.partition_epoch`",
-    "alter_broker_epoch": "in `AlterPartitionRequest.isr` the epoch of who joins",
+    "alter_broker_epoch": "the broker epoch of the joining member in `AlterPartitionRequest.isr`",
     "controller_leader": "`PartitionMetadata.leader`",
     "controller_epoch": "`PartitionMetadata.leader_epoch`",
     "controller_partition_epoch": "`PartitionMetadata.partition_epoch`",
@@ -113,16 +115,16 @@ VARIABLES: Final[Mapping[str, str]] = {
     "clean_shutdown": "the mark on the disk of a broker that does not run",
     "written_in": "history: the leader epoch at each `Appended` of a leader",
     "acked": "history: `AnswerProduce` without an error",
-    "committed": "history: the log of a leader up to its watermark, when that is further than ever",
-    "position": "history: what the consumer has asked for",
-    "consumed": "history: what it was given, from the leader's or follower's disk",
+    "committed": "history: the log of a leader up to its high watermark, whenever that is higher than any before",
+    "position": "history: the offset that the consumer reads next",
+    "consumed": "history: the records that it got, from the disk of a leader or follower",
     "crashes": "history",
     "lossy_crashes": "history",
     "sessions_lost": "history",
-    "unnoticed": "history: none, for no compared design has them",
+    "unnoticed": "history: always 0, for no compared design has such restarts",
     "shutdowns": "history",
 }
-"""Every variable of the model: where its value is in a system of cores."""
+"""For every variable of the model, where its value is in a system of cores."""
 
 
 def tables() -> str:
@@ -130,7 +132,7 @@ def tables() -> str:
     steps = [(f"`{action}`", s.core, s.told, s.composite, s.choice) for action, s in STEPS.items()]
     parts = [
         "## Which input is which action",
-        _table(("action", "core", "told", "and with it", "what the environment chooses"), steps),
+        _table(("action", "core", "input", "other inputs of the same step", "what the environment chooses"), steps),
         "## Inputs that are no action",
         _table(("input", "what is checked"), STUTTERS.items()),
         "## Where each variable is",

@@ -1,17 +1,18 @@
-"""Cores without what no model has: clocks, counters that only grow, and what was learned of others and is not used.
+"""The canonical form of cores: clocks, growing counters and unused copies are set to fixed values.
 
-A core is replaced by one that differs from it only in how numbers are chosen, so that finitely many are left. What is
-set here, and why it may be:
+The model has none of these. With them a core would have infinitely many states; the replay needs finitely many. A core
+is replaced by one that behaves the same in every comparison with the model. What is set here, and why it may be set:
 
 - Times. Every stored time becomes NOW. Which timer fires first is the environment's choice: before a `Tick` the driver
-  makes old whatever has to be old (`aged_...`). Whether a follower ever caught up in this epoch is kept.
-- Broker epochs are those of the model: how often the broker registered before. They are compared only for one broker
-  at a time. The metadata log ends at WRITTEN after every step; a broker that has learned metadata knows it up to READ.
-- Attempts of AlterPartition: with one request in flight the last one is the only one. Of the incarnations in it the
-  controller looks at those of who joins.
-- Metadata that was handed on: a replica's copy of it is read for leader and leader epoch only; a node's copies are read
-  when a log is opened, right after they were learned again, and to refuse fetches of earlier incarnations, of which
-  none is in flight here.
+  moves the time in question back (`with_session_expired` and others). Whether a follower ever caught up is kept.
+- Broker epochs. They are numbered as in the model, by how often the broker registered before. Epochs are compared only
+  between lives of one broker, so their order stays. The metadata log ends at offset WRITTEN after every step; a broker
+  that has learned metadata has read it up to READ.
+- Attempts of AlterPartition. Only one request is in flight, so the last attempt is the only one. The controller reads
+  the broker epochs in it of joining members only.
+- Copies of metadata. A replica reads leader and leader epoch in its copy, and nothing else. A node reads its copies in
+  two cases: when a log is opened, right after the metadata was learned again; and to refuse fetches of an earlier life,
+  of which none is in flight here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import attrs
 from immutables import Map
 
 from isr_broker.core import replica as replicas
-from isr_broker.core.controller_state import Controller, Key
+from isr_broker.core.controller import Controller, Key
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     BrokerId,
@@ -37,14 +38,16 @@ from isr_broker.core.replica_state import Follower, Following, Leading, PendingI
 from isr_replay.system_state import FAR, NOW, TP
 
 READ: Final = 50
+"""The offset up to which a broker that has learned metadata has read the metadata log."""
 WRITTEN: Final = 100
+"""The end of the metadata log."""
 
 
 # The controller.
 
 
 def controller(core: Controller) -> Controller:
-    """The controller at rest: everything written, every session just renewed."""
+    """The canonical form of the controller: everything is written, and every session has just been renewed."""
     keys: list[Key] = [*core.brokers, *core.partitions]
     partitions = Map({tp: attrs.evolve(p, replicas=tuple(sorted(p.replicas))) for tp, p in core.partitions.items()})
     return attrs.evolve(
@@ -60,22 +63,26 @@ def controller(core: Controller) -> Controller:
     )
 
 
-def aged_session(core: Controller, broker: BrokerId) -> Controller:
-    """Nothing was heard of this broker for as long as its session lasts; of all others something was."""
+def with_session_expired(core: Controller, broker: BrokerId) -> Controller:
+    """The controller's core, in which the session of this broker is over at the next tick, and no other."""
     if broker not in core.contacts:
         return core
     return attrs.evolve(core, contacts=core.contacts.set(broker, NOW - core.settings.broker_session_timeout_ms))
 
 
-def assigned_first(core: Controller, broker: BrokerId) -> Controller:
-    """The broker comes first in the order of assignment, which is the environment's choice at each step."""
+def with_first_assigned(core: Controller, broker: BrokerId) -> Controller:
+    """The controller's core with this broker first in the assignment.
+
+    The environment chooses that anew at each step.
+    """
     partition = core.partitions[TP]
     order = (broker, *(r for r in partition.replicas if r != broker))
     return attrs.evolve(core, partitions=core.partitions.set(TP, attrs.evolve(partition, replicas=order)))
 
 
-def before_registration(core: Controller, broker: BrokerId) -> Controller:
-    """The metadata log ends where the next record gives the broker its next broker epoch."""
+def with_next_broker_epoch(core: Controller, broker: BrokerId) -> Controller:
+    """The controller's core with the end of its metadata log set, so that a registration gives the next broker
+    epoch."""
     known = core.brokers.get(broker)
     end = known.epoch if known is not None else -1
     return attrs.evolve(core, offset=end, written=end)
@@ -85,7 +92,7 @@ def before_registration(core: Controller, broker: BrokerId) -> Controller:
 
 
 def node(core: Node) -> Node:
-    """The node at rest: nothing to do for itself, its replica to be woken when that wants it."""
+    """The canonical form of a broker: no timer of its own, and its replica woken when the replica asks for it."""
     held, wake = core.held, Map[TopicPartition, Millis]()
     replica = held.get(TP)
     if replica is not None:
@@ -154,11 +161,11 @@ def _follower(known: Follower) -> Follower:
 def _pending(pending: PendingIsr | None, isr: frozenset[BrokerId]) -> PendingIsr | None:
     if pending is None:
         return None
-    return attrs.evolve(pending, request=proposal(pending.request, isr), sent_at=NOW)
+    return attrs.evolve(pending, request=canonical_alter(pending.request, isr), sent_at=NOW)
 
 
-def proposal(request: AlterPartitionRequest, isr: frozenset[BrokerId]) -> AlterPartitionRequest:
-    """An AlterPartition, of whose members only those outside the ISR come with the incarnation that was seen."""
+def canonical_alter(request: AlterPartitionRequest, isr: frozenset[BrokerId]) -> AlterPartitionRequest:
+    """An AlterPartition in which only members outside the ISR have a broker epoch."""
     members = tuple((member, -1 if member in isr else seen) for member, seen in request.isr)
     return attrs.evolve(request, isr=members, attempt=1)
 
@@ -168,15 +175,15 @@ def _waiting(waiting: Waiting) -> Waiting:
 
 
 def with_role(core: Node, role: Leading | Following) -> Node:
-    """The node with its replica's part changed, and woken when the replica then wants it."""
+    """The node with another role of its replica, and the wake-up time that the role asks for."""
     replica = attrs.evolve(core.held[TP], role=role)
     at = replicas.deadline(replica)
     wake = core.wake.set(TP, at) if at is not None else core.wake
     return attrs.evolve(core, held=core.held.set(TP, replica), wake=wake)
 
 
-def aged_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
-    """It is time to look for members that lag, and these were at the log end too long ago, if they ever were."""
+def with_lagging_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
+    """A leader that checks for lag at its next tick, and finds these followers caught up too long ago, or never."""
     replica = core.held[TP]
     role = replica.role
     assert isinstance(role, Leading)
@@ -187,14 +194,14 @@ def aged_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
     return with_role(core, attrs.evolve(role, followers=followers, next_lag_check=NOW))
 
 
-def aged_fetch(core: Node) -> Node:
-    """The follower has waited for an answer as long as it ever will."""
+def with_fetch_timed_out(core: Node) -> Node:
+    """A follower whose fetch times out at the next tick."""
     role = core.held[TP].role
     assert isinstance(role, Following)
     patience = core.settings.replica_socket_timeout_ms + core.settings.replica_fetch_wait_max_ms
     return with_role(core, attrs.evolve(role, sent_at=NOW - patience, retry_at=NOW))
 
 
-def calling(core: Node) -> Node:
-    """It is time for a heartbeat."""
+def with_heartbeat_due(core: Node) -> Node:
+    """A broker that sends a heartbeat at its next tick."""
     return attrs.evolve(core, next_call=NOW)

@@ -1,7 +1,7 @@
-"""Inputs for cores, with a disk and a metadata log that do at once what they are asked for.
+"""The core driver: gives inputs to a core, and does at once what the core asks of disk and metadata log.
 
-One call is one input and whatever the disk reports because of it, which is one action of the model: until the report a
-replica takes nothing else, and nobody else sees that it is under way.
+One call is one input together with the reports of the disk that follow from it. That is one action of the model: until
+the report comes a replica takes no other input, and no other part of the system sees the work in progress.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.effects import (
     CONTROLLER,
     AnswerConsume,
@@ -47,12 +47,13 @@ from isr_replay.system_state import NOW, Broker, record_in
 
 
 class CoreFailed(Exception):
-    """A core did what none of its inputs can mean; the message says what."""
+    """A core did something that no action of the model can be; the message says what."""
 
 
 @attrs.define
-class Done:
-    """What came of an input of a broker: the broker from now on, and what it did and said."""
+class BrokerOutcome:
+    """The outcome of an input of a broker: the broker after it, the actions taken, and the messages and answers
+    sent."""
 
     broker: Broker
     actions: list[str] = attrs.field(factory=list[str])
@@ -63,21 +64,24 @@ class Done:
 
     @property
     def action(self) -> str | None:
-        """The action that was taken, if one was."""
+        """The action that was taken, None if none was; CoreFailed if there was more than one."""
         if len(self.actions) > 1:
             raise CoreFailed(f"one input took {' and '.join(self.actions)}")
         return self.actions[0] if self.actions else None
 
     @property
-    def rested(self) -> Broker:
+    def canonical(self) -> Broker:
         """The broker with its core in canonical form."""
         node = self.broker.node
         return self.broker if node is None else attrs.evolve(self.broker, node=canonical_form.node(node))
 
 
-def told(broker: Broker, *inputs: NodeInput, opens: bool = True) -> Done:
-    """The broker takes these inputs one after the other; `opens`: a log that it asks for is opened at once."""
-    done, todo = Done(broker), list(inputs)
+def run_broker(broker: Broker, *inputs: NodeInput, opens: bool = True) -> BrokerOutcome:
+    """Give these inputs to a broker, one after the other.
+
+    If `opens` is true, a log that it asks for is opened at once.
+    """
+    done, todo = BrokerOutcome(broker), list(inputs)
     while todo:
         node = done.broker.node
         assert node is not None
@@ -87,8 +91,8 @@ def told(broker: Broker, *inputs: NodeInput, opens: bool = True) -> Done:
     return done
 
 
-def _performed(done: Done, effect: Effect, opens: bool) -> list[NodeInput]:
-    """What the disk reports; everything else is noted."""
+def _performed(done: BrokerOutcome, effect: Effect, opens: bool) -> list[NodeInput]:
+    """Do what an effect asks for, and return the reports of the disk."""
     broker = done.broker
     match effect:
         case Took(action=action):
@@ -114,7 +118,11 @@ def _performed(done: Done, effect: Effect, opens: bool) -> list[NodeInput]:
             view = _view(broker)
             return [EpochAssigned(partition=tp, log=attrs.evolve(view, epochs=view.epochs.assign(epoch, start)))]
         case OpenLog(tp):
-            return [LogOpened(partition=tp, log=found(broker.log), high_watermark=broker.checkpoint)] if opens else []
+            return (
+                [LogOpened(partition=tp, log=recovered_log(broker.log), high_watermark=broker.checkpoint)]
+                if opens
+                else []
+            )
         case StopProcess(broker_epoch=epoch, watermarks=watermarks):
             marks = dict(watermarks.watermarks)
             mark = next(iter(marks.values()), broker.checkpoint)
@@ -136,13 +144,13 @@ def _view(broker: Broker) -> LogView:
     return broker.replica.log
 
 
-def found(log: tuple[bytes, ...]) -> LogView:
-    """A log as it is known after it was opened: everything is found again in the records."""
+def recovered_log(log: tuple[bytes, ...]) -> LogView:
+    """What a core knows of a log that was just opened: everything is recovered from the records."""
     return LogView().appended(batches(b"".join(log)))
 
 
 def records(broker: Broker) -> tuple[int, ...]:
-    """The names of the records in the broker's log."""
+    """The records of the model in the broker's log."""
     return tuple(record_in(batch) for batch in broker.log)
 
 
@@ -150,22 +158,22 @@ def records(broker: Broker) -> tuple[int, ...]:
 
 
 @attrs.define
-class Ruled:
-    """What came of an input of the controller."""
+class ControllerOutcome:
+    """The outcome of an input of the controller: its core after it, the actions taken, and the messages sent."""
 
     core: Controller
     took: list[Took] = attrs.field(factory=list[Took])
     sent: list[Send] = attrs.field(factory=list[Send])
 
     @property
-    def rested(self) -> Controller:
+    def canonical(self) -> Controller:
         """The controller in canonical form."""
         return canonical_form.controller(self.core)
 
 
-def ruled(core: Controller, *inputs: ControllerInput) -> Ruled:
-    """The controller takes these inputs one after the other, its log written at once."""
-    done, todo = Ruled(core), list(inputs)
+def run_controller(core: Controller, *inputs: ControllerInput) -> ControllerOutcome:
+    """Give these inputs to the controller, one after the other; its metadata log is written at once."""
+    done, todo = ControllerOutcome(core), list(inputs)
     while todo:
         step = controllers.handle(done.core, todo.pop(0), NOW)
         done.core = step.core
@@ -182,22 +190,22 @@ def ruled(core: Controller, *inputs: ControllerInput) -> Ruled:
     return done
 
 
-def asked_to(core: Controller, source: BrokerId, message: Send) -> Ruled:
-    """The controller gets what a broker sent."""
+def send_to_controller(core: Controller, source: BrokerId, message: Send) -> ControllerOutcome:
+    """Give the controller a message that a broker has sent."""
     assert message.to == CONTROLLER
-    return ruled(core, _received(source, message))
+    return run_controller(core, _received(source, message))
 
 
 def _received(source: BrokerId, message: Send) -> Received:
     return Received(source, message.message)
 
 
-def news_for(core: Controller, broker: Broker) -> Metadata:
-    """What the controller answers the broker when that asks for newer metadata."""
+def metadata_for(core: Controller, broker: Broker) -> Metadata:
+    """The controller's answer when this broker asks for newer metadata."""
     assert broker.node is not None
-    polled = told(attrs.evolve(broker, node=attrs.evolve(broker.node, next_poll=NOW)), Tick())
+    polled = run_broker(attrs.evolve(broker, node=attrs.evolve(broker.node, next_poll=NOW)), Tick())
     poll = next(s for s in polled.sent if isinstance(s.message, FetchMetadata))
-    answer = asked_to(core, broker.me, poll).sent
+    answer = send_to_controller(core, broker.me, poll).sent
     news = [s.message for s in answer if isinstance(s.message, Metadata)]
     if len(news) != 1:
         raise CoreFailed(f"the controller answers a question for metadata with {answer}")

@@ -1,9 +1,7 @@
-"""Every step that the cores can take from a state of the system, whatever the environment chooses.
+"""The steps of single cores: what each input does to a broker or to the controller, computed once and remembered.
 
-The environment delivers a message or does not, lets a timer run out, makes a request, ends a process. It keeps to the
-model's rules about itself: the bounds, one fetch of each follower and one AlterPartition of each leader in flight, no
-message that outlives its process, and what nobody would heed is not in flight. Whether somebody would is for the core
-to say: the message is shown to it.
+The methods are named after the inputs. Each returns every step that the input can lead to, for all choices of the
+environment in it. `environment` decides which inputs there are in a state of the system.
 """
 
 from __future__ import annotations
@@ -17,315 +15,337 @@ from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received
 from isr_broker.core.messages import Error
 from isr_replay import inputs
-from isr_replay.core_driver import CoreFailed, Done, Ruled, records, told
-from isr_replay.core_system import BEYOND, FAILED, NONE, Cores, Turn, Verdict
+from isr_replay.core_driver import BrokerOutcome, ControllerOutcome, CoreFailed, records, run_broker
+from isr_replay.core_system import BEYOND, FAILED, NONE, BrokerStep, ControllerStep, Cores
 from isr_replay.packed_states import OutOfRange
-from isr_replay.system_state import TP, AlterMessage, Answered, Asked, Broker, Decided, FetchMessage, Proposed
+from isr_replay.system_state import (
+    TP,
+    AlterAnswered,
+    AlterMessage,
+    AlterRequested,
+    Broker,
+    FetchAnswered,
+    FetchMessage,
+    FetchRequested,
+)
 
 
-class Steps(Cores):
-    """The steps of the system, part by part."""
+class CoreSteps(Cores):
+    """The steps of the brokers and of the controller."""
 
-    def found(self, key: tuple[object, ...], make: Callable[[], Sequence[Turn]]) -> Sequence[Turn]:
-        """The turns that are possible; a core that fails takes a turn of that name."""
+    def _remember_broker_steps(
+        self, key: tuple[object, ...], make: Callable[[], Sequence[BrokerStep]]
+    ) -> Sequence[BrokerStep]:
+        """Compute the steps of an input and remember them.
+
+        A core that fails gives one step, labelled with its error.
+        """
         self.runs += 1
         try:
             known = make()
         except (CoreFailed, OutOfRange, AssertionError, ValueError, KeyError) as problem:
-            known = (Turn(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
-        self.turns[key] = known
+            known = (BrokerStep(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
+        self.broker_steps[key] = known
         return known
 
-    def ruled(self, key: tuple[object, ...], make: Callable[[], Sequence[Verdict]]) -> Sequence[Verdict]:
+    def _remember_controller_steps(
+        self, key: tuple[object, ...], make: Callable[[], Sequence[ControllerStep]]
+    ) -> Sequence[ControllerStep]:
         """The same for the controller."""
-
         self.runs += 1
         try:
             known = make()
         except (CoreFailed, OutOfRange, AssertionError, ValueError, KeyError) as problem:
-            known = (Verdict(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
-        self.verdicts[key] = known
+            known = (ControllerStep(self.labels.number(f"{key[0]}: {problem}"), FAILED),)
+        self.controller_steps[key] = known
         return known
 
     def index(self, broker: int) -> int:
-        """Which replica of the model it is."""
+        """The index of a broker among the model's replicas."""
         return self.view.index(broker)
 
     # What the inputs of a broker do.
 
-    def turn(self, done: Done, *parameters: int, message: int = NONE) -> Turn:
-        """The outcome of an input as a turn."""
+    def broker_step(self, done: BrokerOutcome, *parameters: int, message: int = NONE) -> BrokerStep:
+        """The outcome of an input as a step."""
         assert done.action is not None
-        return Turn(self.labels.number(done.action, *parameters), self.numbered(done.broker), message, done.acked)
+        return BrokerStep(
+            self.labels.number(done.action, *parameters), self.broker_number(done.broker), message, done.acked
+        )
 
-    def produces(self, i: int, broker: int, record: int) -> Sequence[Turn]:
+    def produce(self, i: int, broker: int, record: int) -> Sequence[BrokerStep]:
         key = ("produce", broker, record)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
-            done = inputs.produced(self.brokers.values[broker], record, self.acks)
-            return () if done is None else (self.turn(done, i),)
+        def make() -> Sequence[BrokerStep]:
+            done = inputs.produce(self.brokers.values[broker], record, self.acks)
+            return () if done is None else (self.broker_step(done, i),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def fetched(self, leader: int, broker: int, follower: int, message: int) -> Sequence[Turn]:
-        """A fetch arrives at its leader; no turn if that does not take it."""
+    def deliver_fetch(self, leader: int, broker: int, follower: int, message: int) -> Sequence[BrokerStep]:
+        """A fetch arrives at its leader; no step if the leader refuses it."""
         key = ("fetch", broker, follower, message)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
+        def make() -> Sequence[BrokerStep]:
             asked = self.fetches[follower].values[message]
-            assert isinstance(asked, Asked)
-            done = inputs.fetched(self.brokers.values[broker], asked)
+            assert isinstance(asked, FetchRequested)
+            done = inputs.deliver_fetch(self.brokers.values[broker], asked)
             if done is None:
                 return ()
             answer = self.fetches[follower].number(inputs.answer_sent(done))
-            return (self.turn(done, leader, follower, message=answer),)
+            return (self.broker_step(done, leader, follower, message=answer),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def answered(self, i: int, broker: int, message: int) -> Sequence[Turn]:
-        """The answer to a fetch arrives; no turn if nobody waits for it."""
+    def deliver_fetch_answer(self, i: int, broker: int, message: int) -> Sequence[BrokerStep]:
+        """The answer to a fetch arrives; no step if the follower does not wait for it."""
         key = ("answer", broker, message)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
+        def make() -> Sequence[BrokerStep]:
             answer = self.fetches[i].values[message]
-            assert isinstance(answer, Answered)
-            done = inputs.answered(self.brokers.values[broker], answer)
-            return () if done is None else (self.turn(done, i, message=self._asks(i, done)),)
+            assert isinstance(answer, FetchAnswered)
+            done = inputs.deliver_fetch_answer(self.brokers.values[broker], answer)
+            return () if done is None else (self.broker_step(done, i, message=self._asks(i, done)),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def _asks(self, i: int, done: Done) -> int:
+    def _asks(self, i: int, done: BrokerOutcome) -> int:
         return self.fetches[i].number(inputs.fetch_sent(done))
 
-    def asks_again(self, i: int, broker: int) -> Sequence[Turn]:
+    def time_out_fetch(self, i: int, broker: int) -> Sequence[BrokerStep]:
         key = ("wait", broker)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
-            done = inputs.waited_for_answer(self.brokers.values[broker])
+        def make() -> Sequence[BrokerStep]:
+            done = inputs.time_out_fetch(self.brokers.values[broker])
             if done is None:
                 return ()
             sent = inputs.fetch_sent(done)
             to = () if sent is None else (self.index(sent.to),)
-            return (self.turn(done, i, *to, message=self._asks(i, done)),)
+            return (self.broker_step(done, i, *to, message=self._asks(i, done)),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def proposes(self, i: int, broker: int) -> Sequence[Turn]:
-        """The leader does what it wants to do at once, or looks for members that lag: any of them."""
+    def propose_isr(self, i: int, broker: int) -> Sequence[BrokerStep]:
+        """The leader ticks: it proposes a follower, or finds any set of members lagging and proposes to shrink."""
         key = ("tick", broker)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
+        def make() -> Sequence[BrokerStep]:
             value, about = self.brokers.values[broker], self.about[broker]
-            outcomes: list[Done | None] = [inputs.ticked(value)]
-            outcomes += [inputs.ticked_for(value, f) for f in self.ids if about.leads]
+            outcomes: list[BrokerOutcome | None] = [inputs.tick(value)]
+            outcomes += [inputs.tick_proposing(value, f) for f in self.ids if about.leads]
             for size in range(len(about.members) + 1):
                 for lagging in combinations(about.members, size):
-                    outcomes.append(inputs.looked_for_lag(value, frozenset(lagging)))
-            outcomes += [inputs.reminded(value, f) for f in self.ids if about.leads and f != value.me]
-            turns = [self._proposal(i, value, done) for done in outcomes if done is not None]
-            return tuple(dict.fromkeys(turns))
+                    outcomes.append(inputs.check_lag(value, frozenset(lagging)))
+            outcomes += [inputs.repeat_fetch_and_tick(value, f) for f in self.ids if about.leads and f != value.me]
+            broker_steps = [self._proposal(i, value, done) for done in outcomes if done is not None]
+            return tuple(dict.fromkeys(broker_steps))
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def _proposal(self, i: int, before: Broker, done: Done) -> Turn:
+    def _proposal(self, i: int, before: Broker, done: BrokerOutcome) -> BrokerStep:
         proposed = inputs.proposal_sent(before, done)
         number = self.alters[i].number(proposed)
         if proposed.joins is not None:
-            return self.turn(done, i, self.index(proposed.joins), message=number)
+            return self.broker_step(done, i, self.index(proposed.joins), message=number)
         assert before.replica is not None
-        members = frozenset((before.me, *self.about[self.numbered(before)].members))
-        return self.turn(done, i, self.view.mask(members - proposed.request.members), message=number)
+        members = frozenset((before.me, *self.about[self.broker_number(before)].members))
+        return self.broker_step(done, i, self.view.mask(members - proposed.request.members), message=number)
 
-    def heard(self, i: int, broker: int, message: int) -> Sequence[Turn]:
-        """The controller's answer arrives; no turn if nobody waits for it."""
+    def deliver_alter_answer(self, i: int, broker: int, message: int) -> Sequence[BrokerStep]:
+        """The controller's answer arrives; no step if the leader does not wait for it."""
         key = ("hear", broker, message)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
+        def make() -> Sequence[BrokerStep]:
             answer = self.alters[i].values[message]
-            assert isinstance(answer, Decided)
-            done = inputs.heard(self.brokers.values[broker], answer)
-            return () if done is None else (self.turn(done, i),)
+            assert isinstance(answer, AlterAnswered)
+            done = inputs.deliver_alter_answer(self.brokers.values[broker], answer)
+            return () if done is None else (self.broker_step(done, i),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def reads(self, i: int, broker: int, position: int) -> Sequence[Turn]:
+    def consume(self, i: int, broker: int, position: int) -> Sequence[BrokerStep]:
         key = ("consume", broker, position)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
-            outcome = inputs.consumed(self.brokers.values[broker], position)
+        def make() -> Sequence[BrokerStep]:
+            outcome = inputs.consume(self.brokers.values[broker], position)
             if outcome is None:
                 return ()
-            return (attrs.evolve(self.turn(outcome[0], i), read=outcome[1]),)
+            return (attrs.evolve(self.broker_step(outcome[0], i), read=outcome[1]),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
-    def learns(self, i: int, controller: int, broker: int) -> Sequence[Turn]:
+    def deliver_metadata(self, i: int, controller: int, broker: int) -> Sequence[BrokerStep]:
         key = ("learn", controller, broker)
-        if (known := self.turns.get(key)) is not None:
+        if (known := self.broker_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Turn]:
-            done = inputs.learned(self.controllers.values[controller], self.brokers.values[broker])
-            return () if done is None else (self.turn(done, i, message=self._asks(i, done)),)
+        def make() -> Sequence[BrokerStep]:
+            done = inputs.deliver_metadata(self.controllers.values[controller], self.brokers.values[broker])
+            return () if done is None else (self.broker_step(done, i, message=self._asks(i, done)),)
 
-        return self.found(key, make)
+        return self._remember_broker_steps(key, make)
 
     # What the inputs of the controller do.
 
-    def after(self, ruling: Ruled) -> int:
-        """The number of the controller; BEYOND if that has changed the metadata more often than the bounds allow."""
-        core, constants = ruling.rested, self.instance.constants
+    def after(self, outcome: ControllerOutcome) -> int:
+        """The number of the controller; BEYOND if it has changed the metadata more often than the bounds allow."""
+        core, constants = outcome.canonical, self.instance.constants
         partition = core.partitions[TP]
         too_far = partition.partition_epoch > int(constants["isr_changes"])
         return BEYOND if too_far or partition.leader_epoch > int(constants["epochs"]) else self.controllers.number(core)
 
-    def decides(self, i: int, controller: int, message: int, broker: int) -> Sequence[Verdict]:
-        """An AlterPartition arrives; an answer of unknown effect is told to the leader at once."""
+    def decide_alter_partition(self, i: int, controller: int, message: int, broker: int) -> Sequence[ControllerStep]:
+        """An AlterPartition arrives; an error that the model has no answer for is delivered to the leader at once."""
         key = ("alter", i, controller, message, broker)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
+        def make() -> Sequence[ControllerStep]:
             proposed = self.alters[i].values[message]
-            assert isinstance(proposed, Proposed)
-            ruling, answer = inputs.decided(self.controllers.values[controller], proposed)
-            if not ruling.took:
+            assert isinstance(proposed, AlterRequested)
+            outcome, answer = inputs.deliver_alter_partition(self.controllers.values[controller], proposed)
+            if not outcome.took:
                 raise CoreFailed(f"an AlterPartition is answered with {answer.error} and is no action")
-            label, after = self.labels.number(ruling.took[0].action, i), self.after(ruling)
+            label, after = self.labels.number(outcome.took[0].action, i), self.after(outcome)
             answer = attrs.evolve(answer, attempt=1)
-            number, value = self.alters[i].number(Decided(answer)), self.brokers.values[broker]
+            number, value = self.alters[i].number(AlterAnswered(answer)), self.brokers.values[broker]
             if answer.error in (Error.NONE, Error.INELIGIBLE_REPLICA):
-                heard = self.about[broker].leads and self.heard(i, broker, number)
-                return (Verdict(label, after, number if heard else NONE),)
+                deliver_alter_answer = self.about[broker].leads and self.deliver_alter_answer(i, broker, number)
+                return (ControllerStep(label, after, number if deliver_alter_answer else NONE),)
             if value.node is None:
-                return (Verdict(label, after),)
-            done = told(value, Received(CONTROLLER, answer))
+                return (ControllerStep(label, after),)
+            done = run_broker(value, Received(CONTROLLER, answer))
             if done.action is not None:
                 raise CoreFailed(f"{done.action} because of {answer.error}")
-            return (Verdict(label, after, NONE, self.numbered(done.rested)),)
+            return (ControllerStep(label, after, NONE, self.broker_number(done.canonical)),)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def _verdicts(self, rulings: Sequence[Ruled], before: int) -> Sequence[Verdict]:
-        """What the controller does of itself, under every order of assignment."""
-        verdicts: dict[Verdict, None] = {}
-        for ruling in rulings:
-            after = self.after(ruling)
-            if not ruling.took:
+    def _controller_steps(self, outcomes: Sequence[ControllerOutcome], before: int) -> Sequence[ControllerStep]:
+        """The distinct steps of these outcomes; CoreFailed if one changes the controller without an action."""
+        controller_steps: dict[ControllerStep, None] = {}
+        for outcome in outcomes:
+            after = self.after(outcome)
+            if not outcome.took:
                 if after == BEYOND or self.controllers.bits[after] != self.controllers.bits[before]:
                     raise CoreFailed("the controller took no action and yet is another")
                 continue
-            took = ruling.took[0]
-            verdicts[Verdict(self._controller_label(took.action, took.replica, ruling), after)] = None
-        return tuple(verdicts)
+            took = outcome.took[0]
+            controller_steps[ControllerStep(self._controller_label(took.action, took.replica, outcome), after)] = None
+        return tuple(controller_steps)
 
-    def _controller_label(self, action: str, replica: int, ruling: Ruled) -> int:
+    def _controller_label(self, action: str, replica: int, outcome: ControllerOutcome) -> int:
         parameters = [self.index(replica)]
-        leader = ruling.core.partitions[TP].leader
+        leader = outcome.core.partitions[TP].leader
         if action == "controller_fences_leader" and leader is not None:
             parameters.append(self.index(leader))
         return self.labels.number(action, *parameters)
 
-    def rules(self, controller: int, at_once: bool) -> Sequence[Verdict]:
-        """What is due `at_once`, if it is to be done, and leadership moved to any replica."""
+    def tick_controller(self, controller: int, at_once: bool) -> Sequence[ControllerStep]:
+        """What the controller does at once, if `at_once` is true.
+
+        And elections of any replica as the preferred leader.
+        """
         key = ("rule", controller, at_once)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
+        def make() -> Sequence[ControllerStep]:
             core = self.controllers.values[controller]
-            rulings = [inputs.due(core, first) for first in self.ids] if core.due and at_once else []
-            rulings += [inputs.preferred(core, first) for first in self.ids]
-            return self._verdicts(rulings, controller)
+            outcomes = [inputs.tick_controller(core, first) for first in self.ids] if core.due and at_once else []
+            outcomes += [inputs.elect_preferred(core, first) for first in self.ids]
+            return self._controller_steps(outcomes, controller)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def fences(self, i: int, controller: int) -> Sequence[Verdict]:
+    def expire_session(self, i: int, controller: int) -> Sequence[ControllerStep]:
         key = ("session", i, controller)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
+        def make() -> Sequence[ControllerStep]:
             core = self.controllers.values[controller]
-            return self._verdicts([inputs.lost_session(core, self.ids[i], first) for first in self.ids], controller)
+            return self._controller_steps(
+                [inputs.expire_session(core, self.ids[i], first) for first in self.ids], controller
+            )
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def returns(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
-        """A fenced broker is heard."""
+    def unfence(self, i: int, controller: int, broker: int) -> Sequence[ControllerStep]:
+        """The controller receives a heartbeat of a fenced broker."""
         key = ("return", controller, broker)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
-            ruling, done = inputs.called(self.controllers.values[controller], self.brokers.values[broker])
+        def make() -> Sequence[ControllerStep]:
+            outcome, done = inputs.send_heartbeat(self.controllers.values[controller], self.brokers.values[broker])
             if done.action is not None:
                 raise CoreFailed(f"{done.action} because of a heartbeat")
-            (verdict,) = self._verdicts([ruling], controller)
-            return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
+            (controller_step,) = self._controller_steps([outcome], controller)
+            return (attrs.evolve(controller_step, broker=self.broker_number(done.canonical)),)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def asks_to_stop(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
-        """The process is asked to stop in order, and tells the controller."""
+    def ask_to_shut_down(self, i: int, controller: int, broker: int) -> Sequence[ControllerStep]:
+        """The process is asked to shut down, and tells the controller in a heartbeat."""
         key = ("stop", controller, broker)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
-            ruling, done = inputs.asked_to_stop(self.controllers.values[controller], self.brokers.values[broker])
+        def make() -> Sequence[ControllerStep]:
+            outcome, done = inputs.ask_to_shut_down(self.controllers.values[controller], self.brokers.values[broker])
             if done.action is not None or done.stopped:
                 raise CoreFailed(f"{done.action or 'the end'} because somebody wants to stop")
-            (verdict,) = self._verdicts([ruling], controller)
-            return (attrs.evolve(verdict, broker=self.numbered(done.rested)),)
+            (controller_step,) = self._controller_steps([outcome], controller)
+            return (attrs.evolve(controller_step, broker=self.broker_number(done.canonical)),)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def stops(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
-        """A broker that wants to stop is heard, and may or may not; that the controller fences it is part of it."""
+    def shut_down(self, i: int, controller: int, broker: int) -> Sequence[ControllerStep]:
+        """A broker that shuts down sends a heartbeat; if it may stop, the controller fences it in the same step."""
         key = ("stopping", controller, broker)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
-            ruling, done = inputs.called(self.controllers.values[controller], self.brokers.values[broker])
+        def make() -> Sequence[ControllerStep]:
+            outcome, done = inputs.send_heartbeat(self.controllers.values[controller], self.brokers.values[broker])
             if not done.stopped:
-                if ruling.took or ruling.rested != self.controllers.values[controller] or done.action is not None:
+                if outcome.took or outcome.canonical != self.controllers.values[controller] or done.action is not None:
                     raise CoreFailed("a heartbeat of a broker that must wait does something")
                 return ()
             label = self.labels.number("broker_shuts_down", i)
-            return (Verdict(label, self.after(ruling), broker=self.numbered(done.rested)),)
+            return (ControllerStep(label, self.after(outcome), broker=self.broker_number(done.canonical)),)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
-    def restarts(self, i: int, controller: int, broker: int) -> Sequence[Verdict]:
+    def restart(self, i: int, controller: int, broker: int) -> Sequence[ControllerStep]:
         key = ("restart", controller, broker)
-        if (known := self.verdicts.get(key)) is not None:
+        if (known := self.controller_steps.get(key)) is not None:
             return known
 
-        def make() -> Sequence[Verdict]:
+        def make() -> Sequence[ControllerStep]:
             core, value = self.controllers.values[controller], self.brokers.values[broker]
-            outcome = inputs.restarted(core, value, self.of_brokers)
+            outcome = inputs.restart(core, value, self.of_brokers)
             if outcome is None:
                 return ()
-            (verdict,) = self._verdicts([outcome[0]], controller)
-            return (attrs.evolve(verdict, broker=self.numbered(outcome[1])),)
+            (controller_step,) = self._controller_steps([outcome[0]], controller)
+            return (attrs.evolve(controller_step, broker=self.broker_number(outcome[1])),)
 
-        return self.ruled(key, make)
+        return self._remember_controller_steps(key, make)
 
     # What the environment knows.
 

@@ -1,18 +1,17 @@
-"""The system of cores as a transition system: which steps a state has, each under the name that the cores give it.
+"""The system of cores as a transition system: its parts are numbered, and a state is a tuple of these numbers.
 
-A part (a core with its disk, a message, a history) is a number, and a state a tuple of them: the controller, the
-history, and then every broker, fetch and AlterPartition. What an input does to a core is found out once, by running
-the core, and remembered; a step of the system is a few look-ups.
+A part is a core with its disk, a message, or the history. What an input does to a part is computed once, by running the
+core, and remembered. So most steps of the system are a few look-ups, and the replay can compare millions of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.replica_state import Following, Leading
 from isr_broker.designs import DESIGNS, Design
 from isr_broker.settings import Settings
@@ -25,22 +24,26 @@ from isr_replay.system_state import AlterMessage, Broker, FetchMessage, History,
 State: TypeAlias = tuple[int, ...]
 """The controller, the history, n brokers, n fetches, n AlterPartitions."""
 Step: TypeAlias = tuple[int, State]
-"""The number of a label, and the state after."""
+"""A label, and the state after the step."""
 T = TypeVar("T")
 NONE = 0
 """No message."""
 
 
 COMPARABLE = ("kip-966", "kraft-3.5", "kip-903", "kip-841")
-"""The designs that model and broker both have, under one name, with truncation on fetch and a controller."""
+"""The designs that model and broker both have under one name, with truncation on fetch and a KRaft controller."""
 
 
 class NoSuchCores(ValueError):
-    """The broker has no such design, or not in the same way: one sentence."""
+    """The broker does not have this design, or not as the model has it; the message says which designs it has."""
 
 
-class Pool(Generic[T]):
-    """The values of one kind of part, each with its number and what it contributes to the abstract state."""
+NOT_COMPARED: Final = ("own_view", "producers_wait")
+"""Settings that the abstraction does not read: what a leader's own metadata says, and since when it leads."""
+
+
+class NumberedValues(Generic[T]):
+    """The values of one kind of part, each with its number and its contribution to the abstract state."""
 
     def __init__(self, bits: Callable[[T], int]) -> None:
         self.values: list[T] = []
@@ -59,8 +62,11 @@ class Pool(Generic[T]):
 
 
 @attrs.frozen
-class Turn:
-    """What an input made of a broker: its label, the broker, the message that it sent, and what the history sees."""
+class BrokerStep:
+    """What an input does to a broker: the label, the broker after it, its message, and what the history notes.
+
+    `acked` is a set of records, `read` the record that a consumer got, -1 for none.
+    """
 
     label: int
     broker: int
@@ -70,62 +76,67 @@ class Turn:
 
 
 BEYOND, FAILED = -2, -1
-"""Instead of a part: it has gone past the bounds, or a core has failed."""
+"""In place of a part: the step leaves the bounds, or a core has failed."""
 
 
 @attrs.frozen
-class Verdict:
-    """What an input made of the controller: its label, the controller, and the answer to a leader."""
+class ControllerStep:
+    """What an input does to the controller: the label, the controller after it, and its answer to a leader."""
 
     label: int
     controller: int
     message: int = NONE
     broker: int = -1
-    """The broker of whom it is about, if that changed as well."""
+    """The broker that the input is about, if it changes in the same step."""
 
 
 @attrs.frozen
-class About:
-    """What the environment knows of a broker."""
+class BrokerSummary:
+    """What the environment needs to know of a broker."""
 
     alive: bool
     leads: bool = False
     fetches_in: int | None = None
-    """The leader epoch in which it fetches, None if it does not."""
+    """The leader epoch in which it fetches, None if it does not fetch."""
     end: int = 0
     watermark: int = 0
     members: tuple[int, ...] = ()
-    """Of a leader: the others in its ISR."""
+    """The other brokers in the ISR, if it leads."""
 
 
 class Labels:
-    """The actions with their parameters, numbered in the order of the model."""
+    """The labels: actions with parameters, numbered in the order of the model."""
 
     def __init__(self, instance: Instance) -> None:
         self.named: list[tuple[str, Parameters]] = [
             (a.name, parameters) for a in instance.actions for parameters in parameter_values(instance, a)
         ]
         self._numbers = {named: i for i, named in enumerate(self.named)}
-        self.strangers: dict[tuple[str, Parameters], int] = {}
+        self.unknown: dict[tuple[str, Parameters], int] = {}
 
     def number(self, action: str, *parameters: int) -> int:
-        """The number; one of an action that is off, or of parameters that it does not have, is new."""
+        """The label of an action; a new one if the model does not have the action, or not with these parameters."""
         found = self._numbers.get((action, parameters))
         if found is not None:
             return found
-        return self.strangers.setdefault((action, parameters), len(self.named) + len(self.strangers))
+        return self.unknown.setdefault((action, parameters), len(self.named) + len(self.unknown))
 
     def name(self, number: int) -> tuple[str, Parameters]:
-        """The action and its parameters."""
+        """The action and the parameters of a label."""
         if number < len(self.named):
             return self.named[number]
-        return next(named for named, n in self.strangers.items() if n == number)
+        return next(named for named, n in self.unknown.items() if n == number)
 
 
 class Cores:
-    """The cores under the settings of an instance, and what their inputs do, remembered."""
+    """The cores under the settings of an instance, the numbers of their states, and the steps that are known."""
 
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
+        if instance.design.name not in COMPARABLE:
+            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
+        lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
+        if lacking:
+            raise NoSuchCores(f"the cores are not compared with {' and '.join(lacking)} on")
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)
@@ -134,26 +145,24 @@ class Cores:
         acks = {"0": 0, "1": 1, "all": -1}
         self.acks = acks[str(constants["acks"])]
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
-        if instance.design.name not in COMPARABLE:
-            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
         design = planted or DESIGNS[instance.design.name]
         minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
         base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
         self.settings = base
         looks = attrs.evolve(design, keeps_out_fenced=own_look and design.keeps_out_fenced)
         self.of_brokers = attrs.evolve(base, insync_design=looks)
-        self.controllers: Pool[Controller] = Pool(self.view.controller)
-        self.histories: Pool[History] = Pool(self.view.history)
-        self.brokers: Pool[Broker] = Pool(self.view.broker)
-        self.fetches: list[Pool[FetchMessage]] = [Pool(self._fetch_bits(i)) for i in range(self.n)]
-        self.alters: list[Pool[AlterMessage]] = [Pool(self._alter_bits(i)) for i in range(self.n)]
+        self.controllers: NumberedValues[Controller] = NumberedValues(self.view.controller)
+        self.histories: NumberedValues[History] = NumberedValues(self.view.history)
+        self.brokers: NumberedValues[Broker] = NumberedValues(self.view.broker)
+        self.fetches: list[NumberedValues[FetchMessage]] = [NumberedValues(self._fetch_bits(i)) for i in range(self.n)]
+        self.alters: list[NumberedValues[AlterMessage]] = [NumberedValues(self._alter_bits(i)) for i in range(self.n)]
         for pool in self.fetches:
             pool.number(None)
         for alters in self.alters:
             alters.number(None)
-        self.turns: dict[tuple[object, ...], Sequence[Turn]] = {}
-        self.verdicts: dict[tuple[object, ...], Sequence[Verdict]] = {}
-        self.about: list[About] = []
+        self.broker_steps: dict[tuple[object, ...], Sequence[BrokerStep]] = {}
+        self.controller_steps: dict[tuple[object, ...], Sequence[ControllerStep]] = {}
+        self.about: list[BrokerSummary] = []
         self.runs = 0
 
     def _fetch_bits(self, i: int) -> Callable[[FetchMessage], int]:
@@ -172,20 +181,22 @@ class Cores:
             total += self.fetches[i].bits[state[2 + n + i]] + self.alters[i].bits[state[2 + 2 * n + i]]
         return total
 
-    def numbered(self, broker: Broker) -> int:
-        """The number of a broker, which may be new."""
+    def broker_number(self, broker: Broker) -> int:
+        """The number of a broker; a new broker gets a new number."""
         number = self.brokers.number(broker)
         if number == len(self.about):
-            self.about.append(_about(broker))
+            self.about.append(_summary(broker))
         return number
 
 
-def _about(broker: Broker) -> About:
+def _summary(broker: Broker) -> BrokerSummary:
     replica = broker.replica
     if replica is None:
-        return About(broker.node is not None, end=len(broker.log), watermark=broker.checkpoint)
+        return BrokerSummary(broker.node is not None, end=len(broker.log), watermark=broker.checkpoint)
     role = replica.role
     leads = isinstance(role, Leading)
     asks = isinstance(role, Following) and replica.leader is not None
     members = tuple(sorted(role.isr - {broker.me})) if isinstance(role, Leading) else ()
-    return About(True, leads, replica.leader_epoch if asks else None, len(broker.log), replica.high_watermark, members)
+    return BrokerSummary(
+        True, leads, replica.leader_epoch if asks else None, len(broker.log), replica.high_watermark, members
+    )

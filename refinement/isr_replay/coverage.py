@@ -1,10 +1,11 @@
-"""How much was seen, each as x of y: of the model, of what the cores can answer, of the cores' own branches.
+"""The coverage of the replay: how much of the model and of the cores it has seen, each as x of y.
 
-Of the model by the replay; of the cores by the replay, and by what runs them beyond it (`runs`).
+- Actions and guards of the model. A guard counts as seen true if a step went on to the next guard, and as seen false if
+  it was the first guard that was false.
+- Errors that the cores answer, out of those that their sources name outside of comparisons.
+- Branches of the cores, counted by coverage.py while they run.
 
-A guard counts as seen true where it let a step through to the next guard, and false where it was the first that said
-no. Errors that the cores may answer are those that their sources name outside of comparisons. Branches are counted by
-coverage.py while the cores run.
+The cores are run by the replay, and by what `coverage_runs` has beyond it.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from isr_check.native import explore
 from isr_lang import Design, Instance, text, walk
 from isr_lang.declare import Value
 from isr_replay.coverage_runs import SOURCES, Runs
-from isr_replay.replay import Replayed, replay
+from isr_replay.replay import ReplayResult, replay
 
 CORES: Final = (
-    *("leader", "leader_time", "consumers", "follower", "watermark", "replica", "node", "replica_state"),
-    *("controller", "controller_state", "elections", "producers", "leader_epochs", "log_view"),
+    *("leader", "follower", "watermark", "replica", "node", "replica_state"),
+    *("controller", "elections", "producers", "log_view"),
 )
-"""The modules of the cores: what decides, without sockets, files and the shapes of messages."""
+"""The modules of the cores that decide something."""
 
 BOUNDS: Final[tuple[Mapping[str, Value], ...]] = (
     {"replicas": 2, "crashes": 1},
@@ -46,63 +47,63 @@ BOUNDS: Final[tuple[Mapping[str, Value], ...]] = (
     {"replicas": 2, "min_insync": 1, "epochs": 2, "isr_changes": 3, "unclean": True, "crashes": 0, "lossy_crashes": 1},
     {"replicas": 3, "isr_changes": 1},
 )
-"""What is replayed for docs/conformance.md."""
+"""The bounds that are replayed for docs/replay.md."""
 
 BEGIN: Final = "<!-- coverage: written by insync coverage -->"
 END: Final = "<!-- end of coverage -->"
 
 
 class NoCounter(Exception):
-    """coverage.py is not there."""
+    """The package coverage.py is not installed."""
 
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """x of y of one kind, and what is missing."""
+    """A count of one kind, `seen` of `of`, and what is missing."""
 
     what: str
     seen: int
     of: int
     missing: tuple[str, ...] = ()
     passing: bool = False
-    """Another part has more sources; what is missing is told there."""
+    """A subtotal after some of the sources; the part with all sources says what is missing."""
 
 
 @attrs.frozen(kw_only=True)
-class Covered:
-    """What several replays of a design, and whatever else ran its cores, have seen together."""
+class CoverageReport:
+    """What several replays of a design and other runs of its cores have seen together."""
 
     design: str
-    replays: tuple[Replayed, ...]
+    replays: tuple[ReplayResult, ...]
     parts: tuple[Part, ...]
 
 
-def coverage_of(
+def measure_coverage(
     design: Design,
     bounds: Sequence[Mapping[str, Value]] = BOUNDS,
     progress: Callable[[int, int], None] = lambda explored, known: None,
     more: Mapping[str, Runs] = SOURCES,
-) -> Covered:
-    """Replay a design within each of these bounds, then run `more`, and count; NoCounter without coverage.py."""
-    replays: list[Replayed] = []
+) -> CoverageReport:
+    """Replay a design within each of these bounds, then make the runs in `more`; NoCounter without coverage.py."""
+    replays: list[ReplayResult] = []
     errors: list[Part] = []
     branches: list[Part] = []
-    with branches_counted() as counted, answers_watched() as answered:
+    with count_branches() as counted, watch_answers() as deliver_fetch_answer:
         for constants in bounds:
             replays.append(replay(constants, design=design, progress=progress))
-        errors.append(_errors(answered))
+        errors.append(_errors(deliver_fetch_answer))
         branches.append(counted())
         for runs in more.values():
             runs(design.name)
-            errors.append(_errors(answered))
+            errors.append(_errors(deliver_fetch_answer))
             branches.append(counted())
-    cores = [_by_and_by(errors, ("replay", *more)), _by_and_by(branches, ("replay", *more))]
+    cores = [_cumulative(errors, ("replay", *more)), _cumulative(branches, ("replay", *more))]
     parts = [_actions(design, replays), *_guards(design, bounds), *cores[0], *cores[1]]
-    return Covered(design=design.name, replays=tuple(replays), parts=tuple(parts))
+    return CoverageReport(design=design.name, replays=tuple(replays), parts=tuple(parts))
 
 
-def _by_and_by(parts: Sequence[Part], sources: Sequence[str]) -> list[Part]:
-    """The sum, and before it what was seen when each source had ended; only the sum tells what is missing."""
+def _cumulative(parts: Sequence[Part], sources: Sequence[str]) -> list[Part]:
+    """The total, after a subtotal for each source; only the total says what is missing."""
     *before, last = parts
     ends = [f"{part.what}: {', '.join(sources[: n + 1])}" for n, part in enumerate(before)]
     return [*(attrs.evolve(p, what=end, missing=(), passing=True) for p, end in zip(before, ends, strict=True)), last]
@@ -111,7 +112,7 @@ def _by_and_by(parts: Sequence[Part], sources: Sequence[str]) -> list[Part]:
 # The model
 
 
-def _actions(design: Design, replays: Sequence[Replayed]) -> Part:
+def _actions(design: Design, replays: Sequence[ReplayResult]) -> Part:
     taken = {name for done in replays for name, (count, _) in done.taken.items() if count}
     names = [action.name for action in design.actions]
     return Part(
@@ -120,7 +121,7 @@ def _actions(design: Design, replays: Sequence[Replayed]) -> Part:
 
 
 def guards_of(design: Design) -> dict[tuple[str, int], str]:
-    """Every guard of a design as it is written, by action and place, without those that only ask for a setting."""
+    """The text of every guard of a design, by action and index, without guards that only read settings."""
     return {
         (action.name, i): text(guard.condition)
         for action in design.actions
@@ -130,7 +131,7 @@ def guards_of(design: Design) -> dict[tuple[str, int], str]:
 
 
 def _guards(design: Design, bounds: Sequence[Mapping[str, Value]]) -> Iterator[Part]:
-    """Guards seen true and seen false, in all states within these bounds; the cores are compared in all of them."""
+    """Guards seen true and seen false in all states within these bounds."""
     written = guards_of(design)
     true, false = set[tuple[str, int]](), set[tuple[str, int]]()
     for constants in bounds:
@@ -152,8 +153,8 @@ def _source(module: str) -> Path:
     return Path(isr_broker.__file__).parent / "core" / f"{module}.py"
 
 
-def answerable() -> set[str]:
-    """The errors that the cores may answer: those that their sources name, but to compare with."""
+def answerable_errors() -> set[str]:
+    """The errors that the cores may answer: those that their sources name outside of comparisons."""
     found: set[str] = set()
     for module in CORES:
         tree = ast.parse(_source(module).read_text(encoding="utf-8"))
@@ -165,15 +166,15 @@ def answerable() -> set[str]:
     return found & {error.name for error in Error}
 
 
-def _errors(answered: set[Error]) -> Part:
-    possible = answerable()
-    names = {error.name for error in answered} & possible
+def _errors(deliver_fetch_answer: set[Error]) -> Part:
+    possible = answerable_errors()
+    names = {error.name for error in deliver_fetch_answer} & possible
     return Part(what="error codes answered", seen=len(names), of=len(possible), missing=tuple(sorted(possible - names)))
 
 
 @contextmanager
-def answers_watched() -> Generator[set[Error]]:
-    """The errors, NONE among them, that the cores answer meanwhile."""
+def watch_answers() -> Generator[set[Error]]:
+    """The errors that the cores answer inside the context, NONE among them."""
     seen: set[Error] = set()
     plain = {nodes: nodes.handle, controllers: controllers.handle}
 
@@ -199,8 +200,8 @@ def answers_watched() -> Generator[set[Error]]:
 
 
 @contextmanager
-def branches_counted() -> Generator[Callable[[], Part]]:
-    """Count the branches of the cores that are taken meanwhile; the sum can be asked for afterwards."""
+def count_branches() -> Generator[Callable[[], Part]]:
+    """Count the branches of the cores that are taken inside the context; NoCounter without coverage.py."""
     try:
         from coverage import Coverage
     except ImportError:
@@ -238,7 +239,7 @@ def branches_counted() -> Generator[Callable[[], Part]]:
 
 
 def _functions(entry: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """The functions of a file, each with its sums; what is outside of all of them has no name."""
+    """The functions of a file with their counts; code outside of functions is named `module`."""
     for function, told in entry["functions"].items():
         yield function or "module", cast("Mapping[str, Mapping[str, int]]", told)["summary"]
 
@@ -254,15 +255,13 @@ def _quiet() -> Generator[None]:
 # As a page
 
 
-def tables(covered: Covered) -> str:
+def tables(covered: CoverageReport) -> str:
     """The report as Markdown."""
     rows = ["| bounds | states | edges | explained | action pairs |", "|---|---|---|---|---|"]
     for done in covered.replays:
         pairs = f"{done.pairs[0]:,} of {done.pairs[1]:,}"
         edges = f"{done.replayed:,} of {done.edges:,}"
-        rows.append(
-            f"| {bounds_shown(done)} | {done.states:,} | {edges} | {sum(done.explained.values()):,} | {pairs} |"
-        )
+        rows.append(f"| {bounds_text(done)} | {done.states:,} | {edges} | {sum(done.explained.values()):,} | {pairs} |")
     rows += ["", "| over all of these | seen | of | not seen |", "|---|---|---|---|"]
     for part in covered.parts:
         missing = "" if part.passing else "; ".join(f"`{m}`" for m in part.missing) or "-"
@@ -270,8 +269,8 @@ def tables(covered: Covered) -> str:
     return "\n".join(rows)
 
 
-def bounds_shown(done: Replayed) -> str:
-    """The constants that tell these bounds from others, as options."""
+def bounds_text(done: ReplayResult) -> str:
+    """The bounds of a replay as options, without those that have their default."""
     told = {name: value for name, value in done.constants.items() if name in _TOLD and value != _TOLD[name]}
     words = (f"--{name.replace('_', '-')} {'on' if value is True else value}" for name, value in told.items())
     return f"`{' '.join(words)}`"
@@ -284,8 +283,8 @@ _TOLD: Final[dict[str, Value]] = {
 }
 
 
-def written_into(page: str, covered: Covered) -> str:
-    """A page with the report between its marks; ValueError if it has no marks."""
+def insert_tables(page: str, covered: CoverageReport) -> str:
+    """A page with the tables written between its marks; ValueError if it has no marks."""
     before, found, rest = page.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:

@@ -1,14 +1,15 @@
-"""The inputs of the cores, one function each: what is told to whom, and what must then be so.
+"""The inputs of the cores, one function each.
 
-A function gives `None` where the core takes no action; then the core must be as it was. What the environment has to
-choose (whose clock, which order, how much is lost) are parameters. `table` says which action each of these leads to.
+A function returns None if the core takes no action; it then checks that the core has not changed. Choices of the
+environment are parameters: whose timer fires, the order of assignment, how much of a log is lost. `action_table` says
+which action of the model each input is.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from isr_broker.core.controller_state import Controller
+from isr_broker.core.controller import Controller
 from isr_broker.core.effects import CONTROLLER, Send
 from isr_broker.core.inputs import Consume, LogOpened, Produce, Received, ShutDown, Start, Tick
 from isr_broker.core.messages import (
@@ -28,13 +29,34 @@ from isr_broker.core.node import Node
 from isr_broker.core.replica_state import Leading, Replica, leading
 from isr_broker.settings import Settings
 from isr_replay import canonical_form
-from isr_replay.core_driver import CoreFailed, Done, Ruled, asked_to, found, news_for, ruled, told
-from isr_replay.system_state import TP, Answered, Asked, Broker, Decided, Proposed, batch_of, record_in
+from isr_replay.core_driver import (
+    BrokerOutcome,
+    ControllerOutcome,
+    CoreFailed,
+    metadata_for,
+    recovered_log,
+    run_broker,
+    run_controller,
+    send_to_controller,
+)
+from isr_replay.system_state import (
+    TP,
+    AlterAnswered,
+    AlterRequested,
+    Broker,
+    FetchAnswered,
+    FetchRequested,
+    batch_of,
+    record_in,
+)
 
 
-def taken(before: Broker, done: Done) -> Done | None:
-    """The input's outcome, or None if no action was taken; then nothing else may have happened either."""
-    done.broker = done.rested
+def with_action(before: Broker, done: BrokerOutcome) -> BrokerOutcome | None:
+    """The outcome of an input, with the broker in canonical form; None if no action was taken.
+
+    CoreFailed if no action was taken and the broker has changed or acknowledged a record all the same.
+    """
+    done.broker = done.canonical
     if done.action is not None:
         return done
     if done.broker != before or done.acked:
@@ -62,63 +84,65 @@ def _leading(broker: Broker) -> Leading:
 # Messages that a step sends.
 
 
-def fetch_sent(done: Done) -> Asked | None:
-    """The fetch that the step puts in flight, if it does."""
-    found = [Asked(s.to, s.message) for s in done.sent if isinstance(s.message, FetchRequest)]
+def fetch_sent(done: BrokerOutcome) -> FetchRequested | None:
+    """The fetch that this step sends, None if it sends none."""
+    found = [FetchRequested(s.to, s.message) for s in done.sent if isinstance(s.message, FetchRequest)]
     return found[-1] if found else None
 
 
-def answer_sent(done: Done) -> Answered:
-    """The answer to the fetch that the step takes."""
+def answer_sent(done: BrokerOutcome) -> FetchAnswered:
+    """The answer to the fetch that this step takes."""
     (answer,) = [s.message for s in done.sent if isinstance(s.message, FetchResponse)]
-    return Answered(answer)
+    return FetchAnswered(answer)
 
 
-def proposal_sent(before: Broker, done: Done) -> Proposed:
-    """The AlterPartition that the step puts in flight, and who would join by it."""
+def proposal_sent(before: Broker, done: BrokerOutcome) -> AlterRequested:
+    """The AlterPartition that this step sends, and the broker that would join by it."""
     (request,) = [s.message for s in done.sent if isinstance(s.message, AlterPartitionRequest)]
     isr = _leading(before).isr
-    return Proposed(canonical_form.proposal(request, isr), min(request.members - isr, default=None))
+    return AlterRequested(canonical_form.canonical_alter(request, isr), min(request.members - isr, default=None))
 
 
 # A broker's replica.
 
 
-def produced(broker: Broker, record: int, acks: int) -> Done | None:
+def produce(broker: Broker, record: int, acks: int) -> BrokerOutcome | None:
     """A producer's record arrives."""
-    return taken(broker, told(broker, Produce(request=record, partition=TP, records=batch_of(record), acks=acks)))
+    return with_action(
+        broker, run_broker(broker, Produce(request=record, partition=TP, records=batch_of(record), acks=acks))
+    )
 
 
-def fetched(leader: Broker, asked: Asked) -> Done | None:
+def deliver_fetch(leader: Broker, asked: FetchRequested) -> BrokerOutcome | None:
     """A follower's fetch arrives."""
-    return taken(leader, told(leader, Received(asked.request.replica, asked.request)))
+    return with_action(leader, run_broker(leader, Received(asked.request.replica, asked.request)))
 
 
-def answered(follower: Broker, answer: Answered) -> Done | None:
+def deliver_fetch_answer(follower: Broker, answer: FetchAnswered) -> BrokerOutcome | None:
     """The answer to a fetch arrives."""
-    return taken(follower, told(follower, Received(answer.response.leader, answer.response)))
+    return with_action(follower, run_broker(follower, Received(answer.response.leader, answer.response)))
 
 
-def heard(leader: Broker, decided: Decided) -> Done | None:
+def deliver_alter_answer(leader: Broker, deliver_alter_partition: AlterAnswered) -> BrokerOutcome | None:
     """The answer to an AlterPartition arrives."""
-    return taken(leader, told(leader, Received(CONTROLLER, decided.response)))
+    return with_action(leader, run_broker(leader, Received(CONTROLLER, deliver_alter_partition.response)))
 
 
-def ticked(broker: Broker) -> Done | None:
-    """Whatever the replica wants to do at once."""
-    return taken(broker, told(broker, Tick()))
+def tick(broker: Broker) -> BrokerOutcome | None:
+    """The broker ticks, with no timer due: it does what it wants to do at once."""
+    return with_action(broker, run_broker(broker, Tick()))
 
 
-def ticked_for(leader: Broker, follower: BrokerId) -> Done | None:
-    """What the leader does at once, if of those whom it may propose this follower comes first.
+def tick_proposing(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
+    """The leader ticks, with this follower as the only one that it may propose to join.
 
-    A core takes the lowest of the ids, which are only names.
+    A core proposes the lowest id among them. In the model any of them may be proposed, because ids are only names.
     """
     role = _leading(leader)
     if follower not in role.joining or leader.node is None:
         return None
     alone = attrs.evolve(role, joining=frozenset({follower}))
-    done = ticked(attrs.evolve(leader, node=canonical_form.with_role(leader.node, alone)))
+    done = tick(attrs.evolve(leader, node=canonical_form.with_role(leader.node, alone)))
     if done is not None and done.broker.node is not None:
         after = _leading(done.broker)
         others = role.joining - alone.joining
@@ -127,8 +151,8 @@ def ticked_for(leader: Broker, follower: BrokerId) -> Done | None:
     return done
 
 
-def _arrived_twice(leader: Broker, follower: BrokerId) -> Done | None:
-    """The fetch that the leader took last from a follower outside its ISR arrives a second time."""
+def _deliver_again(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
+    """The last fetch of a follower outside the ISR arrives a second time; None if there was none."""
     replica, role = _replica(leader), _leading(leader)
     known = role.followers[follower]
     if known.end is None or follower in role.isr:
@@ -142,39 +166,42 @@ def _arrived_twice(leader: Broker, follower: BrokerId) -> Done | None:
         last_epoch=replica.log.epochs.last_before(known.end),
         max_bytes=replica.settings.replica_fetch_max_bytes,
     )
-    return told(leader, Received(follower, request))
+    return run_broker(leader, Received(follower, request))
 
 
-def _moved(leader: Broker, done: Done) -> bool:
+def _commits(leader: Broker, done: BrokerOutcome) -> bool:
     return _replica(done.broker).high_watermark != _replica(leader).high_watermark or done.acked != 0
 
 
-def reminded(leader: Broker, follower: BrokerId) -> Done | None:
-    """A follower's last fetch arrives a second time, which only reminds the leader of it, and then the leader ticks."""
-    done = _arrived_twice(leader, follower)
-    return None if done is None or _moved(leader, done) else ticked_for(done.rested, follower)
+def repeat_fetch_and_tick(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
+    """The last fetch of a follower arrives again, so that the leader may propose it again, and the leader ticks.
+
+    None if that fetch would also move the high watermark.
+    """
+    done = _deliver_again(leader, follower)
+    return None if done is None or _commits(leader, done) else tick_proposing(done.canonical, follower)
 
 
-def commits_first(leader: Broker, follower: BrokerId) -> bool:
-    """Whether the leader would move its watermark if the follower's last fetch arrived a second time."""
-    done = _arrived_twice(leader, follower)
-    return done is not None and _moved(leader, done)
+def repeated_fetch_commits(leader: Broker, follower: BrokerId) -> bool:
+    """Whether the leader would move its high watermark if the follower's last fetch arrived a second time."""
+    done = _deliver_again(leader, follower)
+    return done is not None and _commits(leader, done)
 
 
-def looked_for_lag(leader: Broker, lagging: frozenset[BrokerId]) -> Done | None:
-    """The leader looks at its ISR when these followers have not been at the log end for long."""
+def check_lag(leader: Broker, lagging: frozenset[BrokerId]) -> BrokerOutcome | None:
+    """The leader checks its ISR for lag, when these followers have not been caught up for too long."""
     assert leader.node is not None
-    old = attrs.evolve(leader, node=canonical_form.aged_followers(leader.node, lagging))
-    done = told(old, Tick())
+    old = attrs.evolve(leader, node=canonical_form.with_lagging_followers(leader.node, lagging))
+    done = run_broker(old, Tick())
     if done.action is None:
-        done.broker = _restored(done.rested, leader, lagging)
+        done.broker = _with_caught_up_times(done.canonical, leader, lagging)
     else:
-        done.broker = _restored(done.broker, leader, lagging)
-    return taken(leader, done)
+        done.broker = _with_caught_up_times(done.broker, leader, lagging)
+    return with_action(leader, done)
 
 
-def _restored(broker: Broker, before: Broker, lagging: frozenset[BrokerId]) -> Broker:
-    """Whether a follower ever caught up is what it was: only its age was made up."""
+def _with_caught_up_times(broker: Broker, before: Broker, lagging: frozenset[BrokerId]) -> Broker:
+    """The broker with the times of its followers as they were before `check_lag` moved them back."""
     node, replica = broker.node, broker.replica
     if node is None or replica is None or not isinstance(replica.role, Leading):
         return broker
@@ -186,40 +213,42 @@ def _restored(broker: Broker, before: Broker, lagging: frozenset[BrokerId]) -> B
     return attrs.evolve(broker, node=attrs.evolve(node, held=node.held.set(TP, replica)))
 
 
-def waited_for_answer(follower: Broker) -> Done | None:
-    """The follower has waited long enough for an answer."""
+def time_out_fetch(follower: Broker) -> BrokerOutcome | None:
+    """The follower's fetch times out."""
     assert follower.node is not None
-    return taken(follower, told(attrs.evolve(follower, node=canonical_form.aged_fetch(follower.node)), Tick()))
+    return with_action(
+        follower, run_broker(attrs.evolve(follower, node=canonical_form.with_fetch_timed_out(follower.node)), Tick())
+    )
 
 
-def learned(core: Controller, broker: Broker) -> Done | None:
-    """The broker asks the controller for newer metadata, and gets it; if its log is not open yet, it is opened."""
-    news = Received(CONTROLLER, news_for(core, broker))
+def deliver_metadata(core: Controller, broker: Broker) -> BrokerOutcome | None:
+    """The broker asks the controller for newer metadata and gets it. If its log is not open yet, it is opened first."""
+    news = Received(CONTROLLER, metadata_for(core, broker))
     assert broker.node is not None
     if broker.replica is None and TP in broker.node.opening:
-        opened = LogOpened(partition=TP, log=found(broker.log), high_watermark=broker.checkpoint)
-        done = told(broker, news, opened)
+        opened = LogOpened(partition=TP, log=recovered_log(broker.log), high_watermark=broker.checkpoint)
+        done = run_broker(broker, news, opened)
     else:
-        done = told(broker, news)
+        done = run_broker(broker, news)
     if done.action is None and broker.replica is not None:
-        # It may know more of others now, which is in no variable.
-        done.broker = done.rested
-        return taken(broker, done) if _without_look(done.broker) != _without_look(broker) else None
-    return taken(broker, done)
+        # It may know more of other brokers now, which is in no variable of the model.
+        done.broker = done.canonical
+        return with_action(broker, done) if _without_fenced_view(done.broker) != _without_fenced_view(broker) else None
+    return with_action(broker, done)
 
 
-def _without_look(broker: Broker) -> Replica:
-    """The replica, but for whom it believes to be fenced, which it learns together with whatever is new."""
+def _without_fenced_view(broker: Broker) -> Replica:
+    """The replica without its view of who is fenced, which it learns together with any other news."""
     replica = _replica(broker)
     if not isinstance(replica.role, Leading):
         return replica
     return attrs.evolve(replica, role=attrs.evolve(replica.role, ineligible=frozenset()))
 
 
-def consumed(broker: Broker, position: int) -> tuple[Done, int] | None:
-    """A consumer asks for what comes next, and takes one record of what it gets."""
+def consume(broker: Broker, position: int) -> tuple[BrokerOutcome, int] | None:
+    """A consumer reads one record at this position: the outcome and the record, None if it gets none."""
     ask = Consume(request=0, partition=TP, offset=position, max_bytes=1)
-    done = taken(broker, told(broker, ask))
+    done = with_action(broker, run_broker(broker, ask))
     if done is None:
         return None
     (answer,) = done.consumed
@@ -231,74 +260,81 @@ def consumed(broker: Broker, position: int) -> tuple[Done, int] | None:
 # Processes.
 
 
-def crashed(broker: Broker, survivors: int, checkpoint: int) -> Broker:
-    """The process is gone; of its log these records survive, and of its watermarks this one was checkpointed."""
+def crash(broker: Broker, survivors: int, checkpoint: int) -> Broker:
+    """The process crashes: the first `survivors` records of its log are left, and this checkpoint of its watermark."""
     return Broker(broker.me, None, broker.log[:survivors], checkpoint, broker.incarnation)
 
 
-def restarted(core: Controller, broker: Broker, settings: Settings) -> tuple[Ruled, Broker] | None:
-    """The process starts and registers; None if the controller does not take it yet."""
+def restart(core: Controller, broker: Broker, settings: Settings) -> tuple[ControllerOutcome, Broker] | None:
+    """The process starts and registers; None if the controller refuses because the old session is still open."""
     started = attrs.evolve(broker, node=Node(me=broker.me, settings=settings))
     start = Start(incarnation=broker.incarnation + 1, previous_broker_epoch=broker.clean)
-    done = told(started, start)
+    done = run_broker(started, start)
     (asks,) = [s for s in done.sent if isinstance(s.message, RegisterBroker)]
-    registered = asked_to(canonical_form.before_registration(core, broker.me), broker.me, asks)
+    registered = send_to_controller(canonical_form.with_next_broker_epoch(core, broker.me), broker.me, asks)
     (answer,) = [s.message for s in registered.sent if isinstance(s.message, BrokerRegistered)]
     if answer.error is not Error.NONE:
-        if registered.rested != core:
+        if registered.canonical != core:
             raise CoreFailed("the controller changes by a registration that it refuses")
         return None
-    done = told(done.broker, Received(CONTROLLER, answer))
-    broker = attrs.evolve(done.rested, incarnation=answer.broker_epoch, clean=-1)
+    done = run_broker(done.broker, Received(CONTROLLER, answer))
+    broker = attrs.evolve(done.canonical, incarnation=answer.broker_epoch, clean=-1)
     return registered, broker
 
 
-def called(core: Controller, broker: Broker) -> tuple[Ruled, Done]:
-    """The broker's heartbeat, after it has learned what it must know by then, and the controller's answer."""
+def send_heartbeat(core: Controller, broker: Broker) -> tuple[ControllerOutcome, BrokerOutcome]:
+    """The broker sends a heartbeat and is answered.
+
+    Before that it learns the metadata that it needs for its session.
+    """
     node = broker.node
     assert node is not None
     if broker.replica is None and node.metadata_offset < node.broker_epoch:
-        # Its log is opened later: what it has learned it has not handed on yet.
-        done = told(broker, Received(CONTROLLER, news_for(core, broker)), opens=False)
+        # Its log is opened later: it has learned the metadata, and its replica has not.
+        done = run_broker(broker, Received(CONTROLLER, metadata_for(core, broker)), opens=False)
     else:
-        done = told(attrs.evolve(broker, node=canonical_form.calling(node)), Tick())
+        done = run_broker(attrs.evolve(broker, node=canonical_form.with_heartbeat_due(node)), Tick())
     return _heartbeat(core, done)
 
 
-def asked_to_stop(core: Controller, broker: Broker) -> tuple[Ruled, Done]:
-    """The process is asked to stop, and says so in its heartbeat."""
-    return _heartbeat(core, told(broker, ShutDown()))
+def ask_to_shut_down(core: Controller, broker: Broker) -> tuple[ControllerOutcome, BrokerOutcome]:
+    """The process is asked to shut down, and says so in a heartbeat."""
+    return _heartbeat(core, run_broker(broker, ShutDown()))
 
 
-def _heartbeat(core: Controller, done: Done) -> tuple[Ruled, Done]:
+def _heartbeat(core: Controller, done: BrokerOutcome) -> tuple[ControllerOutcome, BrokerOutcome]:
     beats = [s for s in done.sent if isinstance(s.message, Heartbeat)]
     me = done.broker.me
-    ruling = asked_to(core, me, beats[-1])
+    ruling = send_to_controller(core, me, beats[-1])
     (answer,) = [s.message for s in ruling.sent if isinstance(s.message, HeartbeatAnswer)]
-    return ruling, told(done.broker, Received(CONTROLLER, answer))
+    return ruling, run_broker(done.broker, Received(CONTROLLER, answer))
 
 
 # The controller.
 
 
-def decided(core: Controller, proposed: Proposed) -> tuple[Ruled, AlterPartitionResponse]:
-    """An AlterPartition arrives."""
-    ruling = asked_to(core, proposed.request.leader, Send(CONTROLLER, proposed.request))
+def deliver_alter_partition(
+    core: Controller, proposed: AlterRequested
+) -> tuple[ControllerOutcome, AlterPartitionResponse]:
+    """An AlterPartition arrives at the controller: the outcome there, and the answer."""
+    ruling = send_to_controller(core, proposed.request.leader, Send(CONTROLLER, proposed.request))
     (answer,) = [s.message for s in ruling.sent if isinstance(s.message, AlterPartitionResponse)]
     return ruling, answer
 
 
-def lost_session(core: Controller, broker: BrokerId, first: BrokerId) -> Ruled:
-    """Nothing was heard of the broker for too long; `first` comes first in the order of assignment."""
-    return ruled(canonical_form.aged_session(canonical_form.assigned_first(core, first), broker), Tick())
+def expire_session(core: Controller, broker: BrokerId, first: BrokerId) -> ControllerOutcome:
+    """The session of a broker ends; `first` is the first replica in the assignment."""
+    return run_controller(
+        canonical_form.with_session_expired(canonical_form.with_first_assigned(core, first), broker), Tick()
+    )
 
 
-def due(core: Controller, first: BrokerId) -> Ruled:
-    """What the controller has to do at once; `first` comes first in the order of assignment."""
-    return ruled(canonical_form.assigned_first(core, first), Tick())
+def tick_controller(core: Controller, first: BrokerId) -> ControllerOutcome:
+    """The controller ticks and does what is due at once; `first` is the first replica in the assignment."""
+    return run_controller(canonical_form.with_first_assigned(core, first), Tick())
 
 
-def preferred(core: Controller, leader: BrokerId) -> Ruled:
-    """An admin asks that the first replica in the order of assignment leads."""
+def elect_preferred(core: Controller, leader: BrokerId) -> ControllerOutcome:
+    """An admin asks for the election of the preferred leader, which is this broker."""
     ask = Received(CONTROLLER, ElectPreferredLeader(request=0, partition=TP))
-    return ruled(canonical_form.assigned_first(core, leader), ask)
+    return run_controller(canonical_form.with_first_assigned(core, leader), ask)

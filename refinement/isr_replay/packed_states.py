@@ -1,7 +1,7 @@
-"""Abstract states as integers, put together from what each part of the system contributes.
+"""States of the model as integers, as sums of what each part of a system contributes.
 
-An abstract state is the model's (`isr_state.State`), each cell of the native layout in its bits. A core contributes the
-cells that it alone decides, so the abstraction of a whole system is a sum, and that of a core is made once.
+The integer has the bits of the native layout (`isr_check.native.layout`). A part of the system contributes the cells of
+the variables that it decides, so the abstraction of the whole system is a sum, and that of a part is computed once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ WORD = 64
 
 
 class OutOfRange(ValueError):
-    """A core holds a value that the model's variable cannot have: the message says which."""
+    """A core holds a value that is out of the range of the model's variable; the message says which."""
 
 
 class Packing:
-    """Where each cell of each variable is in the integer."""
+    """The place of each cell of each variable in the integer."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -28,7 +28,7 @@ class Packing:
         self.types = {v.name: v.type for v in instance.variables}
 
     def part(self, variable: str, value: object, *keys: int) -> int:
-        """What a variable at some keys contributes; nothing if the settings do without the variable."""
+        """The contribution of a variable at some keys; 0 if the settings switch the variable off."""
         if variable not in self.types:
             return 0
         type, cell = self.types[variable], self.layout.offset[variable]
@@ -44,7 +44,7 @@ class Packing:
         return bits
 
     def member(self, variable: str, element: int) -> int:
-        """What one element contributes to a variable that is a set."""
+        """The contribution of one element to a variable that is a set."""
         return self.part(variable, 1 << element)
 
     def _flattened(self, type: Type, value: object) -> list[int]:

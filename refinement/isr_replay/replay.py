@@ -1,9 +1,12 @@
-"""Model and cores in lock-step: every edge of the model's graph within its bounds, compared with what the cores do.
+"""The lock-step replay: every edge of the model's graph within its bounds, compared with what the cores do.
 
-The cores are explored breadth first, a state of the system at a time. What they do there must be a step of the model
-from the state's abstraction, under the same name, with the same parameters, to the abstraction of what they became.
-And each step of the model must be taken by the cores in some state of the system with that abstraction. When both hold
-to the end, the cores reach every state that the model reaches, and no other.
+The system of cores is explored breadth first. Two things must hold:
+
+- Each step of the cores is a step of the model. It has the same action and parameters, leads from the abstraction of
+  the state before it, and leads to the abstraction of the state after it.
+- Each step of the model is taken by the cores in some state of the system with that abstraction.
+
+If both hold to the end, the cores reach every state that the model reaches, and no other.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ from isr_lang import Design, Instance
 from isr_lang.declare import Value
 from isr_model import KIP_966
 from isr_replay.core_system import State
-from isr_replay.environment import World
+from isr_replay.environment import Environment
 from isr_replay.packed_states import WORD
 
 EXAMPLES = 20
-"""Mismatches that are kept with their path."""
+"""How many mismatches are kept, each with a path to it."""
 
 
 class Kind(StrEnum):
@@ -43,7 +46,7 @@ Named = tuple[str, Parameters]
 
 @attrs.frozen
 class Difference:
-    """A variable, and its value by the cores and by the model."""
+    """A variable that differs, with its value in the cores and in the model."""
 
     variable: str
     cores: object
@@ -52,7 +55,7 @@ class Difference:
 
 @attrs.frozen
 class Mismatch:
-    """What is not alike: after the steps of `path` the cores do, or do not do, this."""
+    """A difference between model and cores, at this action after the steps of `path`."""
 
     kind: Kind
     action: str
@@ -62,8 +65,12 @@ class Mismatch:
 
 
 @attrs.frozen(kw_only=True)
-class Replayed:
-    """What was compared. `complete` says that nothing was left to explore."""
+class ReplayResult:
+    """What was compared. `complete`: the exploration came to its end.
+
+    `states` and `edges` are those of the model, `systems` and `steps` those of the cores; `replayed` counts the edges
+    that the cores took.
+    """
 
     design: str
     constants: Mapping[str, Value]
@@ -74,25 +81,27 @@ class Replayed:
     replayed: int
     steps: int
     taken: Mapping[str, tuple[int, int]]
-    """Of each action: how many of its edges the cores took, and how many there are."""
+    """For each action: how many of its edges the cores took, and how many there are."""
     pairs: tuple[int, int]
-    """Ordered pairs of actions, one right after the other: by the cores, and in the model."""
+    """Pairs of consecutive actions: how many the cores took, and how many there are in the model."""
     explained: Mapping[str, int]
+    """Edges that the cores do not take for a known reason, by that reason."""
     mismatches: tuple[Mismatch, ...]
     count: Mapping[Kind, int]
     seconds: float
     processor: float
-    """Seconds, by the clock and of a processor."""
+    """Seconds of processor time; `seconds` is the time that passed."""
 
     @property
-    def alike(self) -> bool:
-        """Nothing differs beyond what is explained."""
+    def conforms(self) -> bool:
+        """Whether nothing differs but for known reasons."""
         return not any(self.count.values())
 
 
 @attrs.define
-class _Abstract:
-    """A state of the model: its steps by label, and those that the cores have taken."""
+class _ModelState:
+    """A state of the model: its steps by label, the labels that the cores have taken, and the actions that lead to
+    it."""
 
     steps: dict[int, int]
     taken: set[int] = attrs.field(factory=set[int])
@@ -101,7 +110,7 @@ class _Abstract:
 
 
 class Replay:
-    """One comparison."""
+    """One replay."""
 
     def __init__(
         self,
@@ -115,9 +124,9 @@ class Replay:
     ) -> None:
         self.instance, self.max_states, self.progress = instance, max_states, progress
         self.until_differs, self.stop = until_differs, stop
-        self.world = World(instance, tuple(range(int(instance.constants["replicas"]))), own_look, planted)
+        self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), own_look, planted)
         self.stepper = Stepper(instance, self.world.packing.layout)
-        self.abstract: dict[int, _Abstract] = {}
+        self.abstract: dict[int, _ModelState] = {}
         self.states: list[State] = []
         self.bits: list[int] = []
         self.parents: list[tuple[int, int]] = []
@@ -135,12 +144,12 @@ class Replay:
     # exploring
 
     def run(self) -> bool:
-        """Explore; whether to the end."""
+        """Explore the cores; whether the end was reached."""
         for state in self.world.initial_states():
             self.add(state, self.world.bits(state), (-1, -1))
         level = range(len(self.states))
         while level:
-            self.model(level)
+            self.expand_model(level)
             begin = len(self.states)
             for number in level:
                 self.compare(number)
@@ -164,8 +173,8 @@ class Replay:
         self.out.append(0)
         return number
 
-    def model(self, level: range) -> None:
-        """The model's steps from the abstractions of a level that are new."""
+    def expand_model(self, level: range) -> None:
+        """Find the model's steps from the abstractions of a level that were not met before."""
         new = {bits: number for number in level if (bits := self.bits[number]) not in self.abstract}
         words, size = self.stepper.words, self.stepper.words * WORD // 8
         buffer = b"".join(bits.to_bytes(size, "little") for bits in new)
@@ -179,10 +188,10 @@ class Replay:
             for k in range(at, at + count):
                 steps[numbers[k]] = int.from_bytes(told[k * size : (k + 1) * size], "little")
             at += count
-            self.abstract[bits] = _Abstract(steps, example=number)
+            self.abstract[bits] = _ModelState(steps, example=number)
 
     def compare(self, number: int) -> None:
-        """What the cores do in a state of the system, beside what the model does in its abstraction."""
+        """Compare the cores' steps from a state of the system with the model's from its abstraction."""
         state = self.states[number]
         model = self.abstract[self.bits[number]]
         steps, taken, index, out = model.steps, model.taken, self.index, 0
@@ -190,17 +199,17 @@ class Replay:
             self.steps += 1
             expected = steps.get(label)
             if expected is None:
-                self.differs(Kind.UNEXPECTED, label, number, self.world.bits(successor), self.bits[number])
+                self.note_mismatch(Kind.UNEXPECTED, label, number, self.world.bits(successor), self.bits[number])
                 continue
             known = index.get(successor)
             if known is None:
                 bits = self.world.bits(successor)
                 if bits != expected:
-                    self.differs(Kind.INCONSISTENT, label, number, bits, expected)
+                    self.note_mismatch(Kind.INCONSISTENT, label, number, bits, expected)
                     continue
                 known = self.add(successor, bits, (number, label))
             elif self.bits[known] != expected:
-                self.differs(Kind.INCONSISTENT, label, number, self.bits[known], expected)
+                self.note_mismatch(Kind.INCONSISTENT, label, number, self.bits[known], expected)
                 continue
             taken.add(label)
             bit = 1 << self.action_of[label]
@@ -218,8 +227,8 @@ class Replay:
             number, label = self.parents[number]
         return tuple(reversed(steps))
 
-    def differs(self, kind: Kind, label: int, number: int, cores: int, model: int) -> None:
-        """Note a mismatch; the first of each kind and action with its path."""
+    def note_mismatch(self, kind: Kind, label: int, number: int, cores: int, model: int) -> None:
+        """Count a mismatch, and keep the first of each kind and action with its path."""
         self.count[kind] += 1
         action, parameters = self.world.labels.name(label)
         if (kind, action) in self.seen or len(self.mismatches) >= EXAMPLES:
@@ -231,8 +240,11 @@ class Replay:
         )
         self.mismatches.append(Mismatch(kind, action, parameters, self.path(number), differences))
 
-    def missing(self, complete: bool) -> dict[str, int]:
-        """Steps of the model that the cores take in no state with that abstraction; those that are explained."""
+    def find_missing(self, complete: bool) -> dict[str, int]:
+        """Note the steps of the model that the cores took in no state with that abstraction.
+
+        Those with a known reason are returned, as counts by reason.
+        """
         explained: dict[str, int] = {}
         if not complete:
             return explained
@@ -243,17 +255,17 @@ class Replay:
         for bits, numbers in reasons.items():
             model = self.abstract[bits]
             for label in sorted(model.steps.keys() - model.taken):
-                why = next(filter(None, (self.world.explained(self.states[n], label) for n in numbers)), None)
+                why = next(filter(None, (self.world.known_difference(self.states[n], label) for n in numbers)), None)
                 if why is not None:
                     explained[why] = explained.get(why, 0) + 1
                 else:
-                    self.differs(Kind.MISSING, label, numbers[0], bits, model.steps[label])
+                    self.note_mismatch(Kind.MISSING, label, numbers[0], bits, model.steps[label])
         return explained
 
-    # the answer
+    # the result
 
-    def answer(self, complete: bool, seconds: float, processor: float) -> Replayed:
-        explained = self.missing(complete)
+    def result(self, complete: bool, seconds: float, processor: float) -> ReplayResult:
+        explained = self.find_missing(complete)
         names = [a.name for a in self.instance.actions]
         taken, of = [0] * len(names), [0] * len(names)
         pairs, model_pairs = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -268,7 +280,7 @@ class Replay:
             pairs |= _product(into, out)
         for into, labels in {(m.into, self._actions(m.steps)) for m in self.abstract.values()}:
             model_pairs |= _product(into, labels)
-        return Replayed(
+        return ReplayResult(
             design=self.instance.design.name,
             constants=self.instance.constants,
             complete=complete,
@@ -310,21 +322,23 @@ def replay(
     planted: Planted | None = None,
     until_differs: bool = False,
     stop: Callable[[], bool] = lambda: False,
-) -> Replayed:
+) -> ReplayResult:
     """Compare the cores with a design under these bounds and settings; NoSuchCores if the broker does not have it.
 
-    With `own_look` a leader looks itself who is fenced before it proposes anybody, as Kafka's does and the model does
-    not: then some proposals of the model are not the cores'. `progress` is told how many states of the cores were
-    explored, of how many found. `planted` is another design for the cores, one with a bug, say; with `until_differs`
-    the first difference is the end. `stop` is asked now and then whether to end with what there is.
+    - `own_look`: a leader checks itself who is fenced before it proposes a follower. Kafka's leader does so and the
+      model's does not: some proposals of the model are then missing.
+    - `max_states`: stop at so many states of the cores.
+    - `progress`: called with the number of states explored and of states found.
+    - `planted`: another design for the cores, such as one with a bug. `until_differs`: stop at the first difference.
+    - `stop`: asked now and then; if it answers true, the replay ends with what it has.
     """
     start, used = time.monotonic(), time.process_time()
     work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()
-    gc.disable()  # millions of values without a cycle, which need not be looked through again and again
+    gc.disable()  # millions of values, none in a cycle: the collector would traverse them again and again
     try:
         complete = work.run()
     finally:
         if collecting:
             gc.enable()
-    return work.answer(complete, time.monotonic() - start, time.process_time() - used)
+    return work.result(complete, time.monotonic() - start, time.process_time() - used)

@@ -1,7 +1,7 @@
-"""What a system of cores consists of, as values: brokers with their disks, messages in flight, what happened so far.
+"""The parts of a system of cores, as values: brokers with their disks, messages in flight, and the history.
 
-A state of the system is one controller core and, for each broker, a `Broker`, the message of its fetch and the message
-of its AlterPartition, at most one each as in the model, and a `History`, of which no core knows.
+A state of the system has the core of the controller and a `History`. For each broker it has a `Broker`, the message of
+its fetch, and the message of its AlterPartition: at most one of each is in flight, as in the model.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from isr_broker.settings import MAX_LONG, Settings
 
 TP: Final = TopicPartition("t", 0)
 NOW: Final = 1_000_000_000
-"""The time at which every input comes, unless time is what matters: then the core's memories are made old enough."""
+"""The time of every input. Where a timer must fire, a time in the core is moved back instead (`canonical_form`)."""
 FAR: Final = MAX_LONG
 
 
 @attrs.frozen(cache_hash=True)
 class Broker:
-    """One broker: its process if it runs, and its disk.
+    """A broker: its process, if it runs, and its disk.
 
-    - `node`: the core; None while the process does not run.
-    - `log`: the batches on disk, one record each; `checkpoint` the watermark there, which counts while no core does.
-    - `incarnation`: the last broker epoch; `clean` that of the mark of a clean shutdown, -1 without one.
+    - `node`: the core, None while the process does not run.
+    - `log`: the batches on disk, one record each.
+    - `checkpoint`: the high watermark on disk; it is the broker's high watermark until the log is open.
+    - `incarnation`: the last broker epoch. `clean`: the broker epoch in the mark of a clean shutdown, -1 without one.
     """
 
     me: BrokerId
@@ -47,47 +48,47 @@ class Broker:
 
     @property
     def replica(self) -> Replica | None:
-        """The core of its replica, None before its log is open."""
+        """The core of the replica, None before its log is open."""
         return self.node.held.get(TP) if self.node is not None else None
 
 
 @attrs.frozen(cache_hash=True)
-class Asked:
-    """A fetch on its way to the leader `to`."""
+class FetchRequested:
+    """A fetch request in flight to the leader `to`."""
 
     to: BrokerId
     request: FetchRequest
 
 
 @attrs.frozen(cache_hash=True)
-class Answered:
-    """The answer to a fetch on its way back."""
+class FetchAnswered:
+    """A fetch response in flight."""
 
     response: FetchResponse
 
 
 @attrs.frozen(cache_hash=True)
-class Proposed:
-    """An AlterPartition on its way; `joins` is whom it would add to what its leader took to be the ISR."""
+class AlterRequested:
+    """An AlterPartition request in flight; `joins` is the broker that it would add to the ISR of its leader."""
 
     request: AlterPartitionRequest
     joins: BrokerId | None
 
 
 @attrs.frozen(cache_hash=True)
-class Decided:
-    """The controller's answer on its way back."""
+class AlterAnswered:
+    """The controller's answer to an AlterPartition in flight."""
 
     response: AlterPartitionResponse
 
 
-FetchMessage: TypeAlias = Asked | Answered | None
-AlterMessage: TypeAlias = Proposed | Decided | None
+FetchMessage: TypeAlias = FetchRequested | FetchAnswered | None
+AlterMessage: TypeAlias = AlterRequested | AlterAnswered | None
 
 
 @attrs.frozen(kw_only=True, cache_hash=True)
 class History:
-    """What the producer, the consumer and the environment did and saw; model: the variables that no core holds."""
+    """What the producer, the consumer and the environment did and saw: the variables of the model that no core has."""
 
     written_in: tuple[int, ...] = ()
     acked: int = 0
@@ -100,27 +101,29 @@ class History:
     shutdowns: int = 0
 
 
-# Records: one batch is one record of the model, named by its payload.
+# Records: a batch is one record of the model, whose name is its payload.
 
 
 def batch_of(record: int) -> bytes:
-    """What a producer sends for the model's record of that name."""
+    """The batch that a producer sends for a record of the model."""
     return new_batch(bytes([record]))
 
 
 def record_in(batch: bytes) -> int:
-    """The name of the record in a batch."""
+    """The record of the model that a batch holds."""
     return batch[HEADER_BYTES]
 
 
 def epoch_of(batch: bytes) -> int:
-    """The leader epoch with which a batch is stamped."""
+    """The leader epoch in the header of a batch."""
     return header(batch, 0).leader_epoch
 
 
 def settings_for(minimum: int, unclean: bool, flush: bool, reads: bool, base: Settings) -> Settings:
-    """The settings under which a core and the model do the same: nothing waits, one record per fetch, no timers of its
-    own beside those that the model has."""
+    """The settings under which cores take the model's steps.
+
+    No fetch waits for records, each fetch has at most one record, and there are no timers that the model does not have.
+    """
     return attrs.evolve(
         base,
         min_insync_replicas=minimum,

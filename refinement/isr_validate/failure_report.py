@@ -191,7 +191,7 @@ _RUN = """
 
 def test_the_run_is_a_run_of_the_model() -> None:
     from isr_broker.trace_reader import read
-    from isr_sim.tracing import again, traced
+    from isr_sim.traces import again, traced
 
     found = again(HEADER)
     assert found is not None

@@ -19,7 +19,7 @@ import attrs
 
 from isr_broker.trace_reader import BadTrace, Event, Life, read
 from isr_sim.simulate import Config
-from isr_sim.tracing import again, traced
+from isr_sim.traces import again, traced
 from isr_sim.world import FAIR
 from isr_validate.trace_lines import Level
 from isr_validate.trace_values import sent_messages

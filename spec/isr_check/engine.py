@@ -44,6 +44,7 @@ class Verdict(StrEnum):
     SAMPLED = "SAMPLED"
     BUDGETED = "BUDGETED"
     UNKNOWN = "UNKNOWN"
+    TOO_SMALL = "TOO SMALL"
     VACUOUS = "VACUOUS"
     VIOLATED = "VIOLATED"
     ERROR = "ERROR"

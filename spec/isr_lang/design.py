@@ -116,6 +116,28 @@ class Design:
         """The design with more actions, which call what it has put in place of other definitions, too."""
         return attrs.evolve(self, actions=(*self.actions, *map(self._restated_action, actions)))
 
+    def observed(
+        self, state: type[Struct], start: Action, observes: Action, properties: tuple[Property, ...]
+    ) -> Design:
+        """The design with history variables (Abadi and Lamport): those that `state` has beyond the design's own state.
+
+        `start` gives their first values, and every action takes the updates of `observes`, too, which follow the state
+        before the step. No guard reads them, so the behaviours stay what they are. Only `properties` are asked.
+        """
+        if observes.guards or observes.parameters:
+            raise ModelError("what observes a design has neither guards nor parameters", observes.where)
+        own = {v.name for v in self.variables}
+        if touched := [u.variable for u in (*start.updates, *observes.updates) if u.variable in own]:
+            raise ModelError(f"a history variable of {self.name} is not one of its own, as {touched[0]} is")
+        return attrs.evolve(
+            self,
+            state=state,
+            initial=attrs.evolve(self.initial, updates=(*self.initial.updates, *start.updates)),
+            actions=tuple(attrs.evolve(a, updates=(*a.updates, *observes.updates)) for a in self.actions),
+            properties=tuple(map(self.restated, properties)),
+            expected={},
+        )
+
     def with_defaults(self, **defaults: Value) -> Design:
         return attrs.evolve(self, defaults={**self.defaults, **defaults})
 

@@ -52,7 +52,10 @@ def var(doc: str, *, when: Bool | None = None, ghost: bool = False) -> Any:
 
 
 class Struct:
-    """The state of a model: `class State(Struct)` with one annotated `var(...)` per variable."""
+    """The state of a model: `class State(Struct)` with one annotated `var(...)` per variable.
+
+    A subclass has the variables of its base and more (`Design.observed`).
+    """
 
     _variables: ClassVar[dict[str, Variable]]
     primed: bool
@@ -60,7 +63,8 @@ class Struct:
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls)
-        cls._variables = {}
+        inherited = cls.__mro__[1]
+        cls._variables = dict(vars(inherited).get("_variables", {}))
         for name, declared in vars(cls).items():
             if isinstance(declared, _Declared):
                 if hasattr(Struct, name) or name == "primed":

@@ -20,6 +20,8 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import Claim, NotOurs, claim, claimed
 from isr_cluster.processes import HOST, free_ports
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 TOP = Path(__file__).resolve().parents[2]
 QUICK = [f"--set={name}={value}" for name, value in (("broker.heartbeat.interval.ms", 100),)]
 

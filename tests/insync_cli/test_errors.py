@@ -155,6 +155,7 @@ def test_a_foreign_trace_can_be_shown_but_not_replayed(
     assert "written by another program" in sentence(capsys)
 
 
+@pytest.mark.processes
 def test_a_closed_pipe_is_no_bug() -> None:
     command = f"{sys.executable} -m insync_cli.main --help"
     done = subprocess.run(

@@ -47,6 +47,7 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == f"insync {version('insync')}\n"
 
 
+@pytest.mark.processes
 def test_help_imports_neither_model_nor_engine_nor_tables() -> None:
     heavy = "{'isr_lang', 'isr_history', 'isr_check', 'rich', 'numpy', 'llvmlite'}"
     code = f"import sys; from insync_cli.main import main; main(['--help']); print({heavy} & set(sys.modules))"

@@ -12,6 +12,8 @@ from insync_cli.main import main
 from insync_cli.progress import Ticker
 from isr_check.engine import Progress
 
+pytestmark = pytest.mark.explores
+
 
 def checked(command: str) -> tuple[int, dict[str, object]]:
     code = main(["check", *command.split(), "--out", "out"])

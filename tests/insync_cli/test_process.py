@@ -8,6 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.processes
+
 TOP = Path(__file__).resolve().parents[2]
 ROOTS = ("", "spec", "counterexamples", "insync")
 

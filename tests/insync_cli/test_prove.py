@@ -16,6 +16,8 @@ from isr_lang import Bool, Conjunct, Design, Value, always
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
 
+pytestmark = [pytest.mark.processes, pytest.mark.solver]
+
 
 @always
 def never(s: ticket_desk.Desk) -> Bool:

@@ -35,6 +35,7 @@ def test_a_violation_is_told_with_its_seed_and_its_last_steps(capsys: pytest.Cap
     assert capsys.readouterr().out.splitlines()[0] == violations[0], "the seed alone gives it again"
 
 
+@pytest.mark.processes
 def test_so_many_processes_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", "zookeeper", "--seeds", "0..11", "--json", "-"]
     reports: list[dict[str, object]] = []

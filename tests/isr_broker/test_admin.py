@@ -15,10 +15,12 @@ from tests.support.clients import Confluent, confluent_read
 from tests.support.clusters import Cluster
 
 from isr_broker.core.messages import BrokerId, Error, PartitionMetadata, TopicPartition
-from isr_broker.core.topic_ids import FILE, file_of, in_file, topic_id_of, uuid_of
+from isr_broker.core.topics import FILE, file_of, in_file, topic_id_of, uuid_of
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.wire import protocol
-from isr_broker.wire.descriptions import TOPIC_NAMES
+from isr_broker.wire.admin_requests import TOPIC_NAMES
+
+pytestmark = pytest.mark.sockets
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.stamps import Stamp, Stamped, bare
-from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.designs import DESIGNS
 from isr_broker.runtime import Runtime
 from isr_broker.server import Server
@@ -46,6 +46,8 @@ from isr_broker.wire.broker_requests import BrokerRequests
 from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.decoder import BadFrame, Cursor, tagged_fields
 from isr_broker.wire.fetcher import Fetcher
+
+pytestmark = pytest.mark.sockets
 
 THEIR_REQUEST: Any = TheirRequest[17]
 THEIR_RESPONSE: Any = TheirResponse[17]

@@ -21,6 +21,8 @@ from isr_check.native import archive, space
 from isr_check.native.space import Space
 from isr_lang import Instance
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 SEVEN = Instance(two_phase_commit.DESIGN, {"rms": 7})
 STATES = 296448
 BIG = Instance(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2, "gossip": True, "careless": False})

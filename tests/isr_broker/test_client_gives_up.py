@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 
 import attrs
+import pytest
 from tests.support.clients import Confluent, confluent_read
 from tests.support.clusters import QUICK, three_processes
 from tests.support.faults import TOPIC, partition, ready
+
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
 NOBODY_LEAVES = attrs.evolve(QUICK, broker_session_timeout_ms=60_000, replica_lag_time_max_ms=60_000)
 IMPATIENT = {"message.timeout.ms": 8_000, "request.timeout.ms": 1_000, "socket.timeout.ms": 1_000}

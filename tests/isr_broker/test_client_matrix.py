@@ -13,6 +13,8 @@ from tests.support.writers import read
 
 from isr_broker.core.record_batch import batches
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:

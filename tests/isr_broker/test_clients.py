@@ -18,6 +18,8 @@ from isr_broker.core.record_batch import batches
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.log import Log
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:

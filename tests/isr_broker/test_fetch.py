@@ -9,7 +9,7 @@ from tests.isr_broker.test_wire import one_broker
 
 from isr_broker.core.messages import Error, TopicPartition
 from isr_broker.core.record_batch import new_batch
-from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.wire import fetch_sessions, protocol
 from isr_broker.wire.fetch_sessions import EVICTION_MS, Part, Session, SessionCache
 from isr_broker.wire.protocol import Answer, Fields

@@ -23,8 +23,7 @@ from tests.support.brokers import (
 from isr_broker.core import replica as replicas
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, AppendLog, Send, Slice
 from isr_broker.core.inputs import Consume, LearnMetadata, Tick
-from isr_broker.core.leader_epochs import Epochs
-from isr_broker.core.log_view import LogView
+from isr_broker.core.log_view import Epochs, LogView
 from isr_broker.core.messages import EpochEnd, Error, FetchRequest, FetchResponse
 from isr_broker.core.record_batch import new_batch, stamped
 from isr_broker.core.replica_state import Replica, Step, following

@@ -25,6 +25,8 @@ from isr_broker.wire.groups import (
 )
 from isr_broker.wire.protocol import Answer
 
+pytestmark = pytest.mark.sockets
+
 TP = TopicPartition("t", 0)
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from isr_broker.core import consumers, follower, leader
+from isr_broker.core import follower, leader, watermark
 from isr_designs import DESIGNS
 from isr_model import KIP_966
 
@@ -30,16 +30,16 @@ def steps(module: ModuleType) -> dict[str, Callable[..., object]]:
     [
         (leader, ("leader_", "becomes_leader")),
         (follower, ("follower_", "becomes_follower")),
-        (consumers, ("consumer_",)),
+        (watermark, ("consumer_",)),
     ],
-    ids=["leader", "follower", "consumers"],
+    ids=["leader", "follower", "watermark"],
 )
 def test_action_for_action_the_same_names_in_the_same_order(module: ModuleType, begins: tuple[str, ...]) -> None:
     here = [name for name in steps(module) if name not in ONLY_HERE | EARLIER]
     assert here == [action.name for action in KIP_966.actions if action.name.startswith(begins)]
 
 
-@pytest.mark.parametrize("module", [leader, follower, consumers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [leader, follower, watermark], ids=lambda m: m.__name__)
 def test_each_of_them_says_that_it_is_that_action(module: ModuleType) -> None:
     for name, function in steps(module).items():
         if name not in ONLY_HERE:

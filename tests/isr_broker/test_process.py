@@ -21,6 +21,8 @@ from isr_broker.storage.log import Log
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.processes import HOST, Processes
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:

@@ -57,6 +57,7 @@ def read(bootstrap: str, rack: str, count: int) -> list[bytes]:
     return confluent_read(bootstrap, "racks", count, settings={"client.rack": rack})
 
 
+@pytest.mark.sockets
 def test_a_real_client_reads_in_its_own_rack_and_elsewhere_from_the_leader() -> None:
     with Racks(3, QUICK) as cluster:
         create_topic(cluster.bootstrap, "racks", 1, 2)

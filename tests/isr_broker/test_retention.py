@@ -214,6 +214,7 @@ def test_what_is_gone_is_gone_at_once_though_the_replica_waits_for_its_disk() ->
 # A cluster
 
 
+@pytest.mark.sockets
 def test_a_cluster_forgets_and_a_follower_that_was_away_and_a_consumer_begin_where_it_remembers() -> None:
     settings = attrs.evolve(
         QUICK, log_segment_bytes=2_000, log_retention_bytes=6_000, log_retention_check_interval_ms=100

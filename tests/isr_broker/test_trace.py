@@ -19,6 +19,8 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.trace_reader import BadTrace, Event, Life, in_order, read, read_life
 from isr_model import KIP_966 as MODEL
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> list[Life]:

@@ -20,7 +20,7 @@ from isr_broker.core.messages import BrokerId, Error, Message, TopicPartition
 from isr_broker.core.record_batch import new_batch
 from isr_broker.core.replica_state import Leading
 from isr_broker.core.stamps import Stamped
-from isr_broker.core.topic_ids import uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
@@ -307,6 +307,7 @@ def serves(connection: socket.socket) -> bool:
     return len(body) > 10
 
 
+@pytest.mark.sockets
 @pytest.mark.parametrize(
     "bad",
     [
@@ -328,12 +329,14 @@ def test_a_bad_frame_closes_its_connection_and_harms_no_other(cluster: Cluster, 
         assert serves(good)
 
 
+@pytest.mark.sockets
 def test_a_frame_that_is_not_finished_keeps_nobody_waiting(cluster: Cluster) -> None:
     with connected(cluster) as slow, connected(cluster) as good:
         slow.sendall(struct.pack(">i", 1000) + b"only the beginning")
         assert serves(good)
 
 
+@pytest.mark.sockets
 def test_answers_come_in_the_order_of_the_requests_even_if_one_is_parked(cluster: Cluster) -> None:
     parked = {"topics": [{"topic": "none", "partitions": [PARTITION]}], "max_wait": 300, "replica_id": -1}
     with connected(cluster) as connection:

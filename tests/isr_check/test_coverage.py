@@ -6,10 +6,14 @@ symmetry one state per orbit is seen, which leaves out no action and no guard.
 
 from typing import ClassVar
 
+import pytest
+
 from isr_check import native
 from isr_check.engine import Exploration, Limits
 from isr_designs import DESIGNS
 from isr_lang import Instance, Value
+
+pytestmark = pytest.mark.explores
 
 KIP_966 = DESIGNS["kip-966"]
 RUNS: tuple[dict[str, Value], ...] = (

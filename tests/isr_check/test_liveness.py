@@ -232,6 +232,7 @@ def live(number: int) -> Instance:
     return Instance(attrs.evolve(design, properties=(*design.properties, *promises)), model.constants)
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("tens", range(6))
 def test_random_promises_are_decided_alike_and_their_lassos_are_fair(tens: int) -> None:
     verdicts: set[Verdict] = set()

@@ -13,6 +13,8 @@ from isr_check.explorer import explore
 from isr_check.mutate import LARGE, Baseline, Campaign, Fate, baselines, mutants, outcomes, room_for
 from isr_lang import Value
 
+pytestmark = pytest.mark.processes
+
 FATES = {
     ("draws", "old.open"): (Fate.KILLED, ("closed-is-done",), 2),
     ("draws", "old.drawn < TICKETS"): (Fate.KILLED, ("type-ok",), 4),

@@ -7,6 +7,8 @@ from tests.support.strategies import numbered_model
 from isr_check import explorer, native
 from isr_check.engine import Limits, Verdict
 
+pytestmark = pytest.mark.explores
+
 SMALL = Limits(max_states=300)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from isr_check.native.layout import Layout
 from isr_check.native.steps import CHUNK, Stepper
 from isr_check.reference import Evaluator, parameter_values
 from isr_lang import Instance
 from isr_model import KIP_966
+
+pytestmark = pytest.mark.explores
 
 
 def test_the_steps_of_every_state_are_those_of_the_reference_evaluator() -> None:

@@ -19,6 +19,8 @@ from isr_check.reference import Evaluator
 from isr_check.reference import State as Packed
 from isr_lang import OPERATORS, Design, Instance, Node, reads, text, walk
 
+pytestmark = pytest.mark.explores
+
 FEW = Limits(max_states=100)
 thorough = settings(max_examples=150, deadline=None)
 

@@ -16,6 +16,8 @@ from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
 
+pytestmark = pytest.mark.explores
+
 SMALL = Limits(max_states=300)
 SOME_STATES = 500_000
 ROWS = table() if EXPECTED.exists() else []
@@ -141,7 +143,7 @@ def test_random_models(number: int) -> None:
     assert compared
 
 
-@pytest.mark.parametrize(("run", "said"), thinned([(r, o) for r, o, _ in ROWS if o.distinct <= SOME_STATES], 3))
+@pytest.mark.parametrize(("run", "said"), thinned([(r, o) for r, o, _ in ROWS if o.distinct <= SOME_STATES], 6))
 def test_what_is_expected_of_every_engine_is_so_by_symmetry(run: Run, said: Outcome) -> None:
     found = native.explore(run.instance(), symmetry=True)
     assert found.unreduced == said.distinct

@@ -20,6 +20,8 @@ from isr_conform.conformance import ConformanceResult, Limits
 from isr_conform.value_json import JsonObject
 from isr_replay import Kind
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 TOP = Path(__file__).resolve().parents[2]
 NAIVE = TOP / "docs" / "examples" / "naive_isr.py"
 DOCUMENT = TOP / "docs" / "conform.md"
@@ -223,7 +225,7 @@ def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Lim
 
 
 def test_what_is_known_to_differ_is_listed_and_is_no_difference() -> None:
-    """With a crash a follower may have to fetch again before it is proposed again (docs/conformance.md)."""
+    """With a crash a follower may have to fetch again before it is proposed again (docs/differences.md)."""
     done = drive(
         CoresInProcess(), Limits(walks=60, walk_length=30), crashes=1, isr_changes=4, min_insync=1, sessions_lost=1
     )
@@ -321,7 +323,7 @@ ENABLED = "    hello['enabled'] = True\n    if do == 'enabled': answer = {'enabl
         ("    hello['name'] = ''\n", Exit.INPUT, "it does not say its name"),
         ("    hello['variables'] = ['logs']\n", Exit.INPUT, "it claims logs, which is none of the model's variables"),
         ("    hello['actions'] = ['dance']\n", Exit.INPUT, "it claims dance, which is none of the model's actions"),
-        ("    hello['saves'] = 'yes'\n", Exit.INPUT, "enabled and saves are true or false"),
+        ("    hello['saves'] = 'yes'\n", Exit.INPUT, "enabled, saves and forgets are true or false"),
         ("    if do == 'snapshot': answer = {}\n", Exit.INPUT, "its answer to snapshot has no state"),
         ("    if do == 'snapshot': del state['log']\n", Exit.INPUT, "its snapshot lacks log, which it claims to tell"),
         ("    if do == 'snapshot': state['log'] = 3\n", Exit.INPUT, "log: 3 is no object with a value for every"),

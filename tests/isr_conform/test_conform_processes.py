@@ -22,6 +22,8 @@ from isr_lang.declare import Value
 from isr_replay import Kind
 from isr_validate import validate
 
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
+
 R1, R2, R3 = range(3)
 THREE: Mapping[str, Value] = {"replicas": 3, "log": 2, "records": 3, "epochs": 2, "isr_changes": 4, "crashes": 1}
 

@@ -11,7 +11,9 @@ from tests.support.clusters import Cluster
 
 from isr_anomalies import paired, read_json
 from isr_experiment.clients import TOPIC, read_all
-from isr_experiment.recording import Recorder
+from isr_experiment.recorder import Recorder
+
+pytestmark = pytest.mark.sockets
 
 
 def test_the_final_read_ends_where_it_has_read_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

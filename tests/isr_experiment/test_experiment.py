@@ -23,7 +23,6 @@ from isr_cluster.processes import HOST
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
-from isr_experiment.judging import Fate, leaderless
 from isr_experiment.model import Predicted, predicted
 from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
@@ -32,7 +31,10 @@ from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
-from isr_experiment.watching import Seen
+from isr_experiment.verdicts import Fate, leaderless
+from isr_experiment.watch import Seen
+
+pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
 # Whole runs
 

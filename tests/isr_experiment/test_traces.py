@@ -13,9 +13,9 @@ from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Event, Life
 from isr_experiment.cells import Expected
 from isr_experiment.conclusions import Verdict, totals
-from isr_experiment.holding import MS, note_holders, noted, values_of
-from isr_experiment.judging import Traced, judged
-from isr_experiment.recording import PARTITION, Recorder
+from isr_experiment.holders import MS, note_holders, noted, values_of
+from isr_experiment.recorder import PARTITION, Recorder
+from isr_experiment.verdicts import Traced, judged
 
 CLAIMS = {"acks": "all", "idempotence": True, "min_insync": 2, "unclean": False, "progress_within": 5_000_000_000}
 

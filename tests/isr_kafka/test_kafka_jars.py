@@ -55,6 +55,7 @@ def test_without_java_or_maven_one_sentence_says_so(monkeypatch: pytest.MonkeyPa
         maven()
 
 
+@pytest.mark.processes
 def test_a_jar_with_another_checksum_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A stand-in for Maven copies files of the right names and the wrong content."""
     program = tmp_path / "mvn"

@@ -15,6 +15,8 @@ import pytest
 
 from isr_lang import Design, Instance
 
+pytestmark = pytest.mark.processes
+
 HERE = Path(__file__).resolve().parents[1]
 CASES = HERE / "typing"
 Lines = dict[str, set[int]]

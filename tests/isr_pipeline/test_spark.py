@@ -34,7 +34,9 @@ INSYNC = str(Path(sys.executable).with_name("insync"))
 VIOLATED = next((run, said) for run, said, _ in table() if len(said.violated) > 3 and said.distinct > 10_000)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(
+    "partitions", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(7, marks=pytest.mark.slow)]
+)
 def test_spark_says_what_is_expected_of_every_engine(partitions: int) -> None:
     spark()
     run, said = VIOLATED

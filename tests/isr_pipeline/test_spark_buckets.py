@@ -28,6 +28,8 @@ from isr_pipeline.kit import Hand
 from isr_pipeline.owned import Owned
 from isr_pipeline.search import Search
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 HERE = 1 << 60
 """No level is so large that Spark would be started."""
 FIVE = Instance(two_phase_commit.DESIGN, {"rms": 5})

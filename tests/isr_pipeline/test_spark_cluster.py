@@ -15,7 +15,7 @@ from isr_check import native
 from isr_designs import DESIGNS
 from isr_lang import Instance
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
 INSYNC = str(Path(sys.executable).with_name("insync"))
 
 

@@ -13,6 +13,8 @@ from insync_cli.main import main
 from isr_check.engine import Unavailable
 from isr_pipeline import session
 
+pytestmark = pytest.mark.processes
+
 CHECK = ["check", "kip-966", "--replicas", "2", "--engine", "spark", "--out", "out"]
 
 

@@ -25,6 +25,8 @@ from isr_pipeline.traces import INDEX, Cover, Recipe, made, parts
 from isr_replay.packed_states import Packing
 from isr_trace.itf import read_itf
 
+pytestmark = pytest.mark.explores
+
 SMALL = {"replicas": 2, "records": 1, "log": 1, "epochs": 1, "isr_changes": 1, "crashes": 0}
 OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL))
@@ -100,6 +102,7 @@ def test_spark_makes_the_same_walks_and_cores_follow_them(tmp_path: Path) -> Non
     assert {row["verdict"] for row in table(one, "replayed", names)} == {"alike"}
 
 
+@pytest.mark.slow
 def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_path: Path) -> None:
     recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
     [part] = parts(recipe, 1, range(0))

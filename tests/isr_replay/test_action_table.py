@@ -11,9 +11,9 @@ from isr_broker.core import inputs, messages
 from isr_lang import Instance
 from isr_model import KIP_966
 from isr_replay.action_table import STEPS, STUTTERS, VARIABLES, tables
-from isr_replay.environment import World
+from isr_replay.environment import Environment
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_tables_as_they_are() -> None:
@@ -43,6 +43,6 @@ def test_the_abstraction_of_the_initial_states_is_initial(replicas: int) -> None
     from isr_check.reference import Evaluator
 
     instance = Instance(KIP_966, {"replicas": replicas})
-    world = World(instance, tuple(range(replicas)), own_look=False)
+    world = Environment(instance, tuple(range(replicas)), own_look=False)
     found = [world.packing.unpacked(world.bits(state)) for state in world.initial_states()]
     assert found == [state for _, state in Evaluator(instance).initial_states()]

@@ -1,4 +1,4 @@
-"""What the replay has seen is counted truly, and docs/conformance.md says of how much."""
+"""What the replay has seen is counted truly, and docs/replay.md says of how much."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from isr_model import KIP_966
 from isr_replay.coverage import (
     BEGIN,
     END,
-    Covered,
-    answerable,
-    answers_watched,
-    coverage_of,
+    CoverageReport,
+    answerable_errors,
     guards_of,
+    insert_tables,
+    measure_coverage,
     tables,
-    written_into,
+    watch_answers,
 )
-from isr_replay.socket_questions import sessions
+from isr_replay.coverage_runs import ask_over_sockets
 from isr_sim.simulate import simulate
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "replay.md"
+
+pytestmark = [pytest.mark.explores, pytest.mark.sockets]
 SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 
 
 @pytest.fixture(scope="module")
-def small() -> Covered:
-    return coverage_of(KIP_966, [SMALL], more={})
+def small() -> CoverageReport:
+    return measure_coverage(KIP_966, [SMALL], more={})
 
 
-def test_each_part_is_x_of_y_and_says_what_is_missing(small: Covered) -> None:
+def test_each_part_is_x_of_y_and_says_what_is_missing(small: CoverageReport) -> None:
     parts = {part.what: part for part in small.parts}
     assert list(parts) == [
         "actions",
@@ -55,7 +57,7 @@ def test_each_part_is_x_of_y_and_says_what_is_missing(small: Covered) -> None:
     assert "leader_appends" not in parts["actions"].missing
 
 
-def test_guards_are_those_that_an_exploration_sees(small: Covered) -> None:
+def test_guards_are_those_that_an_exploration_sees(small: CoverageReport) -> None:
     parts = {part.what: part for part in small.parts}
     found = explore(Instance(KIP_966, SMALL), ("type-ok",), workers=1)
     passed = {(g.action, g.index) for g in found.guards if g.passed} & guards_of(KIP_966).keys()
@@ -64,9 +66,9 @@ def test_guards_are_those_that_an_exploration_sees(small: Covered) -> None:
     assert parts["guard conjuncts seen false"].seen == len(refused)
 
 
-def test_errors_are_those_that_the_cores_name_and_answer(small: Covered) -> None:
+def test_errors_are_those_that_the_cores_name_and_answer(small: CoverageReport) -> None:
     (errors,) = [part for part in small.parts if part.what == "error codes answered"]
-    possible = answerable()
+    possible = answerable_errors()
     assert {"NONE", "FENCED_LEADER_EPOCH", "INELIGIBLE_REPLICA", "STALE_BROKER_EPOCH"} <= possible
     assert possible < {error.name for error in Error}
     assert "FENCED_LEADER_EPOCH" not in errors.missing
@@ -74,8 +76,8 @@ def test_errors_are_those_that_the_cores_name_and_answer(small: Covered) -> None
 
 
 def test_who_asks_badly_on_a_socket_is_told_why() -> None:
-    with answers_watched() as answered:
-        told = sessions()
+    with watch_answers() as answered:
+        told = ask_over_sockets()
     assert told == {
         "a topic called ..": "INVALID_TOPIC_EXCEPTION",
         "a topic that there is": "TOPIC_ALREADY_EXISTS",
@@ -116,12 +118,12 @@ def test_who_asks_badly_on_a_socket_is_told_why() -> None:
     assert told_by_cores <= {error.name for error in answered}
 
 
-def test_a_source_adds_to_what_the_ones_before_have_seen(small: Covered) -> None:
+def test_a_source_adds_to_what_the_ones_before_have_seen(small: CoverageReport) -> None:
     def one_run(design: str) -> None:
         assert design == "kip-966"
         simulate(3)
 
-    done = coverage_of(KIP_966, [SMALL], more={"a run": one_run})
+    done = measure_coverage(KIP_966, [SMALL], more={"a run": one_run})
     parts = {part.what: part for part in done.parts}
     for what in ("error codes answered", "branches of the cores"):
         first = parts[f"{what}: replay"]
@@ -133,16 +135,16 @@ def test_a_source_adds_to_what_the_ones_before_have_seen(small: Covered) -> None
     assert "branches of the cores: replay |" in tables(done)
 
 
-def test_the_cores_are_left_as_they_were(small: Covered) -> None:
+def test_the_cores_are_left_as_they_were(small: CoverageReport) -> None:
     assert nodes.handle.__module__ == "isr_broker.core.node"
 
 
-def test_the_report_goes_between_the_marks_of_a_page_and_nowhere_else(small: Covered, tmp_path: Path) -> None:
-    once = written_into(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", small)
+def test_the_report_goes_between_the_marks_of_a_page_and_nowhere_else(small: CoverageReport, tmp_path: Path) -> None:
+    once = insert_tables(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", small)
     assert once.startswith(f"before\n{BEGIN}\n\n| bounds |")
     assert once.endswith(f"{END}\nafter\n")
     assert "yesterday" not in once
-    assert written_into(once, small) == once
+    assert insert_tables(once, small) == once
     page = tmp_path / "page.md"
     page.write_text("no marks")
     assert main(["coverage", "--replicas", "2", "--crashes", "0", "--isr-changes", "1", "--write", str(page)]) == (
@@ -151,11 +153,9 @@ def test_the_report_goes_between_the_marks_of_a_page_and_nowhere_else(small: Cov
     assert main(["coverage", "kafka-0.8", "--replicas", "2"]) == Exit.INPUT
 
 
-def test_the_page_has_the_present_totals(small: Covered) -> None:
+def test_the_page_has_the_present_totals(small: CoverageReport) -> None:
     """What is counted out of is found in no time; a page that was not written again after a change shows it."""
     told = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     rows = {m[1]: int(m[3].replace(",", "")) for m in re.finditer(r"\| ([a-z ]+) \| ([\d,]+) \| ([\d,]+) \|", told)}
     wanted = {part.what: part.of for part in small.parts if part.what != "branches of the cores"}
-    assert {what: rows.get(what) for what in wanted} == wanted, (
-        "write it again: insync coverage --write docs/conformance.md"
-    )
+    assert {what: rows.get(what) for what in wanted} == wanted, "write it again: insync coverage --write docs/replay.md"

@@ -15,6 +15,8 @@ from isr_report.plan import cells, load_plan
 from isr_trace.itf import read_itf
 from isr_trace.trace import TraceError
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 SMALL = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
 
 

@@ -20,6 +20,8 @@ from isr_report.grid import read_matrix
 from isr_report.material import questions
 from isr_report.scenes import load_scenes
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 HERE = Path(isr_report.__file__).parent
 PARTS = (
     "conformance", "coverage", "distance", "experiments", "figures", "heat", "markdown", "overview", "report",

@@ -17,6 +17,8 @@ from isr_report.material import Included
 from isr_report.since import since
 from isr_report.traceability import Traced, mentions, resolved
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 TOP = Path(__file__).resolve().parents[2]
 
 

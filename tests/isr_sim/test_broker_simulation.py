@@ -17,8 +17,8 @@ import pytest
 import isr_broker.core.controller
 import isr_broker.core.follower
 import isr_broker.core.leader
-import isr_broker.core.leader_epochs
-from isr_broker.core.leader_epochs import Epochs
+import isr_broker.core.log_view
+from isr_broker.core.log_view import Epochs
 from isr_broker.core.messages import (
     AlterPartitionResponse,
     BrokerId,
@@ -33,6 +33,8 @@ from isr_model import KIP_966 as MODEL
 from isr_sim.faults import KEEPING, Kind
 from isr_sim.simulate import QUICK, Config, simulate
 from isr_sim.world import Weather
+
+pytestmark = pytest.mark.explores
 
 SEEDS = 210
 CHUNK = 30
@@ -118,6 +120,7 @@ def test_every_action_of_the_model_is_taken_under_its_name() -> None:
 TRACES = "from isr_sim.simulate import simulate; print(*(simulate(s).trace for s in range(4)))"
 
 
+@pytest.mark.processes
 def test_the_same_seed_gives_the_same_history_whatever_the_hash_seed() -> None:
     found = {
         subprocess.run(
@@ -221,7 +224,7 @@ PLANTED: list[tuple[object, str, Callable[..., object], int]] = [
     (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, 22),
     (isr_broker.core.controller, "struck", strikes_nobody, 0),
     (isr_broker.core.leader, "advanced", acknowledges_the_append, 0),
-    (isr_broker.core.leader_epochs.Epochs, "end_of", asks_only_for_the_next_epoch, 15),
+    (isr_broker.core.log_view.Epochs, "end_of", asks_only_for_the_next_epoch, 15),
     (isr_broker.core.follower, "truncation_point", truncates_to_what_it_is_told, 15),
 ]
 

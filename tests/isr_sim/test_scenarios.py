@@ -13,6 +13,8 @@ import isr_sim
 from isr_broker.core.effects import CONTROLLER
 from isr_sim.scenario import BadScenario, Deed, Expectation, Scenario, parse, play
 
+pytestmark = pytest.mark.explores
+
 FOLDER = Path(isr_sim.__file__).parent / "scenarios"
 FILES = sorted(FOLDER.glob("*.txt"))
 

@@ -14,6 +14,8 @@ from isr_trace.minimise import minimise
 from isr_trace.replay import Replay, check_goal, record, run_of
 from isr_trace.trace import Minimised, TraceError
 
+pytestmark = pytest.mark.explores
+
 SEEDS = st.integers(0, 2**32)
 
 

@@ -12,10 +12,12 @@ from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import BadTrace, Life, read
 from isr_sim.simulate import QUICK, Config
-from isr_sim.tracing import traced as traced
+from isr_sim.traces import traced as traced
 from isr_sim.world import FAIR, Weather
 from isr_validate import Level, validate
 from isr_validate.model_step import TRACED, traced_design
+
+pytestmark = pytest.mark.explores
 
 
 def a_run(cores: str, name: str, seed: int, weather: Weather | None = None) -> list[Life]:

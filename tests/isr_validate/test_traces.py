@@ -22,11 +22,13 @@ from isr_broker.core.replica_state import Replica
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Life, read
 from isr_sim.simulate import Config, Run, finished
-from isr_sim.tracing import TracedWorld
+from isr_sim.traces import TracedWorld
 from isr_sim.world import FAIR
 from isr_validate import Level, Validation, validate
 from isr_validate.model_step import OffsetRanks, model_steps
 from isr_validate.replica_state import ReplicaState
+
+pytestmark = pytest.mark.explores
 
 
 @cache

@@ -17,6 +17,8 @@ from isr_invariant import FOLLOWS, INVARIANT
 from isr_lang import ANY_NUMBER, Design, Instance
 from isr_proof import GIVEN, OPEN, PROMISES
 
+pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
+
 NAMES = tuple(c.name for c in INVARIANT)
 HINTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {c.name: c.by for c in INVARIANT} | FOLLOWS
 
@@ -30,7 +32,7 @@ def induction(design: Design, replicas: int) -> Induction:
     return Induction(design, constants, [design.restated(c.promise) for c in INVARIANT])
 
 
-@pytest.mark.parametrize("name", ["kip-966", "kraft-3.5"])
+@pytest.mark.parametrize("name", ["kip-966", pytest.param("kraft-3.5", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "bounds",
     [

@@ -12,6 +12,8 @@ from isr_lang import Design, Instance
 from isr_liveness import LIVENESS
 from isr_model import KIP_966
 
+pytestmark = pytest.mark.explores
+
 NAMES = tuple(p.name for p in LIVENESS)
 BOUNDS = {"replicas": 2, "min_insync": 1, "sessions_lost": 1, "crashes": 1, "epochs": 2, "isr_changes": 3}
 

@@ -16,6 +16,8 @@ from isr_check.mutate import Baseline, Campaign, Fate, mutants
 from isr_check.native import explore
 from isr_lang import Value
 
+pytestmark = [pytest.mark.explores, pytest.mark.processes]
+
 TOP = Path(__file__).resolve().parents[2]
 DESIGN = "kip-966"
 

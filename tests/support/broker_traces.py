@@ -14,7 +14,7 @@ from isr_broker.storage.disk import ROOT
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.trace_reader import Life, read
 from isr_sim.simulate import QUICK, Config
-from isr_sim.tracing import TracedWorld, traced
+from isr_sim.traces import TracedWorld, traced
 
 AS_THE_MODEL: Final = attrs.evolve(QUICK, insync_waits_for_joiners=False)
 """Settings of simulated brokers under which a high watermark does not wait for joining followers, as in the model."""

@@ -7,8 +7,7 @@ import attrs
 from isr_broker.core import replica as replicas
 from isr_broker.core.effects import AppendLog, AssignEpoch, ReplicaEffect, TruncateLog
 from isr_broker.core.inputs import Appended, EpochAssigned, LearnMetadata, Produce, ReplicaInput, Truncated
-from isr_broker.core.leader_epochs import Epochs, EpochStart
-from isr_broker.core.log_view import LogView
+from isr_broker.core.log_view import Epochs, EpochStart, LogView
 from isr_broker.core.messages import FetchRequest, FetchResponse, PartitionMetadata, TopicPartition
 from isr_broker.core.record_batch import batches, new_batch, stamped
 from isr_broker.core.replica_state import Replica, Step

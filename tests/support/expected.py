@@ -23,6 +23,9 @@ from isr_lang import Design, Instance, Value
 EXPECTED = Path(__file__).parents[1] / "expected.toml"
 CASES = Path(__file__).parents[2] / "counterexamples" / "cases.toml"
 
+IN_README = "kip-966"
+"""The row whose counts the README shows."""
+
 Settings = Mapping[str, Value]
 
 
@@ -186,9 +189,17 @@ def rewriting() -> bool:
     return os.environ.get("INSYNC_REWRITE", "") not in ("", "0")
 
 
-def thinned(rows: list[tuple[Run, Outcome]], step: int) -> list[object]:
-    """The rows as cases of a test: every so many of them always, the others only among the slow tests."""
+def thinned(rows: list[tuple[Run, Outcome]], step: int, most: int | None = None) -> list[object]:
+    """The rows as cases of a test: every so many of them always, the others only among the slow tests.
+
+    So are those of more than `most` states, except the one of the README.
+    """
+
+    def slow(n: int, run: Run, said: Outcome) -> bool:
+        large = most is not None and said.distinct > most and run.name != IN_README
+        return bool(n % step) or large
+
     return [
-        pytest.param(run, said, id=run.name, marks=pytest.mark.slow if n % step else ())
+        pytest.param(run, said, id=run.name, marks=pytest.mark.slow if slow(n, run, said) else ())
         for n, (run, said) in enumerate(rows)
     ]

@@ -1,28 +1,25 @@
 """The controller: sessions of brokers, the metadata of partitions, and who leads them.
 
-`handle(controller, input, now)`. How it decides about one partition is in `elections`; what it keeps, and when others
-may be told, in `controller_state`.
+`handle(controller, input, now)`. `elections` decides about one partition; this module keeps the state, the sessions and
+the placement of new replicas.
+
+A decision is in the controller's state at once, but nobody is told of it before its records are durable. Answers wait
+for `Written` (Kafka: the deferred events of QuorumController), and metadata is handed out only while no record is on
+its way to the disk. Otherwise a controller that crashed could have told of a decision that it then forgets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
+from immutables import Map
 
-from isr_broker.core.controller_state import (
-    Controller,
-    ControllerStep,
-    answers,
-    decides,
-    next_balance_after,
-    released,
-    removed,
-)
-from isr_broker.core.effects import Send
+from isr_broker.core.effects import AppendMetadata, Effect, Send, Took
 from isr_broker.core.elections import (
+    Brokers,
     Change,
     alter,
     available,
@@ -46,14 +43,152 @@ from isr_broker.core.messages import (
     ElectUncleanLeader,
     Error,
     FetchMetadata,
+    FromController,
     Heartbeat,
     HeartbeatAnswer,
+    Metadata,
+    MetadataRecord,
     Millis,
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.core.placement import placed
+from isr_broker.settings import Settings
+
+Key = TopicPartition | BrokerId
+
+
+@attrs.frozen(kw_only=True)
+class Controller:
+    """The controller's state.
+
+    - `offset` and `written`: the end of the metadata log, and how much of it is durable.
+    - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
+      and the others of the model), `changed` when each of them changed last.
+    - `contacts`: when each broker with a session was heard last.
+    - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
+    - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
+      copies of it may still be on their way.
+    - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
+    """
+
+    settings: Settings = attrs.field(repr=False)
+    offset: int = 0
+    written: int = 0
+    brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
+    partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
+    changed: Map[Key, int] = attrs.field(factory=Map[Key, int])
+    contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
+    due: frozenset[TopicPartition] = frozenset()
+    refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
+        factory=Map[TopicPartition, AlterPartitionRequest]
+    )
+    held: tuple[tuple[int, Send], ...] = ()
+    parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
+    next_balance: Millis = 0
+
+
+@attrs.frozen
+class ControllerStep:
+    """The controller from now on, and what it asks for."""
+
+    core: Controller
+    effects: tuple[Effect, ...] = ()
+
+
+def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
+    """The controller as its durable metadata log has it; every session begins anew."""
+    controller = applied(Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records))
+    contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
+    due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None)
+    return attrs.evolve(controller, written=controller.offset, contacts=Map(contacts), due=due)
+
+
+def next_balance_after(settings: Settings, now: Millis) -> Millis:
+    return now + 1000 * settings.leader_imbalance_check_interval_seconds
+
+
+# The metadata log.
+
+
+def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
+    brokers, partitions, changed = controller.brokers, controller.partitions, controller.changed
+    offset = controller.offset
+    for record in records:
+        offset += 1
+        match record:
+            case PartitionMetadata():
+                if record.replicas:
+                    partitions = partitions.set(record.partition, record)
+                elif record.partition in partitions:
+                    partitions = partitions.delete(record.partition)
+                changed = changed.set(record.partition, offset)
+            case BrokerMetadata():
+                brokers = brokers.set(record.broker, record)
+                changed = changed.set(record.broker, offset)
+    return attrs.evolve(controller, brokers=brokers, partitions=partitions, changed=changed, offset=offset)
+
+
+def decides(
+    controller: Controller,
+    records: Iterable[MetadataRecord],
+    changes: Iterable[Change] = (),
+    answers: Iterable[Send] = (),
+) -> ControllerStep:
+    """Write records and the partitions of changes, note the actions, and answer when all of it is durable."""
+    notes: list[Effect] = []
+    changed: list[MetadataRecord] = list(records)
+    due = set(controller.due)
+    for change in changes:
+        tp = change.partition.partition
+        notes.append(Took(action=change.action, partition=tp, replica=change.replica))
+        if change.partition != controller.partitions.get(tp):
+            changed.append(change.partition)
+        if change.partition.leader is None:
+            due.add(tp)
+    controller = applied(attrs.evolve(controller, due=frozenset(due)), tuple(changed))
+    if changed:
+        notes.append(AppendMetadata(offset=controller.offset, records=tuple(changed)))
+    held = (*controller.held, *((controller.offset, answer) for answer in answers))
+    step = released(attrs.evolve(controller, held=held))
+    return ControllerStep(step.core, (*notes, *step.effects))
+
+
+def released(controller: Controller) -> ControllerStep:
+    """What may be said by now: answers whose records are durable, and news to brokers that wait for some."""
+    said: list[Effect] = [answer for offset, answer in controller.held if offset <= controller.written]
+    controller = attrs.evolve(controller, held=tuple(h for h in controller.held if h[0] > controller.written))
+    if controller.written < controller.offset:
+        return ControllerStep(controller, tuple(said))
+    for source, request in sorted(controller.parked.items()):
+        if request.offset < controller.offset:
+            said.append(Send(source, news_since(controller, request.offset)))
+            controller = attrs.evolve(controller, parked=controller.parked.delete(source))
+    return ControllerStep(controller, tuple(said))
+
+
+def news_since(controller: Controller, since: int) -> Metadata:
+    """Everything that changed after an offset, as it is now."""
+    new = [key for key, offset in controller.changed.items() if offset > since]
+    return Metadata(
+        since=since,
+        offset=controller.offset,
+        brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
+        partitions=tuple(
+            controller.partitions.get(tp) or removed(tp)
+            for tp in sorted(k for k in new if isinstance(k, TopicPartition))
+        ),
+    )
+
+
+def removed(tp: TopicPartition) -> PartitionMetadata:
+    """The record of a partition that is no more."""
+    return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
+
+
+def answers(controller: Controller, to: BrokerId, message: FromController) -> ControllerStep:
+    return decides(controller, (), (), (Send(to, message),))
+
 
 MOST_PARTITIONS: Final = 10_000
 """In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
@@ -249,7 +384,11 @@ def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> 
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
     gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
     error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
-    controller = attrs.evolve(controller, due=controller.due - set(gone))
+    refused = controller.refused
+    if not controller.settings.insync_design.refusals_outlive_topics:
+        # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
+        refused = Map({tp: request for tp, request in refused.items() if tp not in gone})
+    controller = attrs.evolve(controller, due=controller.due - set(gone), refused=refused)
     return decides(
         controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
     )
@@ -337,3 +476,19 @@ def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
             if change is not None:
                 return change
     return elects_unclean(partition, controller.brokers)
+
+
+def placed(brokers: Sequence[BrokerId], partitions: int, copies: int, start: int) -> list[tuple[BrokerId, ...]]:
+    """The replicas of each partition, the preferred leader first; `start` says with whom to begin.
+
+    The followers of one broker's partitions are spread over the others (StripedReplicaPlacer, without racks).
+    """
+    count = len(brokers)
+    assert 1 <= copies <= count
+    placement: list[tuple[BrokerId, ...]] = []
+    for partition in range(start, start + partitions):
+        shift = (partition // count) % max(1, count - 1)
+        leader = partition % count
+        followers = [(leader + 1 + (shift + i) % max(1, count - 1)) % count for i in range(copies - 1)]
+        placement.append(tuple(brokers[b] for b in (leader, *followers)))
+    return placement

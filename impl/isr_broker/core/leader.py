@@ -11,6 +11,8 @@ is asked before the append, of the committed ISR, and after it, of the maximal o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 from immutables import Map
 
@@ -51,7 +53,10 @@ from isr_broker.core.watermark import (
     is_caught_up,
     maximal_isr,
     may_commit,
+    out_of_range,
     refuses_fetch,
+    sent_away,
+    waited,
 )
 
 # Appending.
@@ -145,10 +150,14 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
         return Step(replica, (*effects, refuses_fetch(replica, fetch, error)))
     if fetch.offset < replica.log.start:
         # Nothing to send, whether or not they part: the follower begins anew where this log does.
-        return Step(replica, (refuses_fetch(replica, fetch, Error.OFFSET_OUT_OF_RANGE),))
+        return Step(replica, (out_of_range(replica, fetch),))
     parts = parting(replica, fetch)
     if parts is not None:
         return leader_answers_diverging(replica, fetch, parts)
+    if fetch.offset > replica.log.end and not replica.settings.insync_design.acknowledges_past_end:
+        # Only a follower whose log is empty is above the end without diverging: its fetch has no last epoch. Counted as
+        # an acknowledgement, it would commit what this leader writes next without having it.
+        return Step(replica, (out_of_range(replica, fetch),))
     replica, effects = _acknowledges(replica, fetch, now)
     if fetch.offset < replica.log.end or fetch.max_wait_ms == 0:
         return Step(replica, (*effects, answer_to(replica, fetch)), "leader_answers_fetch")
@@ -391,3 +400,64 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
     return Step(replica, tuple(effects), "leader_learns_isr")
+
+
+def next_deadline(replica: Replica) -> Millis:
+    """When the leader next wants a Tick; 0 for at once."""
+    state = leading(replica)
+    if candidates(replica):
+        return 0
+    times = [state.next_lag_check, *_deadlines(state.waiting), *_deadlines(state.fetches)]
+    if state.pending and state.pending.in_flight:
+        times.append(state.pending.sent_at + replica.settings.controller_socket_timeout_ms)
+    return min(times)
+
+
+def _deadlines(parked: Iterable[Waiting | ParkedFetch]) -> list[Millis]:
+    return [p.deadline for p in parked]
+
+
+def on_tick(replica: Replica, now: Millis) -> Step:
+    """One thing that is due: the lag check, a follower to propose, an answer that waited long, a request again."""
+    state, joins = leading(replica), candidates(replica)
+    if state.next_lag_check <= now:
+        return leader_proposes_shrink(replica, now)
+    if joins:
+        return leader_proposes_expansion(replica, joins[0], now)
+    late = [w for w in state.waiting if w.deadline <= now]
+    fetches = [p for p in state.fetches if p.deadline <= now]
+    effects: list[ReplicaEffect] = [
+        AnswerProduce(request=w.request, partition=replica.partition, error=Error.REQUEST_TIMED_OUT) for w in late
+    ]
+    effects += [answer_to(replica, p.request) for p in fetches]
+    replica, read = waited(replica, now)
+    effects += read
+    state = attrs.evolve(
+        state,
+        waiting=tuple(w for w in state.waiting if w.deadline > now),
+        fetches=tuple(p for p in state.fetches if p.deadline > now),
+    )
+    step = Step(attrs.evolve(replica, role=state), tuple(effects))
+    pending = state.pending
+    if pending and pending.in_flight and pending.sent_at + replica.settings.controller_socket_timeout_ms <= now:
+        if replica.settings.insync_design.roll_back_on_unknown_outcome:
+            return attrs.evolve(leader_rolls_back(step.core), effects=step.effects)
+        again = asks_controller(step.core, pending.request, now)
+        return attrs.evolve(again, effects=(*step.effects, *again.effects))
+    return step
+
+
+def steps_down(replica: Replica) -> list[ReplicaEffect]:
+    """The replica stops leading: every parked request is answered with NOT_LEADER_OR_FOLLOWER.
+
+    The producers' records may or may not survive; only the next leader knows. Without an answer the clients would wait
+    until they time out.
+    """
+    state, error = replica.role, Error.NOT_LEADER_OR_FOLLOWER
+    if not isinstance(state, Leading):
+        return sent_away(replica)
+    return [
+        *(AnswerProduce(request=w.request, partition=replica.partition, error=error) for w in state.waiting),
+        *(refuses_fetch(replica, p.request, error) for p in state.fetches),
+        *sent_away(replica),
+    ]

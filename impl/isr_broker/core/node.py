@@ -8,8 +8,10 @@ replication itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 
 import attrs
+from immutables import Map
 
 from isr_broker.core import replica as replicas
 from isr_broker.core.effects import (
@@ -26,7 +28,7 @@ from isr_broker.core.effects import (
     StopProcess,
     Took,
 )
-from isr_broker.core.elections import available
+from isr_broker.core.elections import Brokers, available
 from isr_broker.core.inputs import (
     Appended,
     Consume,
@@ -44,10 +46,11 @@ from isr_broker.core.inputs import (
     Tick,
     Truncated,
 )
-from isr_broker.core.leader_time import steps_down
+from isr_broker.core.leader import steps_down
 from isr_broker.core.messages import (
     AlterPartitionResponse,
     BrokerId,
+    BrokerMetadata,
     BrokerRegistered,
     Error,
     FetchMetadata,
@@ -63,12 +66,64 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.core.node_state import Inbox, Phase
-from isr_broker.core.node_state import Node as Node
-from isr_broker.core.node_state import NodeStep as NodeStep
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import refused, refuses_fetch
-from isr_broker.settings import MAX_LONG
+from isr_broker.settings import MAX_LONG, Settings
+
+Inbox = tuple[ReplicaInput, ...]
+
+
+class Phase(Enum):
+    """The life of a broker (BrokerLifecycleManager, BrokerState)."""
+
+    LOADING = "its logs are being recovered"
+    REGISTERING = "it asks the controller for a broker epoch"
+    RUNNING = "it is registered, fenced or not"
+    SHUTTING_DOWN = "it has asked to stop, and waits to be relieved"
+    STOPPED = "it has ended"
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """One broker.
+
+    - `start`: what the process was started with.
+    - `broker_epoch`: the epoch under which the controller registered this process, -1 before that (broker_epoch).
+    - `fenced`: whether the controller's last answer said that this broker has no session.
+    - `metadata_offset`, `brokers`, `partitions`: the cluster metadata learned so far, and up to which offset.
+    - `held`: the replicas whose logs are open.
+    - `inboxes`: for each replica that waits for the disk, the inputs that arrived meanwhile, oldest first.
+    - `wake`: when each replica next wants a Tick.
+    - `opening`: partitions whose logs are being opened; their replicas are not in `held` yet.
+    - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of another topic id
+      belongs to a deleted topic, and is removed.
+    """
+
+    me: BrokerId
+    settings: Settings = attrs.field(repr=False)
+    phase: Phase = Phase.LOADING
+    start: Start | None = None
+    broker_epoch: int = -1
+    fenced: bool = True
+    metadata_offset: int = 0
+    brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
+    partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
+    held: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
+    inboxes: Map[TopicPartition, Inbox] = attrs.field(factory=Map[TopicPartition, Inbox])
+    wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
+    opening: frozenset[TopicPartition] = frozenset()
+    topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
+    next_call: Millis = 0
+    next_poll: Millis = 0
+    next_checkpoint: Millis = 0
+
+
+@attrs.frozen
+class NodeStep:
+    """The node from now on, and what it asks for, in order."""
+
+    core: Node
+    effects: tuple[Effect, ...] = ()
 
 
 def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.core import consumers, follower, leader, leader_time
+from isr_broker.core import follower, leader, watermark
 from isr_broker.core.effects import AnswerConsume, AnswerProduce, AssignEpoch, ReplicaEffect
 from isr_broker.core.inputs import (
     Appended,
@@ -76,7 +76,7 @@ def deadline(replica: Replica) -> Millis | None:
         return None
     match replica.role:
         case Leading():
-            times: list[Millis | None] = [leader_time.next_deadline(replica)]
+            times: list[Millis | None] = [leader.next_deadline(replica)]
         case Following():
             times = [follower.next_deadline(replica)]
         case _:
@@ -88,9 +88,9 @@ def deadline(replica: Replica) -> Millis | None:
 def _ticks(replica: Replica, now: Millis) -> Step:
     match replica.role:
         case Leading():
-            return leader_time.on_tick(replica, now)
+            return leader.on_tick(replica, now)
         case Following():
-            served, read = consumers.waited(replica, now)
+            served, read = watermark.waited(replica, now)
             return Step(served, tuple(read)) if read else follower.on_tick(replica, now)
         case None:
             return Step(replica)
@@ -102,14 +102,14 @@ def _asked(replica: Replica, told: Question, now: Millis) -> Step:
             case Produce():
                 return leader.leader_is_asked_to_append(replica, told, now)
             case Consume():
-                return consumers.consumer_reads(replica, told, now)
+                return watermark.consumer_reads(replica, told, now)
             case FetchRequest():
                 return leader.leader_answers_fetch(replica, told, now)
             case OffsetForLeaderEpochRequest():
                 return leader.leader_answers_epoch_end(replica, told)
     follows = isinstance(replica.role, Following) and replica.leader is not None
     if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
-        return consumers.consumer_reads(replica, told, now)
+        return watermark.consumer_reads(replica, told, now)
     return Step(replica, (_not_leader(replica, told),))
 
 
@@ -154,7 +154,7 @@ def _leaving(before: Replica, step: Step) -> Step:
     if step.core.awaited is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
     core = attrs.evolve(step.core, consumers=())
-    return attrs.evolve(step, core=core, effects=(*leader_time.steps_down(before), *step.effects))
+    return attrs.evolve(step, core=core, effects=(*leader.steps_down(before), *step.effects))
 
 
 def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:

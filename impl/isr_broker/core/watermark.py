@@ -1,6 +1,7 @@
-"""What a leader counts and says: the watermark, and answers to those who wait for it or for records.
+"""The high watermark: how a leader advances it, and the answers to fetches and to consumers that depend on it.
 
-The actions of a leader (`leader`) and what it does in time (`leader_time`) are made of these.
+`leader` and `follower` build their actions from these functions. Consumers read below the watermark of a leader, or of
+a follower (KIP-392), and are parked here until it moves (DelayedFetch).
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, AnswerProduce, ReplicaEffect, Slice
 from isr_broker.core.inputs import Consume
-from isr_broker.core.messages import BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
-from isr_broker.core.replica_state import Follower, Replica, leading
+from isr_broker.core.messages import NO_EPOCH, BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.core.replica_state import Follower, ParkedConsume, Replica, Step, leading
 
 # What is committed.
 
@@ -124,6 +125,56 @@ def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> Answer
     return AnswerFetch(to=fetch.replica, response=fetch.answer(replica.me, error=error, log_start=replica.log.start))
 
 
+def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:
+    """OFFSET_OUT_OF_RANGE: the fetch offset is outside this log, which starts at `log_start` and ends at `diverging`.
+
+    UnifiedLog.read, LocalLog.read. Kafka's answer has neither bound, and its follower asks for them with ListOffsets
+    (AbstractFetcherThread.fetchOffsetAndTruncate).
+    """
+    answer = fetch.answer(
+        replica.me,
+        error=Error.OFFSET_OUT_OF_RANGE,
+        diverging=EpochEnd(NO_EPOCH, replica.log.end),
+        log_start=replica.log.start,
+    )
+    return AnswerFetch(to=fetch.replica, response=answer)
+
+
 def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
     """The answer to a fetch that was not taken, or did not even arrive."""
     return fetch.answer(by, error=error)
+
+
+def consumer_reads(replica: Replica, consume: Consume, now: Millis) -> Step:
+    """A consumer reads below the watermark, or waits for it; past the log end it is out of range.
+
+    Of a follower it waits for the watermark that this follower knows, which lags: so one that came from the leader is
+    not sent back. Partition.fetchRecords up to HIGH_WATERMARK.
+    """
+    if not replica.log.start <= consume.offset <= replica.log.end:
+        return Step(replica, (_refusal(replica, consume, Error.OFFSET_OUT_OF_RANGE),))
+    up_to = readable(replica)
+    if consume.max_wait_ms > 0 and up_to <= max(consume.offset, consume.seen):
+        parked = ParkedConsume(consume, now + consume.max_wait_ms)
+        return Step(attrs.evolve(replica, consumers=(*replica.consumers, parked)))
+    return Step(replica, (records_for(replica, consume),), "consumer_reads" if consume.offset < up_to else None)
+
+
+def waited(replica: Replica, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
+    """Those who have waited long enough are given what there is."""
+    late = [c for c in replica.consumers if c.deadline <= now]
+    if not late:
+        return replica, []
+    rest = tuple(c for c in replica.consumers if c.deadline > now)
+    return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in late]
+
+
+def sent_away(replica: Replica) -> list[ReplicaEffect]:
+    """Answers for those who wait for a replica that is to be another's follower, or a leader, from now on."""
+    return [_refusal(replica, c.request, Error.NOT_LEADER_OR_FOLLOWER) for c in replica.consumers]
+
+
+def _refusal(replica: Replica, consume: Consume, error: Error) -> AnswerConsume:
+    return AnswerConsume(
+        request=consume.request, partition=replica.partition, error=error, high_watermark=replica.high_watermark
+    )

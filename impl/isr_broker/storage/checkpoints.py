@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Final, cast
 
-from isr_broker.core.leader_epochs import EpochStart
+from isr_broker.core.log_view import EpochStart
 from isr_broker.core.messages import Offset, TopicPartition
 from isr_broker.storage.disk import ROOT, Disk, folder_of
 

@@ -16,12 +16,22 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume
 from isr_broker.core.inputs import Consume
-from isr_broker.core.messages import BrokerId, Error, FetchRequest, FetchResponse, Message, Millis, TopicPartition
-from isr_broker.core.replica_state import Replica
+from isr_broker.core.messages import (
+    BrokerId,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Millis,
+    Offset,
+    TopicPartition,
+)
+from isr_broker.core.node import Node
+from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
-from isr_broker.core.topic_ids import topic_id_of
-from isr_broker.core.topics import Topics
+from isr_broker.core.topics import Topics, topic_id_of
 from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.settings import RACK_AWARE
 from isr_broker.wire.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -33,7 +43,6 @@ from isr_broker.wire.fetch_sessions import (
     SessionCache,
 )
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
-from isr_broker.wire.replica_selector import preferred_read_replica
 
 _TOLD_DIVERGENCE: Final = 12
 """Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
@@ -58,9 +67,10 @@ class _Asking:
 class FetchRequests:
     """The fetches of one broker.
 
-    - `waits`: whose question a replica has, by follower and partition.
-    - `ready`: sessions whose fetch can be answered when this turn is over; `meagre`: partitions of which there is
-      something, but not enough, and which are to be asked for more.
+    - `waits`: by follower and partition, the session and the part that a replica's next answer belongs to.
+    - `ready`: sessions whose fetch is answered at the end of this turn.
+    - `short`: partitions that have records, but fewer than `min_bytes`. Their replicas are asked again at the end of
+      this turn, to answer when there are more.
     """
 
     runtime: Runtime
@@ -70,7 +80,7 @@ class FetchRequests:
         factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
     )
     ready: list[Session] = attrs.field(factory=list[Session])
-    meagre: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
+    short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
@@ -107,11 +117,11 @@ class FetchRequests:
             opened.answered = opened.answered or common.wait <= 0 or _suffices(session, opened)
             if not opened.answered:
                 # Not enough there at once: now every replica is asked to answer when there is more.
-                meagre = [part for part in session.parts.values() if part.held is not None and part.held.news]
+                short = [part for part in session.parts.values() if part.held is not None and part.held.news]
                 for part in session.parts.values():
-                    part.held = part.held if part in meagre else None
+                    part.held = part.held if part in short else None
                 self._asks(session, opened, common, now, common.wait)
-                for part in meagre:
+                for part in short:
                     self._asks_more(session, part, opened, now)
         opened.asking = False
         if opened.answered or not session.parts:
@@ -283,7 +293,7 @@ class FetchRequests:
                 opened.answered = True
                 self.ready.append(session)
             elif not opened.glancing:
-                self.meagre.append((session, part))
+                self.short.append((session, part))
         elif tells and session.holds() + said.size <= self.runtime.settings.replica_fetch_response_max_bytes:
             part.held = said
 
@@ -291,8 +301,8 @@ class FetchRequests:
 
     def flush(self, now: Millis) -> None:
         """What one turn of the broker has answered is told together."""
-        meagre, self.meagre = self.meagre, []
-        for session, part in meagre:
+        short, self.short = self.short, []
+        for session, part in short:
             if session.open is not None and session.parts.get(part.key) is part and part.asked is None:
                 self._asks_more(session, part, session.open, now)
         ready, self.ready = self.ready, []
@@ -366,3 +376,19 @@ def _error(
         "records": b"",
     }
     return Said(fields, news=error is not Error.NONE or prefers is not None)
+
+
+def preferred_read_replica(node: Node, replica: Replica, rack: str, offset: Offset) -> BrokerId | None:
+    """The follower that a consumer of this rack is sent to; None to stay, at a follower or at its own rack's leader.
+
+    In sync, with a session, and with the offset: of several the one whose log is longest.
+    """
+    state = replica.role
+    if not isinstance(state, Leading) or not rack or node.settings.replica_selector_class != RACK_AWARE:
+        return None
+    here = {b for b, broker in node.brokers.items() if broker.rack == rack and not broker.fenced}
+    if replica.me in here:
+        return None
+    ends = {b: f.end for b, f in state.followers.items() if b in here & state.isr and f.end is not None}
+    able = sorted((end, b) for b, end in ends.items() if replica.log.start <= offset <= end)
+    return able[-1][1] if able else None

@@ -156,7 +156,7 @@ def _entered(command: Sequence[str]) -> int:
 
 
 def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
-    from isr_experiment import clients, conclusions, conducting
+    from isr_experiment import campaign, clients, conclusions
     from isr_experiment.run import Options as RunOptions
 
     writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
@@ -186,7 +186,7 @@ def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
     console, target = output.console(), output.json
     silent = output.quiet or not output.for_people
     try:
-        done = conducting.performed(
+        done = campaign.performed(
             experiment,
             out,
             given.runs or experiment.runs,
@@ -202,7 +202,7 @@ def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     if target is not None:
-        text = (out / conducting.FILE).read_text(encoding="utf-8")
+        text = (out / campaign.FILE).read_text(encoding="utf-8")
         sys.stdout.write(text) if target == "-" else terminal.write_text(Path(target), text)
     if output.for_people:
         if not output.quiet:

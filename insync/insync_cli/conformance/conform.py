@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, InputError
+from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import Usage, flag, group, natural, option, positive, required, seconds
 from insync_cli.progress import Brake
 from insync_cli.terminal import QuietOutput
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
-insync conform --sut "./my-broker --conform" --sample 100 --seed 7"""
+insync conform --sut "./my-broker --conform" --sample 100 --seed 7
+insync conform --sut kafka=4.4.0 --replicas 2"""
 USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
 
 
@@ -44,7 +45,10 @@ class Drive:
 @attrs.frozen(kw_only=True)
 class Options:
     world: options.TodaysWorld = group(options.TodaysWorld)
-    sut: str = required("COMMAND", "starts the system under test, which speaks JSON lines", str)
+    sut: str = required(
+        "COMMAND", "starts the system under test, which speaks JSON lines; or kafka, or kafka=4.4.0", str
+    )
+    kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)
     patience: float = option("S", "seconds to wait for each answer of the system", seconds, 30.0)
     drive: Drive = group(Drive, "what is driven")
     output: QuietOutput = group(QuietOutput)
@@ -63,7 +67,7 @@ def run(argv: Sequence[str]) -> int:
         try:
             done = conform(
                 instance,
-                given.sut,
+                command(given.sut, given.kafka_home),
                 limits(given.drive, schedule, brake),
                 patience=given.patience,
                 progress=lambda edges, steps: ticker.count(edges, None, f"edges driven in {steps:,} steps"),
@@ -75,6 +79,22 @@ def run(argv: Sequence[str]) -> int:
     line = result_line(done) + (f"; stopped by {brake.reason}" if brake.reason else "")
     given.output.answer(report(done, constants), lambda out: print_details(out, done), line)
     return exit_code(done)
+
+
+def command(sut: str, home: Path | None) -> str:
+    """What starts the system under test: the command as it stands, or Apache Kafka's classes by name."""
+    from isr_kafka import Unavailable
+    from isr_kafka.system import named
+
+    try:
+        kafka = named(sut, home)
+        if kafka is not None:
+            return kafka.command()
+    except Unavailable as problem:
+        raise InputError(str(problem)) from None
+    if home is not None:
+        raise UsageError("--kafka-home goes with --sut kafka")
+    return sut
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:

@@ -16,11 +16,11 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_replay.coverage import Covered
+    from isr_replay.coverage import CoverageReport
 
 EXAMPLE = """insync coverage
 insync coverage kip-966 --replicas 2 --crashes 0
-insync coverage --write docs/conformance.md"""
+insync coverage --write docs/replay.md"""
 USAGE = Usage(
     "coverage",
     "States, edges, actions, pairs and guards that the replay has seen; error codes and branches of the cores, "
@@ -38,7 +38,7 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
-    from isr_replay.coverage import written_into
+    from isr_replay.coverage import insert_tables
 
     given.world.instance()
     given.output.check()
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
     done = covered(given)
     if given.write is not None:
         try:
-            terminal.write_text(given.write, written_into(text, done))
+            terminal.write_text(given.write, insert_tables(text, done))
         except ValueError as problem:
             raise InputError(f"{given.write}: {problem}") from None
 
@@ -56,18 +56,18 @@ def run(argv: Sequence[str]) -> int:
         out.print()
 
     given.output.answer(report(done), details, result_line(done))
-    return Exit.HOLDS if all(r.alike and r.complete for r in done.replays) else Exit.SAFETY
+    return Exit.HOLDS if all(r.conforms and r.complete for r in done.replays) else Exit.SAFETY
 
 
-def covered(given: Options) -> Covered:
+def covered(given: Options) -> CoverageReport:
     from isr_replay import NoSuchCores
-    from isr_replay.coverage import BOUNDS, NoCounter, coverage_of
+    from isr_replay.coverage import BOUNDS, NoCounter, measure_coverage
     from isr_replay.coverage_runs import SOURCES
 
     constants = given.world.constants
     with given.output.ticker() as ticker:
         try:
-            return coverage_of(
+            return measure_coverage(
                 given.world.design,
                 [constants] if constants else BOUNDS,
                 lambda explored, known: ticker.count(explored, known, "states of the cores", grows=True),
@@ -86,7 +86,7 @@ def page_read(page: Path) -> str:
         raise InputError(f"{page}: cannot be read: {terminal.reason(problem)}") from None
 
 
-def report(done: Covered) -> dict[str, object]:
+def report(done: CoverageReport) -> dict[str, object]:
     return {
         "schema": "insync/coverage/1",
         "design": done.design,
@@ -104,7 +104,7 @@ def report(done: Covered) -> dict[str, object]:
     }
 
 
-def result_line(done: Covered) -> str:
+def result_line(done: CoverageReport) -> str:
     edges, of = sum(r.replayed for r in done.replays), sum(r.edges for r in done.replays)
     explained = sum(sum(r.explained.values()) for r in done.replays)
     parts = [f"{edges:,} of {of:,} edges" + (f" ({explained:,} explained)" if explained else "")]

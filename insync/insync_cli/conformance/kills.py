@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync kills join-at-watermark keep-elr
 insync kills --layer model --layer replay
-insync kills --write docs/conformance.md"""
+insync kills --write docs/kills.md"""
 
 MARKS = {"matrix": "<!-- the kill matrix -->", "historic": "<!-- the historic designs -->"}
 """Each stands before and after what is written."""
@@ -38,7 +38,7 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
-    from isr_kills import HISTORIC, PLANS, Layer, historic_table, kills, seed_of, summary, table
+    from isr_kills import HISTORIC, PLANS, Layer, find_seed, historic_table, kill_matrix, summary, table
 
     bugs, output = given.bugs or tuple(PLANS), given.output
     for bug in bugs:
@@ -50,12 +50,12 @@ def run(argv: Sequence[str]) -> int:
     output.check()
     out = output.console()
     quiet = output.quiet or not output.for_people
-    done = kills(bugs, layers, lambda line: None if quiet else out.print(line, soft_wrap=True, markup=False))
+    done = kill_matrix(bugs, layers, lambda line: None if quiet else out.print(line, soft_wrap=True, markup=False))
     output.write(_report(done))
     if output.for_people:
         out.print(table(done) if output.quiet else summary(done), soft_wrap=True, markup=False)
     if given.write is not None:
-        historic = historic_table({c.design: seed_of(c) for c in HISTORIC})
+        historic = historic_table({c.design: find_seed(c) for c in HISTORIC})
         rewrite(given.write, {"matrix": table(done), "historic": historic})
     return Exit.HOLDS if all(any(row.values()) for row in done.values()) else Exit.UNEXPECTED
 

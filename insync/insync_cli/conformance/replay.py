@@ -16,7 +16,7 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_replay import Mismatch, Replayed
+    from isr_replay import Mismatch, ReplayResult
 
 EXAMPLE = """insync replay kip-966 --replicas 2
 insync replay kip-966 --replicas 3 --crashes 1 --isr-changes 1"""
@@ -55,13 +55,13 @@ def run(argv: Sequence[str]) -> int:
     return exit_code(done)
 
 
-def exit_code(done: Replayed) -> Exit:
-    if not done.alike:
+def exit_code(done: ReplayResult) -> Exit:
+    if not done.conforms:
         return Exit.SAFETY
     return Exit.HOLDS if done.complete else Exit.INCONCLUSIVE
 
 
-def report(done: Replayed, constants: Mapping[str, object]) -> dict[str, object]:
+def report(done: ReplayResult, constants: Mapping[str, object]) -> dict[str, object]:
     return {
         "schema": "insync/replay/1",
         "design": done.design,
@@ -91,7 +91,7 @@ def report(done: Replayed, constants: Mapping[str, object]) -> dict[str, object]
     }
 
 
-def print_details(out: Console, done: Replayed) -> None:
+def print_details(out: Console, done: ReplayResult) -> None:
     rows = [(name, f"{n:,}", f"{of:,}") for name, (n, of) in done.taken.items() if of]
     terminal.print_table(out, ("action", "replayed", "edges"), rows)
     unseen = [name for name, (_, of) in done.taken.items() if not of]
@@ -116,7 +116,7 @@ def called(action: str, parameters: tuple[int, ...]) -> str:
     return f"{action}({', '.join(map(str, parameters))})" if parameters else action
 
 
-def result_line(done: Replayed) -> str:
+def result_line(done: ReplayResult) -> str:
     parts = [f"{done.replayed:,} of {done.edges:,} edges", f"{done.states:,} states"]
     parts.append(f"{done.pairs[0]:,} of {done.pairs[1]:,} action pairs")
     if done.processor > 0:

@@ -9,13 +9,13 @@ import attrs
 
 from insync_cli import options, registry, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.model import check_text, exploration
+from insync_cli.model import check_text, exploration, room
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, print_short, save
 from insync_cli.version import version
-from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Verdict
+from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
 from isr_lang import Design, Instance
 
 EXAMPLE = """\
@@ -82,7 +82,7 @@ def run(argv: Sequence[str]) -> int:
     exploring.check(question.instance, question.asked)
     output.check()
     folder = terminal.make_folder(exploring.folder(lambda: question_folder(question, exploring)))
-    explored = exploration.explored(question.instance, question.wanted, exploring, output, folder)
+    explored = explore(question, exploring, output, folder)
     answer = answered(question, explored, given, folder)
     terminal.write_json(str(folder / "run.json"), answer)
     output.write(answer)
@@ -91,11 +91,20 @@ def run(argv: Sequence[str]) -> int:
     return judged(question, explored, answer, strict=given.coverage == "strict")
 
 
+def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
+    """What was found of what is wanted, with what it is worth: premises met, and room for the faults."""
+    instance, wanted = room.with_premises(question.instance, question.wanted)
+    explored = exploration.explored(instance, wanted, exploring, output, folder)
+    found = room.without_premises(explored.found, question.wanted)
+    left = room.room_of(question.instance, found, explored.workers, Limits())
+    return attrs.evolve(explored, found=attrs.evolve(found, findings=room.judged(found.findings, left)), room=left)
+
+
 def asked(given: Options) -> Question:
     """The question; UsageError for names that do not exist and constants that contradict each other."""
     design = given.world.design
     return Question(
-        registry.instance_of(design, given.world.constants),
+        registry.instance_of(design, room.following(design, given.world.constants)),
         tuple(registry.check_property(design, name) for name in given.properties),
         expectations(design, given.expect),
         given.deadlock,
@@ -123,6 +132,7 @@ def answered(question: Question, explored: Explored, given: Options, folder: Pat
         workers=explored.workers,
         seed=exploring.simulation.used_seed,
         walks=exploring.simulation.simulate,
+        room=room.room_line(explored.room),
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
     )

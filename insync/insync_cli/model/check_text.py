@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import terminal
+from insync_cli.model import room
 from insync_cli.options import shown
 from insync_cli.progress import human_size
 from insync_cli.runfile import PropertyLine, Run, uncovered
@@ -102,6 +103,10 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return "not promised at these settings"
     if word == Verdict.VACUOUS and line["kind"] == "eventually" and run["stats"]["distinct"]:
         return "what it waits for never begins"
+    if word == Verdict.TOO_SMALL:
+        return "not violated, but these bounds leave no room for the faults"
+    if word == Verdict.VACUOUS and line["kind"] != "sometimes" and run["stats"]["distinct"]:
+        return "what it speaks about never happens"
     if word == Verdict.VACUOUS:
         return "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
     if word == Verdict.BUDGETED and line["kind"] == "eventually":
@@ -138,6 +143,8 @@ def sentence(run: Run, about: Notes) -> str:
     parts: list[str] = []
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
+    if of[Verdict.TOO_SMALL] and run["room"]:
+        parts.append(room.sentence(run["room"]))
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:

@@ -34,6 +34,7 @@ from isr_trace.replay import Replay, record, run_of
 
 if TYPE_CHECKING:
     from insync_cli.terminal import Output
+    from isr_check.room import Room
 
 CHECKPOINT = "checkpoint"
 """The folder, in that of the results, from which a run can go on."""
@@ -127,11 +128,15 @@ class Exploring:
 
 @attrs.frozen
 class Explored:
-    """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were."""
+    """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were.
+
+    `room`: whether its bounds leave room for the faults, where that was asked.
+    """
 
     found: Exploration
     stopped_by: str | None
     workers: int
+    room: Room | None = None
 
 
 def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, output: Output, out: Folder) -> Explored:

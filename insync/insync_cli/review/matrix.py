@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from insync_cli import old_options as options
-from insync_cli import registry, runfile, terminal
-from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.progress import Brake, Ticker
+import attrs
+
+from insync_cli import options, registry, runfile, terminal
+from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
+from insync_cli.options import Usage, design_name, group, option, repeated
+from insync_cli.progress import interruptible
 from insync_cli.review import matrix_spark
+from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
+from insync_cli.workers import forks
 from isr_check.engine import Finding, Limits, Verdict
-from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
+from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, read_matrix, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
 
@@ -32,81 +33,120 @@ insync matrix
 insync matrix --design kip-966 --fault power --out runs/matrix
 insync matrix --plan mine.toml --json -"""
 FILE = "matrix.json"
-FOLDER = "runs/matrix"
+PARTIAL = "matrix.partial.json"
+"""The cells of a run that was stopped. What was there before stays."""
+FOLDER = Path("runs/matrix")
 WORDS = {"EXHAUSTED": "holds", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
 LONGEST = 1_000_000
 """More steps than any witness has."""
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("matrix", "The guarantees: designs x settings x fault budgets, each cell a run.", EXAMPLE)
-    p.add_argument("--plan", metavar="FILE", help=f"another plan than the standard one ({STANDARD.name})")
-    p.add_argument("--design", action="append", default=[], metavar="D", dest="chosen", help="only these; repeatable")
-    p.add_argument("--fault", action="append", default=[], metavar="F", help="only under these; repeatable")
-    p.add_argument("--out", metavar="DIR", default=FOLDER, help=f"where {FILE} and the runs go (default {FOLDER})")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_running()
-    p.add_argument("--master", metavar="URL", help="with --engine spark; default: this machine alone")
-    p.add_json()
-    return p.read(argv)
+USAGE = Usage("matrix", "The guarantees: designs x settings x fault budgets, each cell a run.", EXAMPLE)
 
 
-def run(given: Namespace) -> int:
-    terminal.check_json_target(cast("str | None", given.json))
-    if given.master is not None and given.engine != matrix_spark.SPARK:
+@attrs.frozen(kw_only=True)
+class Options:
+    plan: Path = option("FILE", "another plan than the standard one", Path, STANDARD)
+    designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
+    faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
+    out: Path = option("DIR", f"where {FILE} and the runs go", Path, FOLDER)
+    running: options.RunningEach = group(options.RunningEach, "running")
+    master: str | None = option("URL", "with --engine spark; without it, this machine alone", str)
+    output: QuietOutput = group(QuietOutput)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    given.output.check()
+    if given.master is not None and given.running.engine != matrix_spark.SPARK:
         raise UsageError(f"--master is for --engine {matrix_spark.SPARK}")
-    folder = terminal.make_folder(Path(cast("str", given.out)))
-    found = made(plan_given(given), given, folder)
+    plan = plan_of(given.plan, given.designs, given.faults)
+    folder = terminal.make_folder(given.out)
+    check_folder(folder, plan)
+    found = made(plan, given.running, given.output, folder, given.master)
 
     def details(out: Console) -> None:
         show(out, found)
         out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
 
-    terminal.answer(given, found, details, result_line(found))
+    given.output.answer(found, details, result_line(found))
     undecided = any(p["verdict"] == Verdict.BUDGETED for c in found["cells"] for p in c["promises"])
     return Exit.INCONCLUSIVE if undecided else Exit.HOLDS
 
 
-def plan_given(given: Namespace) -> Plan:
-    """The plan, less what was not chosen."""
-    import attrs
-
-    chosen, faults = cast("list[str]", given.chosen), cast("list[str]", given.fault)
+def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence[str] = ()) -> Plan:
+    """The plan in a file, less what was not chosen."""
     try:
-        plan = load_plan(Path(given.plan) if given.plan else STANDARD)
+        plan = load_plan(file)
     except TraceError as problem:
         raise InputError(str(problem)) from None
-    for name in (*plan.designs, *chosen):
+    for name in plan.designs:
         registry.design_named(name)
     known = [f.name for f in plan.faults]
     strange = next((f for f in faults if f not in known), None)
     if strange:
-        raise UsageError(f"there is no fault '{strange}' in the plan; it has {', '.join(known)}")
+        raise UsageError(
+            f"there is no fault '{strange}' in the plan{did_you_mean(strange, known)}; it has {', '.join(known)}"
+        )
     return attrs.evolve(
         plan,
-        designs=tuple(chosen) or plan.designs,
+        designs=tuple(designs) or plan.designs,
         faults=tuple(f for f in plan.faults if not faults or f.name in faults),
     )
 
 
-def made(plan: Plan, given: Namespace, folder: Path) -> Matrix:
-    """Run every cell; the document is written into the folder, too."""
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
-    designs = [registry.design_named(name) for name in plan.designs]
-    every = [pair for design in designs for pair in cells(plan, design)]
+def questions(plan: Plan) -> list[tuple[Cell, Instance]]:
+    """Every cell with the model that answers it."""
+    return [pair for name in plan.designs for pair in cells(plan, registry.design_named(name))]
+
+
+def check_folder(folder: Path, plan: Plan) -> None:
+    """UsageError where the folder has a matrix with cells that this one lacks: it would be overwritten by a part."""
+    try:
+        before = {c["name"] for c in read_matrix(folder / FILE)["cells"]}
+    except TraceError:
+        return  # there is none, or none that can be read
+    lost = len(before - {cell.name for cell, _ in questions(plan)})
+    if lost:
+        raise UsageError(
+            f"{folder / FILE} has {terminal.count(lost, 'cell')} that this run would not make, and would be replaced; "
+            "choose another folder with --out"
+        )
+
+
+def made(
+    plan: Plan, running: options.RunningEach, output: QuietOutput, folder: Path, master: str | None = None
+) -> Matrix:
+    """Run every cell; the document is written into the folder, too. Inconclusive if Ctrl-C, TERM or HUP ends it."""
+    every = questions(plan)
     done: list[CellEntry] = []
     shortest: dict[str, int] = {}
-    for (cell, instance), (entry, witnesses) in zip(every, shared(every, given, folder), strict=True):
-        ticker.count(len(done) + 1, len(every), "cells")
-        done.append(entry)
-        new = [f for f in witnesses if f.path and len(f.path.steps) < shortest.get(f.name, LONGEST)]
-        for name, path in save(instance, new, folder / cell.name).items():
-            line = next(p for p in entry["promises"] if p["name"] == name)
-            line["trace"], shortest[name] = str(path.relative_to(folder)), line["depth"] or 0
-    ticker.close()
+    try:
+        with output.ticker() as ticker, interruptible():
+            answers = shared(every, Cells(running, folder), master)
+            for (cell, instance), (entry, witnesses) in zip(every, answers, strict=True):
+                done.append(entry)
+                ticker.count(len(done), len(every), "cells")
+                new = [f for f in witnesses if f.path and len(f.path.steps) < shortest.get(f.name, LONGEST)]
+                for name, path in save(instance, new, folder / cell.name).items():
+                    line = next(p for p in entry["promises"] if p["name"] == name)
+                    line["trace"], shortest[name] = str(path.relative_to(folder)), line["depth"] or 0
+    except KeyboardInterrupt:
+        terminal.write_json(str(folder / PARTIAL), document(plan, done))
+        raise Inconclusive(
+            f"stopped after {len(done)} of {terminal.count(len(every), 'cell')}, which are in {folder / PARTIAL}"
+        ) from None
+    found = document(plan, done)
+    terminal.write_json(str(folder / FILE), found)
+    return found
+
+
+def document(plan: Plan, done: list[CellEntry]) -> Matrix:
+    """The cells with what is said of them."""
+    designs = [registry.design_named(name) for name in plan.designs]
     promised = {p.name: p.doc for design in reversed(designs) for p in design.properties}
-    matrix = Matrix(
+    return Matrix(
         schema=SCHEMA,
         version=version(),
         designs=[DesignEntry(name=d.name, summary=d.summary) for d in designs],
@@ -117,44 +157,55 @@ def made(plan: Plan, given: Namespace, folder: Path) -> Matrix:
         client=dict(plan.client),
         cells=done,
     )
-    terminal.write_json(str(folder / FILE), matrix)
-    return matrix
 
 
-_job: tuple[Sequence[tuple[Cell, Instance]], Namespace, Path] | None = None
+@attrs.frozen
+class Cells:
+    """How cells are explored, and where their files go."""
+
+    running: options.RunningEach
+    folder: Path
+
+    def __call__(self, cell: Cell, instance: Instance) -> tuple[CellEntry, list[Finding]]:
+        return explored(cell, instance, self.running, self.folder)
+
+
+_job: tuple[Sequence[tuple[Cell, Instance]], Cells] | None = None
 
 
 def shared(
-    every: Sequence[tuple[Cell, Instance]], given: Namespace, folder: Path
+    every: Sequence[tuple[Cell, Instance]], explore: Cells, master: str | None
 ) -> Iterator[tuple[CellEntry, list[Finding]]]:
     """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
     global _job
-    if given.engine == matrix_spark.SPARK:
-        yield from matrix_spark.swept([cell for cell, _ in every], given, folder, explored)
+    running = explore.running
+    if running.engine == matrix_spark.SPARK:
+        here = attrs.evolve(explore, running=attrs.evolve(running, engine=None), folder=explore.folder.absolute())
+        yield from matrix_spark.swept([cell for cell, _ in every], here, master, running.workers)
         return
-    _job = every, given, folder
-    workers = cast("int | None", given.workers) or os.cpu_count() or 1
+    workers = running.workers or os.cpu_count() or 1
     if workers == 1:
-        yield from map(_explored, range(len(every)))
+        yield from (explore(cell, instance) for cell, instance in every)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+    _job = every, explore
+    with forks(min(workers, len(every) or 1)) as pool:
         yield from pool.map(_explored, range(len(every)))
 
 
 def _explored(n: int) -> tuple[CellEntry, list[Finding]]:
     assert _job is not None, "forked after the job was set"
-    every, given, folder = _job
-    return explored(*every[n], given, folder)
+    every, explore = _job
+    return explore(*every[n])
 
 
-def explored(cell: Cell, instance: Instance, given: Namespace, folder: Path) -> tuple[CellEntry, list[Finding]]:
+def explored(
+    cell: Cell, instance: Instance, running: options.RunningEach, folder: Path
+) -> tuple[CellEntry, list[Finding]]:
     """One cell: its run file and counterexamples, in its own folder; and what its probes found."""
-    engine = cast("str | None", given.engine) or registry.default_engine()
+    engine = running.engine_name
     explore, workers = registry.engine_named(engine, 1)  # one process per cell, one worker in each
     place = terminal.make_folder(folder / cell.name)
-    with Brake() as brake:
-        limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
-        found = explore(instance, cell.wanted, limits, lambda _: None)
+    found = explore(instance, cell.wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
     broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED]
     saved = save(instance, broken, place)
     answer = runfile.run_file(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from insync_cli import registry
 from insync_cli.exits import Inconclusive, UsageError
@@ -20,12 +18,12 @@ if TYPE_CHECKING:
 
 SPARK = "spark"
 
-Explored = Callable[[Cell, Instance, Namespace, Path], tuple[CellEntry, "list[Finding]"]]
-"""Explores one cell and writes its files."""
+Explore = Callable[[Cell, Instance], tuple[CellEntry, "list[Finding]"]]
+"""Explores one cell and writes its files. It is sent to the executors."""
 
 
 def swept(
-    cells: Sequence[Cell], given: Namespace, folder: Path, explored: Explored
+    cells: Sequence[Cell], explore: Explore, master: str | None, workers: int | None
 ) -> list[tuple[CellEntry, list[Finding]]]:
     """The cells in order. Their files are written by the executors, so the folder must be one that all of them see."""
     from isr_pipeline import session
@@ -34,17 +32,14 @@ def swept(
         session.check()
         from isr_pipeline.sweeps import swept
 
-        asked = Namespace(**{**cast("dict[str, object]", vars(given)), "engine": None})
-        workers = cast("int | None", given.workers)
-        with session.running(cast("str | None", given.master), workers=workers) as spark:
-            return swept(spark, partial(answered, given=asked, folder=folder.absolute(), explored=explored), cells)
+        with session.running(master, workers=workers) as spark:
+            return swept(spark, partial(answered, explore=explore), cells)
     except Unavailable as problem:
         raise UsageError(str(problem)) from None
     except Failed as problem:
         raise Inconclusive(str(problem)) from None
 
 
-def answered(cell: Cell, given: Namespace, folder: Path, explored: Explored) -> tuple[CellEntry, list[Finding]]:
+def answered(cell: Cell, explore: Explore) -> tuple[CellEntry, list[Finding]]:
     """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell."""
-    instance = registry.instance_of(registry.design_named(cell.design), cell.constants)
-    return explored(cell, instance, given, folder)
+    return explore(cell, registry.instance_of(registry.design_named(cell.design), cell.constants))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from insync_cli import old_options as options
-from insync_cli import registry, terminal
+import attrs
+
+from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.model import guards
+from insync_cli.options import Usage, flag, group, option, repeated
+from insync_cli.progress import interruptible
 from insync_cli.review import matrix
 from insync_cli.review.report_pages import MATRIX, TODAY, cell_pages, played, story, together, witness_pages
+from insync_cli.terminal import QuietOutput
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.conformance import REPLAY
@@ -22,18 +25,23 @@ from isr_report.coverage import coverage
 from isr_report.grid import Matrix, read_matrix
 from isr_report.markdown import markdown
 from isr_report.material import Alternative, Included, Material, Story, claims
+from isr_report.plan import Plan
 from isr_report.report import claims_text, page
 from isr_report.since import Since, since
 from isr_report.traceability import Traced, resolved
-from isr_trace.cases import load_cases
-from isr_trace.itf import write_text
+from isr_trace.cases import Case, load_cases
+from isr_trace.itf import read_itf, write_text
 from isr_trace.trace import TraceError
 
 EXAMPLE = """\
 insync report --out report
 insync report --out report --matrix runs/matrix --include prove.json --include mutate.json --include replay.json
 insync report --out report --since last-report"""
-CORPUS = "counterexamples"
+QUICK_DESIGNS = ("kafka-0.8", "kip-966")
+QUICK_FAULTS = ("none", "crash", "power")
+QUICK_SETTINGS = ("acks",)
+CORPUS = Path("counterexamples")
+TRACE = "trace.itf.json"
 SIDE_BY_SIDE = "jepsen-2013"
 DRAWN = ".svg"
 BROKER, TESTS = ("impl/isr_broker",), "tests"
@@ -43,66 +51,115 @@ EVERYTHING = (READERS, {**READERS, "unclean": True})
 """The settings at one of which every action and promise of today's design exists."""
 
 
-def parser(argv: Sequence[str]) -> Namespace:
-    p = options.Parser("report", "One page for a design review, made from run files and traces only.", EXAMPLE)
-    p.add_argument("--out", metavar="DIR", default="report", help="the folder to make (default report)")
-    p.add_argument("--matrix", metavar="DIR", help="what insync matrix made (default: it is made now)")
-    p.add_argument("--cases", metavar="DIR", default=CORPUS, help=f"the corpus of stories (default {CORPUS})")
-    p.add_argument(
-        "--include",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="JSON of prove, mutate, replay, conform, validate, kills or experiment, or the SVG of prove --graph; "
-        "repeatable",
+USAGE = Usage("report", "One page for a design review, made from run files and traces only.", EXAMPLE)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    out: Path = option("DIR", "the folder to make", Path, Path("report"))
+    matrix: Path | None = option(
+        "DIR", "what insync matrix made; without it, a matrix is made now, which takes hours", Path
     )
-    p.add_argument("--since", metavar="DIR", help="an earlier report: what has changed since")
-    p.add_argument("--quiet", action="store_true", help="only the result line")
-    p.add_argument("--no-pages", action="store_true", help="cells link to their trace files, not to pages")
-    p.add_running()
-    p.add_json()
-    p.set_defaults(plan=None, chosen=[], fault=[])
-    return p.read(argv)
+    quick: bool = flag(f"a small matrix: {' and '.join(QUICK_DESIGNS)} under single faults, with acks=all")
+    cases: Path = option("DIR", "the corpus of stories", Path, CORPUS)
+    include: tuple[Path, ...] = repeated(
+        "FILE",
+        "JSON of prove, mutate, replay, conform, validate, kills or experiment, or the SVG of prove --graph",
+        Path,
+    )
+    since: Path | None = option("DIR", "an earlier report: what has changed since", Path)
+    no_pages: bool = flag("cells link to their trace files, not to pages")
+    running: options.RunningEach = group(options.RunningEach, "running")
+    output: QuietOutput = group(QuietOutput)
 
 
-def run(given: Namespace) -> int:
-    folder = terminal.make_folder(Path(cast("str", given.out)))
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    output = given.output
+    output.check()
+    if given.quick and given.matrix is not None:
+        raise UsageError("--quick makes a small matrix; with --matrix there is one already")
     try:
-        material = gathered(given, folder)
+        read = inputs(given)
+        folder = terminal.make_folder(given.out)
+        with interruptible():
+            material = gathered(given, read, folder)
         write_text(folder / "index.html", page(material))
         write_text(folder / "report.md", markdown(material))
         write_text(folder / "claims.json", claims_text(material))
-        terminal.write_json(cast("str | None", given.json), json.loads(claims_text(material)))
     except TraceError as problem:
         raise InputError(str(problem)) from None
-    if given.json == "-":
-        return Exit.HOLDS
-    out = terminal.console(plain=cast("bool", given.plain))
-    counted = f"{len(material.matrix['cells'])} cells, {len(material.stories)} stories, {len(material.scenes)} scenes"
-    out.print(
-        f"insync report: {folder}/index.html, {counted}, {len(claims(material))} claims with a command", soft_wrap=True
-    )
+    output.write(json.loads(claims_text(material)))
+    if output.for_people:
+        cells, stories, scenes = len(material.matrix["cells"]), len(material.stories), len(material.scenes)
+        counted = f"{cells} cells, {stories} stories, {scenes} scenes"
+        result = f"insync report: {folder}/index.html, {counted}, {len(claims(material))} claims with a command"
+        output.console().print(result, soft_wrap=True)
     return Exit.HOLDS
 
 
-def gathered(given: Namespace, folder: Path) -> Material:
+@attrs.frozen
+class Inputs:
+    """What a report is made from, read before anything is run: a mistake in it costs no hours."""
+
+    cases: Sequence[Case]
+    before: Matrix | None
+    plan: Plan
+    included: Sequence[tuple[Path, dict[str, object]]]
+    graphs: Sequence[tuple[str, str]]
+
+
+def inputs(given: Options) -> Inputs:
+    """Everything that was named; UsageError or InputError for what is not there or not what it should be."""
+    if not given.cases.is_dir():
+        raise UsageError(
+            f"there is no folder {given.cases} with the corpus of cases: run this in a checkout of insync, or name the "
+            "folder with --cases"
+        )
+    cases = load_cases(given.cases / pages.CASES).cases
+    for case in cases:
+        read_itf(given.cases / case.name / TRACE)
+    if given.matrix is not None:
+        read_matrix(given.matrix / matrix.FILE)
+    reports = [p for p in given.include if p.suffix != DRAWN]
+    plan = matrix.plan_of()
+    return Inputs(
+        cases,
+        earlier(given.since),
+        quick(plan) if given.quick else plan,
+        [(p, included(p)) for p in reports],
+        [drawing(p) for p in given.include if p.suffix == DRAWN],
+    )
+
+
+def quick(plan: Plan) -> Plan:
+    """A plan of minutes: the first design and today's, under at most one fault, with acks=all."""
+    faults = tuple(f for f in plan.faults if f.name in QUICK_FAULTS)
+    settings = {**plan.settings, **{n: (plan.usual[n],) for n in QUICK_SETTINGS if n in plan.usual}}
+    return attrs.evolve(plan, designs=QUICK_DESIGNS, faults=faults, settings=settings)
+
+
+def gathered(given: Options, read: Inputs, folder: Path) -> Material:
     """Everything that the page shows; what is not there yet is run, or made, now."""
-    before = earlier(cast("str | None", given.since))
-    found = matrix_of(given, folder / MATRIX)
-    corpus = Path(cast("str", given.cases))
-    told = [story(case, corpus, given, folder) for case in load_cases(corpus / pages.CASES).cases]
+    found = matrix_of(given, read.plan, folder / MATRIX)
+    with given.output.ticker() as ticker:
+        told = [
+            story(case, given.cases, given.running, folder)
+            for case in ticker.counted(read.cases, len(read.cases), "stories, both controls run again")
+        ]
+    with given.output.ticker() as ticker:
+        drawn = {} if given.no_pages else {**cell_pages(found, folder, ticker), **witness_pages(found, folder)}
+    reports = [kept(path, report, folder) for path, report in read.included]
     today = registry.design_named(TODAY)
-    extra = [Path(name) for name in cast("list[str]", given.include)]
-    reports = [included(path, folder) for path in extra if path.suffix != DRAWN]
     return Material(
         matrix=found,
         folder=MATRIX,
-        pages={} if given.no_pages else {**cell_pages(found, folder, given), **witness_pages(found, folder)},
+        pages=drawn,
         stories=told,
         scenes=[played(s, folder) for s in scenes.loaded()],
         together=next((together(s) for s in told if s.case.name == SIDE_BY_SIDE), None),
         included=reports,
-        graphs=[drawing(path) for path in extra if path.suffix == DRAWN],
+        graphs=list(read.graphs),
         redundant=[(TODAY, *guard, reason) for guard, reason in guards.redundant(None, TODAY).items()],
         assumptions=not_modelled(),
         bounds={c.doc: bounds_said(found, c.name) for c in today.constants() if not c.names and not c.budget},
@@ -111,16 +168,15 @@ def gathered(given: Namespace, folder: Path) -> Material:
         hashes={name: design.model_hash() for name, design in registry.designs().items()},
         covered=coverage(found, folder / MATRIX),
         traced=traced(reports),
-        since=since_then(before, found),
+        since=since_then(read.before, found),
         alternatives=alternatives(found, told),
     )
 
 
-def earlier(chosen: str | None) -> Matrix | None:
+def earlier(place: Path | None) -> Matrix | None:
     """The matrix of an earlier report, or of the folder that insync matrix made."""
-    if chosen is None:
+    if place is None:
         return None
-    place = Path(chosen)
     return read_matrix((place / MATRIX if (place / MATRIX).is_dir() else place) / matrix.FILE)
 
 
@@ -163,13 +219,13 @@ def traced(reports: Sequence[Included]) -> Traced | None:
     return resolved(instances, root, BROKER, TESTS, killed=killed, replayed=replayed)
 
 
-def matrix_of(given: Namespace, place: Path) -> Matrix:
-    chosen = cast("str | None", given.matrix)
-    if chosen is None:
-        return matrix.made(matrix.plan_given(given), given, terminal.make_folder(place))
-    read_matrix(Path(chosen) / matrix.FILE)
-    if Path(chosen).resolve() != place.resolve():
-        shutil.copytree(chosen, place, dirs_exist_ok=True)
+def matrix_of(given: Options, plan: Plan, place: Path) -> Matrix:
+    """The matrix that was named, copied into the report; or one made now."""
+    if given.matrix is None:
+        matrix.check_folder(terminal.make_folder(place), plan)
+        return matrix.made(plan, given.running, given.output, place)
+    if given.matrix.resolve() != place.resolve():
+        shutil.copytree(given.matrix, place, dirs_exist_ok=True)
     return read_matrix(place / matrix.FILE)
 
 
@@ -181,13 +237,20 @@ def drawing(path: Path) -> tuple[str, str]:
         raise InputError(f"{path}: cannot be read: {problem}") from None
 
 
-def included(path: Path, folder: Path) -> Included:
+def included(path: Path) -> dict[str, object]:
+    """A report of another verb, as JSON."""
     try:
-        report = cast("dict[str, object]", json.loads(path.read_text(encoding="utf-8")))
+        report = cast("object", json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as problem:
         raise InputError(f"{path}: cannot be read as JSON: {problem}") from None
-    if not str(report.get("schema", "")).startswith("insync/"):
+    table = cast("dict[str, object]", report) if isinstance(report, dict) else {}
+    if not str(table.get("schema", "")).startswith("insync/"):
         raise UsageError(f"{path} is not a report of insync's: it names no schema")
+    return table
+
+
+def kept(path: Path, report: dict[str, object], folder: Path) -> Included:
+    """The same, in the folder of this report."""
     name = f"included/{path.parent.name}-{path.name}"
     write_text(folder / name, json.dumps(report, indent=1))
     return Included(file=name, report=report)

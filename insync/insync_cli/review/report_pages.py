@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
-from insync_cli import registry, runfile, terminal
-from insync_cli.options import read
-from insync_cli.progress import Brake, Ticker
+from insync_cli import options, registry, runfile, terminal
+from insync_cli.progress import Ticker
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
@@ -34,7 +31,7 @@ TRIED = 4
 """Of the cells where a promise holds, how many are tried for one that stops the schedule."""
 
 
-def story(case: Case, corpus: Path, given: Namespace, folder: Path) -> Story:
+def story(case: Case, corpus: Path, running: options.RunningEach, folder: Path) -> Story:
     """A case with its page, its trace, and both of its controls run again."""
     source = corpus / case.name / "trace.itf.json"
     itf, target = f"{CASES}/{case.name}.itf.json", f"{CASES}/{case.name}.html"
@@ -42,24 +39,22 @@ def story(case: Case, corpus: Path, given: Namespace, folder: Path) -> Story:
     shutil.copyfile(source, folder / itf)
     trace = read_itf(source)
     pages.write_page([(source, trace, "")], folder / target, None)
-    found = control(case.command, f"{CASES}/{case.name}-broken.json", given, folder)
-    fixed = control(case.fixed_command, f"{CASES}/{case.name}-mended.json", given, folder) if case.fixed_by else None
+    found = control(case.command, f"{CASES}/{case.name}-broken.json", running, folder)
+    fixed = control(case.fixed_command, f"{CASES}/{case.name}-mended.json", running, folder) if case.fixed_by else None
     return Story(case, trace, target, itf, found, fixed)
 
 
-def control(command: str, target: str, given: Namespace, folder: Path) -> Control:
+def control(command: str, target: str, running: options.RunningEach, folder: Path) -> Control:
     """Run `insync check ...` of a case; its run file goes into the report's folder."""
     from insync_cli.model import check
 
-    asked = read(check.Options, check.USAGE, shlex.split(command)[2:])
+    asked = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
     design = asked.world.design
     instance = registry.instance_of(design, asked.world.constants)
-    engine = cast("str | None", given.engine) or registry.default_engine()
-    explore, workers = registry.engine_named(engine, cast("int | None", given.workers) or 1)
+    engine = running.engine_name
+    explore, workers = registry.engine_named(engine, running.workers or 1)
     wanted = asked.properties
-    with Brake() as brake:
-        limits = Limits(cast("int | None", given.max_states), cast("float | None", given.max_seconds), brake)
-        found = explore(instance, wanted, limits, lambda _: None)
+    found = explore(instance, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
     answer = runfile.run_file(
         instance,
         found,
@@ -75,10 +70,9 @@ def control(command: str, target: str, given: Namespace, folder: Path) -> Contro
     return Control(design.name, command, line["verdict"], line["depth"], answer["stats"]["distinct"], target)
 
 
-def cell_pages(found: Matrix, folder: Path, given: Namespace) -> dict[str, str]:
+def cell_pages(found: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:
     """A page for the first promise that each cell breaks; cells whose stories are the same share it."""
     pages, stories = dict[str, str](), dict[object, str]()
-    ticker = Ticker(quiet=cast("bool", given.quiet), plain=cast("bool", given.plain))
     every = [(c, p) for c in found["cells"] for p in c["promises"] if p["trace"] and not is_probe(p)]
     broken = [(c, p) for c, p in every if p["verdict"] == VIOLATED]
     for n, (cell, promise) in enumerate(broken, 1):
@@ -95,7 +89,6 @@ def cell_pages(found: Matrix, folder: Path, given: Namespace) -> dict[str, str]:
                 del stories[same]
         if same in stories:
             pages[name] = stories[same]
-    ticker.close()
     return pages
 
 

@@ -12,7 +12,7 @@ from insync_cli import options
 from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group
 from insync_cli.terminal import Output
-from insync_cli.tracefiles import replayable, saying_which
+from insync_cli.tracefiles import replayable, saying_which, trace_file
 from insync_cli.view.pages import roomier
 from isr_trace.cause import Cause, cause_of
 from isr_trace.explain import Explanation, explain, explanation_lines
@@ -21,7 +21,7 @@ from isr_trace.replay import Replay, run_of
 from isr_trace.story import story, story_lines
 
 EXAMPLE = """\
-insync explain counterexamples/jepsen-2013/trace.itf.json
+insync explain jepsen-2013
 insync explain runs/kip-966-1a2b3c4d/acked-survives.itf.json --json -"""
 
 
@@ -58,7 +58,7 @@ USAGE = Usage("explain", "The part of the property that fails, with its values."
 
 @attrs.frozen(kw_only=True)
 class Options:
-    trace: Path = argument("TRACE", "an ITF file that insync wrote", Path)
+    trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
     output: Output = group(Output)
 
 

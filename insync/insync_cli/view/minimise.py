@@ -11,7 +11,7 @@ from insync_cli import options, terminal
 from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group, option, positive
 from insync_cli.terminal import QuietOutput
-from insync_cli.tracefiles import SUFFIX, print_short, replayable, saying_which, steps_of, write
+from insync_cli.tracefiles import SUFFIX, print_short, replayable, saying_which, steps_of, trace_file, write
 from isr_trace.minimise import EFFORT, minimise
 
 EXAMPLE = """\
@@ -22,7 +22,7 @@ USAGE = Usage("minimise", "The same result with fewer and calmer steps.", EXAMPL
 
 @attrs.frozen(kw_only=True)
 class Options:
-    trace: Path = argument("TRACE", "an ITF file that insync wrote", Path)
+    trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
     out: Path | None = option("FILE", f"where it goes (without it, beside TRACE, as NAME.minimal{SUFFIX})", Path)
     effort: int = option("N", "states to look at for short cuts", positive, EFFORT)
     output: QuietOutput = group(QuietOutput)

@@ -12,7 +12,7 @@ from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
 from insync_cli.terminal import Output
-from insync_cli.tracefiles import load, saying_which, steps_of
+from insync_cli.tracefiles import check_behaviour, load, saying_which, steps_of, trace_file
 from insync_cli.view.pages import strip_of, write_page
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
@@ -23,19 +23,22 @@ from isr_visual.picture import picture
 from isr_visual.shiviz import shiviz
 
 EXAMPLE = """\
-insync show counterexamples/jepsen-2013/trace.itf.json
-insync show counterexamples/jepsen-2013/trace.itf.json --interactive
-insync show counterexamples/jepsen-2013/trace.itf.json --html jepsen-2013.html
+insync show jepsen-2013
+insync show jepsen-2013 --interactive
+insync show jepsen-2013 --html jepsen-2013.html
 insync show counterexamples/*/trace.itf.json --html gallery.html
-insync show counterexamples/jepsen-2013/trace.itf.json --svg lost.svg --step 6
+insync show jepsen-2013 --svg lost.svg --step 6
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 USAGE = Usage("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    traces: tuple[str, ...] = arguments(
-        "TRACE", "an ITF file, ours or another program's, or the name of a case; several with --html", str, at_least=1
+    traces: tuple[Path, ...] = arguments(
+        "TRACE",
+        "an ITF file, ours or another program's, or the name of a case; several with --html",
+        trace_file,
+        at_least=1,
     )
     full: bool = flag("every variable at every step, not only what changed")
     no_scenes: bool = flag("without the picture of each state")
@@ -66,22 +69,29 @@ def read(argv: Sequence[str]) -> Options:
 
 def run(argv: Sequence[str]) -> int:
     given = read(argv)
-    paths = [Path(name) for name in given.traces]
-    traces = [load(path) for path in paths]
-    mismatches = [other_version(trace) for trace in traces]
-    together = list(zip(paths, traces, mismatches, strict=True))
+    together = [vouched(path) for path in given.traces]
     if given.html is not None:
         written = write_page(together, given.html, given.against)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
-        show(given, paths[0], traces[0])
+        path, trace, _ = together[0]
+        show(given, path, trace)
     if given.output.json is not None:
         reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in together]
         given.output.write(reports[0] if len(reports) == 1 else reports)
     for path, _, mismatch in together:
         if mismatch:
             print(f"insync: {path}: {mismatch}", file=sys.stderr)
-    return Exit.INPUT if any(mismatches) else Exit.HOLDS
+    return Exit.INPUT if any(mismatch for _, _, mismatch in together) else Exit.HOLDS
+
+
+def vouched(path: Path) -> tuple[Path, Trace, str]:
+    """A trace, and why the model of today cannot vouch for it, if so; InputError where the model does otherwise."""
+    trace = load(path)
+    mismatch = other_version(trace)
+    if not trace.foreign and not mismatch:
+        check_behaviour(path)
+    return path, trace, mismatch
 
 
 def show(given: Options, path: Path, trace: Trace) -> None:

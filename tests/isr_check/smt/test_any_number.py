@@ -44,6 +44,8 @@ from isr_model import KIP_966
 from isr_proof import GIVEN, OPEN
 from isr_state import Replica, State
 
+pytestmark = pytest.mark.solver
+
 Body = Callable[[Whole], Truth]
 FEW = 2
 """Elements with a name: fewer than there are, so that what is said of the others is tried too."""
@@ -197,7 +199,7 @@ def can_be_called_so(step: int) -> int:
     return named_anew
 
 
-@pytest.mark.parametrize("step", [30, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [90, pytest.param(5, marks=pytest.mark.slow)])
 def test_whoever_is_meant_can_be_called_the_next_one(step: int) -> None:
     assert can_be_called_so(step) > 0
 
@@ -213,7 +215,7 @@ def test_to_call_two_of_them_the_next_one_is_noticed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Induction, "witnesses", two)
     with pytest.raises(AssertionError):
-        can_be_called_so(30)
+        can_be_called_so(90)
 
 
 # Sizes.

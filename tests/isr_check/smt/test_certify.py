@@ -25,6 +25,8 @@ from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import conjuncts, not_, term
 from isr_lang import Bool, always
 
+pytestmark = [pytest.mark.solver, pytest.mark.processes]
+
 Json = dict[str, object]
 Edit = Callable[[Json, dict[str, str]], None]
 

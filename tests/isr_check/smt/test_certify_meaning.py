@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import cast
 
+import pytest
 from tests.isr_check.smt.test_smt import same_symbols
 from tests.isr_check.test_random_models import some_states
 from tests.support.models import two_phase_commit as tpc
@@ -19,6 +20,8 @@ from isr_check.smt.terms.logic import Term, z3
 from isr_invariant import INVARIANT
 from isr_lang import Bool, Instance, always, forall
 from isr_model import KIP_966
+
+pytestmark = [pytest.mark.solver, pytest.mark.processes]
 
 
 @always

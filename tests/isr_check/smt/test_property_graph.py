@@ -150,12 +150,14 @@ def test_transitive_reduction() -> None:
     assert reduced(names, every) == [("a", "b"), ("b", "c"), ("c", "d")]
 
 
+@pytest.mark.processes
 def test_graphviz_draws_it(tmp_path: Path, needs_package: Callable[[str], None]) -> None:
     needs_package("graphviz")
     drawn = draw(graph(commits_when_told, aborts_before_commit), tmp_path / "g.svg")
     assert "<svg" in drawn.read_text(encoding="utf-8")
 
 
+@pytest.mark.processes
 def test_where_it_is_not_drawn_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = graph(commits_when_told, aborts_before_commit)
     assert draw(found, tmp_path / "g.dot").read_text(encoding="utf-8") == dot(found)

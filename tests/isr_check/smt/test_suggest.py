@@ -18,6 +18,8 @@ from isr_check.smt.strengthening.vocabulary import Vocabulary, contexts, definit
 from isr_lang import Bool, Instance, Node, always, forall
 from isr_lang.nodes import apply, literal
 
+pytestmark = [pytest.mark.solver, pytest.mark.processes]
+
 RMS = {"rms": 3}
 SOON = 1e12
 

@@ -1,0 +1,99 @@
+"""How often does a leader of Apache Kafka skip an epoch, and commit at positions from before it?
+
+    python bench/kafka_elections.py [--partitions N] [--minutes M] [--per-second R] [--twice] [--kafka RELEASE]
+
+Three brokers in JVMs of their own, restarted in order one after the other, with a preferred election of every partition
+after each, and a producer with acks=all; nothing is delayed on purpose. With --twice each broker is restarted again
+right after the election that made it leader, so that two elections of a partition are as close as an operator can
+make them.
+
+Kafka's Partition has a line of ours in its byte code, which writes down each epoch that a replica enters. Two counts
+matter: leaders that entered an epoch more than one above their last although they led before, and those of them
+whose watermark moved in that very step. In the end every acknowledged record is looked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from isr_found import JAVA_ROOT, JVM
+from isr_kafka import build, classpath, jars, java, tools
+
+ROOTS = ("common", "brokers", "likely")
+
+
+@attrs.frozen
+class Entered:
+    """One line of the watch: a replica entered an epoch. `led`: it led before; the watermarks are of then and now."""
+
+    leads: bool
+    partition: str
+    before: int
+    now: int
+    led: bool
+    watermark_before: int
+    watermark_now: int
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it heard nothing of an epoch in between."""
+        return self.now > self.before + 1
+
+
+def entered(lines: Iterable[str]) -> list[Entered]:
+    found: list[Entered] = []
+    for line in lines:
+        what, partition, before, now, led, old, new = line.split()
+        found.append(Entered(what == "L", partition, int(before), int(now), led == "1", int(old), int(new)))
+    return found
+
+
+def summary(steps: Iterable[Entered]) -> Counter[str]:
+    """How many steps of each kind."""
+    count = Counter[str]()
+    for step in steps:
+        count["leader entered an epoch" if step.leads else "follower entered an epoch"] += 1
+        if step.skipped:
+            count["leader skipped an epoch" if step.leads else "follower skipped an epoch"] += 1
+            if step.leads and step.led:
+                count["leader skipped an epoch, led before"] += 1
+                count["of these, watermark moved at once"] += step.watermark_now > step.watermark_before
+    return count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--per-second", type=int, default=100)
+    parser.add_argument("--twice", action="store_true", help="restart each broker again right after its election")
+    parser.add_argument("--kafka", default=None, metavar="RELEASE")
+    given = parser.parse_args()
+    found, more = jars(given.kafka), tools()
+    classes = build([JAVA_ROOT / root for root in ROOTS], given.kafka, beside=more)
+    with tempfile.TemporaryDirectory() as temporary:
+        changed, watch = Path(temporary) / "changed", Path(temporary) / "watch"
+        changed.mkdir()
+        plain = classpath(classes, found, more)
+        subprocess.run([java(), *JVM, "-cp", plain, "insync.found.likely.Instrument", str(changed)], check=True)
+        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(changed, classes, found, more)]
+        numbers = (given.partitions, given.minutes, given.per_second, 2 if given.twice else 1)
+        ran = subprocess.run([*command, "insync.found.likely.RollingRestarts", *map(str, numbers)])
+        steps = [step for file in sorted(Path(temporary).glob("watch.*")) for step in entered(file.open())]
+    for what, count in sorted(summary(steps).items()):
+        print(f"{count:>8}  {what}")
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

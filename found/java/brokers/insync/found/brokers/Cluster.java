@@ -1,0 +1,281 @@
+package insync.found.brokers;
+
+import insync.found.AppInfo;
+import insync.found.Story;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.Writer;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/**
+ * A controller and three brokers, each in a JVM of its own, with Kafka's default configuration.
+ * Broker 1 and 3 reach the controller, and everybody reaches broker 1, through a {@link
+ * DelayingProxy}.
+ */
+final class Cluster implements AutoCloseable {
+  static final TopicPartition PARTITION = new TopicPartition("t", 0);
+  private static final int CONTROLLER = 100;
+  private static final String MIN_INSYNC = "min.insync.replicas";
+
+  private final Path folder = Files.createTempDirectory("insync-found-");
+  private final int[] ports = new int[4];
+  private final DelayingProxy[] toController = new DelayingProxy[4];
+  private final DelayingProxy toBroker1;
+  private final int bootstrap;
+  private final Node[] nodes = new Node[4];
+  private final Admin admin;
+
+  /**
+   * Started; topic t has one partition, r1 leads, all replicas are in sync, the last is preferred.
+   *
+   * @param minInsync its min.insync.replicas
+   * @param replicas the brokers that have it, 1 the first of them
+   */
+  Cluster(int minInsync, List<Integer> replicas) throws Exception {
+    bootstrap = replicas.size() == 3 ? 2 : 3;
+    int controllerPort = freePort();
+    for (int broker = 1; broker <= 3; broker++) {
+      ports[broker] = freePort();
+      toController[broker] = new DelayingProxy(controllerPort);
+    }
+    toBroker1 = new DelayingProxy(ports[1]);
+    Story.step("starting a controller and three brokers, Kafka %s", AppInfo.version());
+    String clusterId = Uuid.randomUuid().toString();
+    nodes[0] = node(CONTROLLER, clusterId, controllerPort, controllerPort);
+    for (int broker = 1; broker <= 3; broker++) {
+      nodes[broker] = node(broker, clusterId, ports[broker], toController[broker].port());
+    }
+    for (Node node : nodes) {
+      node.awaitUp();
+    }
+    admin = Admin.create(Map.of("bootstrap.servers", bootstrap()));
+    createTopic(minInsync, replicas);
+    Story.step(
+        "topic t: replication factor %d, min.insync.replicas=%d, unclean election off; r1 leads",
+        replicas.size(), minInsync);
+    show();
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0)) {
+      return socket.getLocalPort();
+    }
+  }
+
+  private String bootstrap() {
+    return "localhost:" + ports[bootstrap];
+  }
+
+  private Node node(int id, String clusterId, int port, int controllerPort) throws Exception {
+    boolean controller = id == CONTROLLER;
+    Properties properties = new Properties();
+    properties.put("node.id", Integer.toString(id));
+    properties.put("process.roles", controller ? "controller" : "broker");
+    properties.put("controller.quorum.voters", CONTROLLER + "@localhost:" + controllerPort);
+    properties.put("controller.listener.names", "CONTROLLER");
+    properties.put("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT");
+    String listener = controller ? "CONTROLLER://localhost:" : "PLAINTEXT://localhost:";
+    properties.put("listeners", listener + port);
+    if (!controller) {
+      int advertised = id == 1 ? toBroker1.port() : port;
+      properties.put("advertised.listeners", listener + advertised);
+    }
+    properties.put("log.dirs", folder.resolve("data-" + id).toString());
+    properties.put("log.cleaner.enable", "false"); // 128 MB, and nothing here is compacted
+    Path file = folder.resolve("node-" + id + ".properties");
+    try (Writer writer = Files.newBufferedWriter(file)) {
+      properties.store(writer, null);
+    }
+    format(clusterId, file);
+    return new Node(id, file);
+  }
+
+  static void format(String clusterId, Path file) throws Exception {
+    String[] arguments = {"format", "--cluster-id", clusterId, "--config", file.toString()};
+    var told = new java.io.ByteArrayOutputStream();
+    int code =
+        kafka.tools.StorageTool.execute(
+            arguments, new PrintStream(told, true, StandardCharsets.UTF_8));
+    if (code != 0) {
+      throw new NotTried("the folder cannot be formatted: " + told);
+    }
+  }
+
+  private void createTopic(int minInsync, List<Integer> replicas) throws Exception {
+    NewTopic topic =
+        new NewTopic(PARTITION.topic(), Map.of(0, replicas))
+            .configs(Map.of(MIN_INSYNC, Integer.toString(minInsync)));
+    admin.createTopics(List.of(topic)).all().get();
+    await(
+        "r1 leads and all followers have fetched",
+        60,
+        () -> {
+          Map<String, String> state = node(1).state();
+          return replicas.stream().allMatch(r -> r == 1 || "0".equals(state.get("end" + r)));
+        });
+    List<Integer> order = new ArrayList<>(replicas);
+    order.add(0, order.remove(order.size() - 1));
+    admin
+        .alterPartitionReassignments(
+            Map.of(PARTITION, Optional.of(new NewPartitionReassignment(order))))
+        .all()
+        .get();
+    await("the last replica is preferred", 60, () -> ids(described().replicas()).equals(order));
+    Thread.sleep(1500); // every broker has heard of it
+  }
+
+  /** A broker. */
+  Node node(int broker) {
+    return nodes[broker];
+  }
+
+  /** Starts a broker again that has shut down. */
+  void restart(int broker) throws Exception {
+    nodes[broker].awaitEnd();
+    nodes[broker] = new Node(broker, folder.resolve("node-" + broker + ".properties"));
+    nodes[broker].awaitUp();
+  }
+
+  /** The path from a broker to the controller. */
+  DelayingProxy toController(int broker) {
+    return toController[broker];
+  }
+
+  /** The path from everybody to broker 1. */
+  DelayingProxy toBroker1() {
+    return toBroker1;
+  }
+
+  /** The members of the ISR in a broker's state. */
+  static Set<String> isr(Map<String, String> state) {
+    return Set.of(state.getOrDefault("isr", "").split(" "));
+  }
+
+  /** The ids of nodes; none where there is no list. */
+  static List<Integer> ids(List<org.apache.kafka.common.Node> nodes) {
+    return nodes == null
+        ? List.of()
+        : nodes.stream().map(org.apache.kafka.common.Node::id).toList();
+  }
+
+  /** What the metadata of a broker that runs says. */
+  TopicPartitionInfo described() throws Exception {
+    return admin
+        .describeTopics(List.of(PARTITION.topic()))
+        .allTopicNames()
+        .get()
+        .get(PARTITION.topic())
+        .partitions()
+        .get(0);
+  }
+
+  /** kafka-configs.sh --alter --add-config min.insync.replicas=N, for the topic. */
+  void setMinInsync(int replicas) throws Exception {
+    ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, PARTITION.topic());
+    ConfigEntry entry = new ConfigEntry(MIN_INSYNC, Integer.toString(replicas));
+    AlterConfigOp set = new AlterConfigOp(entry, AlterConfigOp.OpType.SET);
+    admin.incrementalAlterConfigs(Map.of(topic, List.of(set))).all().get();
+  }
+
+  /** kafka-leader-election.sh --election-type preferred. False if the controller declines. */
+  boolean electPreferred() throws Exception {
+    try {
+      admin.electLeaders(ElectionType.PREFERRED, Set.of(PARTITION)).all().get();
+      return true;
+    } catch (java.util.concurrent.ExecutionException e) {
+      Story.detail("the controller declines: %s", e.getCause().getMessage());
+      return false;
+    }
+  }
+
+  /** A producer with acks=all that sends once: what it is told is about that one time. */
+  KafkaProducer<String, String> producer() {
+    return new KafkaProducer<>(
+        Map.of("bootstrap.servers", bootstrap(), "retries", 0, "enable.idempotence", false),
+        new StringSerializer(),
+        new StringSerializer());
+  }
+
+  /**
+   * Whether the log of this broker, which leads, has the record; and what a consumer reads there.
+   */
+  boolean holdsRecord(int leader) throws InterruptedException {
+    boolean holds = !node(leader).state("logEnd").equals("0");
+    Map<String, Object> configuration =
+        Map.of("bootstrap.servers", bootstrap(), "default.api.timeout.ms", 10_000);
+    try (KafkaConsumer<String, String> consumer =
+        new KafkaConsumer<>(configuration, new StringDeserializer(), new StringDeserializer())) {
+      consumer.assign(List.of(PARTITION));
+      consumer.seekToBeginning(List.of(PARTITION));
+      long end = consumer.endOffsets(List.of(PARTITION)).get(PARTITION);
+      int records = end == 0 ? 0 : consumer.poll(Duration.ofSeconds(10)).count();
+      Story.detail("a consumer reads %d record(s) from offset 0 to the end, %d", records, end);
+    } catch (TimeoutException e) {
+      Story.detail("a consumer waits until the ISR has min.insync.replicas again");
+    }
+    return holds;
+  }
+
+  /** Prints what the brokers think. */
+  void show() throws Exception {
+    for (int broker = 1; broker <= 3; broker++) {
+      Story.detail("%s", nodes[broker].line());
+    }
+  }
+
+  /** Something that comes to pass. */
+  interface Condition {
+    boolean holds() throws Exception;
+  }
+
+  /** Waits for it; {@link NotTried} if it does not happen. */
+  static void await(String what, int seconds, Condition condition) throws Exception {
+    long deadline = System.nanoTime() + Duration.ofSeconds(seconds).toNanos();
+    while (!condition.holds()) {
+      if (System.nanoTime() > deadline) {
+        throw new NotTried("within " + seconds + " s this did not happen: " + what);
+      }
+      Thread.sleep(20);
+    }
+  }
+
+  /** Kills all nodes and removes their folders. */
+  @Override
+  public void close() throws IOException {
+    for (Node node : nodes) {
+      if (node != null) {
+        node.kill();
+      }
+    }
+    try (Stream<Path> files = Files.walk(folder)) {
+      files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+    }
+  }
+}

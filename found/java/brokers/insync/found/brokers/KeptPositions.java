@@ -1,0 +1,160 @@
+package insync.found.brokers;
+
+import insync.found.Story;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.RequestHeader;
+
+/**
+ * A leader that is elected again commits at positions from before another's epoch, on three real
+ * brokers: found/kept-positions. Two connections are slow for a few seconds: r3's fetches from r1,
+ * and r1's metadata fetches. With --control the second is not slow.
+ */
+public final class KeptPositions {
+  /**
+   * r2 fetches again replica.fetch.backoff.ms (1 s) after it was refused. Where this machine is too
+   * slow to stop r1 by then, r2's fetch is made to wait. Sooner r2 only forgets the partition in
+   * its session.
+   */
+  private static final long SOON_NS = TimeUnit.MILLISECONDS.toNanos(700);
+
+  private KeptPositions() {}
+
+  /** Exits with {@link Story}'s codes. */
+  public static void main(String[] arguments) throws Exception {
+    boolean control = List.of(arguments).contains("--control");
+    int code;
+    try (Cluster cluster = new Cluster(2, List.of(1, 2, 3))) {
+      code = new Scenario(cluster, control).run();
+    } catch (NotTried e) {
+      Story.step("NOT TRIED: %s", e.getMessage());
+      code = Story.NOT_TRIED;
+    }
+    System.exit(code);
+  }
+
+  private static final class Scenario {
+    private final Cluster cluster;
+    private final boolean control;
+    private final CountDownLatch refused = new CountDownLatch(1);
+    private DelayingProxy.Hold metadata;
+    private DelayingProxy.Hold next;
+
+    private Scenario(Cluster cluster, boolean control) {
+      this.cluster = cluster;
+      this.control = control;
+    }
+
+    private int run() throws Exception {
+      cluster
+          .toBroker1()
+          .hold(request -> request.clientId().startsWith("broker-3-fetcher"))
+          .awaitCaught("r3's fetch from r1", 60);
+      Story.step("r3's fetches from r1 are slow; r3 stays in the ISR for replica.lag.time.max.ms");
+      try (KafkaProducer<String, String> producer = cluster.producer()) {
+        Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));
+        Cluster.await("r2 acknowledges A", 60, () -> cluster.node(1).state("end2").equals("1"));
+        Story.step(
+            "a producer sends A with acks=all to r1; r2 fetches it; A is not acknowledged yet");
+        cluster.show();
+        slowMetadata();
+        electR3();
+        electR1Again();
+        boolean acknowledged = acknowledged(answer);
+        stopR1();
+        return Story.verdict(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
+      }
+    }
+
+    private void slowMetadata() throws Exception {
+      if (control) {
+        Story.step("(control: r1's metadata fetches are not slow)");
+        return;
+      }
+      metadata = cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata.awaitCaught("r1's metadata fetch", 60);
+      Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
+      cluster.toBroker1().listen(this::heard);
+    }
+
+    private void heard(DelayingProxy.Answer answered) {
+      if (refused.getCount() > 0
+          && fromR2(answered.request())
+          && answered.body().errorCounts().containsKey(Errors.UNKNOWN_LEADER_EPOCH)) {
+        long at = System.nanoTime();
+        next = cluster.toBroker1().hold(r -> fromR2(r) && System.nanoTime() - at > SOON_NS);
+        refused.countDown();
+      }
+    }
+
+    private static boolean fromR2(RequestHeader request) {
+      return request.clientId().startsWith("broker-2-fetcher");
+    }
+
+    private void electR3() throws Exception {
+      if (!cluster.electPreferred()) {
+        throw new NotTried("r3 was not elected");
+      }
+      Cluster.await(
+          "r3 leads and r2 has truncated",
+          60,
+          () ->
+              cluster.node(3).state("leader").equals("3")
+                  && cluster.node(2).state("leader").equals("3")
+                  && cluster.node(2).state("logEnd").equals("0"));
+      Story.step("a preferred election makes r3 leader in epoch 1; r2 follows it and truncates");
+      cluster.show();
+    }
+
+    private void electR1Again() throws Exception {
+      cluster.node(3).shutDown();
+      Cluster.await("r1 is elected again", 120, () -> cluster.node(2).state("epoch").equals("2"));
+      Story.step("r3 shuts down in order; the controller elects r1 again, in epoch 2");
+      if (control) {
+        return;
+      }
+      if (!refused.await(60, TimeUnit.SECONDS)) {
+        throw new NotTried("r2 did not ask r1 in the new epoch");
+      }
+      Story.detail("r2 asks r1, is told UNKNOWN_LEADER_EPOCH, and waits replica.fetch.backoff.ms");
+      metadata.release();
+      Story.step("r1's metadata fetch goes through: both elections come in one answer");
+    }
+
+    private boolean acknowledged(Future<RecordMetadata> answer) throws InterruptedException {
+      try {
+        long offset = answer.get(10, TimeUnit.SECONDS).offset();
+        Story.step("the producer is told that A is committed, at offset %d", offset);
+        return true;
+      } catch (ExecutionException e) {
+        Story.step("the producer is told %s", e.getCause().getClass().getSimpleName());
+      } catch (TimeoutException e) {
+        Story.step("the producer still waits after 10 s");
+      }
+      return false;
+    }
+
+    private void stopR1() throws Exception {
+      cluster.node(1).shutDown();
+      Cluster.await("r2 leads", 120, () -> cluster.node(2).state("leader").equals("2"));
+      Story.step("r1 shuts down in order; r2 is elected, from the ISR. No broker has crashed");
+      if (next != null) {
+        Story.detail(
+            next.caught() == 0
+                ? "r1 was gone before r2 fetched again"
+                : "r2's next fetch came earlier and was made to wait until here");
+        next.release();
+      }
+      cluster.show();
+    }
+  }
+}

@@ -1,0 +1,98 @@
+package insync.found.brokers;
+
+import insync.found.Story;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.protocol.ApiKeys;
+
+/**
+ * min.insync.replicas is raised, and the leader applies the ISR's next change before it, on three
+ * real brokers: found/raised-min-insync. r1's metadata fetches are slow for a moment, r2's fetches
+ * from r1 for longer. With --control the first are not slow.
+ */
+public final class RaisedMinInsync {
+  private RaisedMinInsync() {}
+
+  /** Exits with {@link Story}'s codes. */
+  public static void main(String[] arguments) throws Exception {
+    boolean control = List.of(arguments).contains("--control");
+    int code;
+    try (Cluster cluster = new Cluster(1, List.of(1, 2))) {
+      code = run(cluster, control);
+    } catch (NotTried e) {
+      Story.step("NOT TRIED: %s", e.getMessage());
+      code = Story.NOT_TRIED;
+    }
+    System.exit(code);
+  }
+
+  private static int run(Cluster cluster, boolean control) throws Exception {
+    cluster
+        .toBroker1()
+        .hold(request -> request.clientId().startsWith("broker-2-fetcher"))
+        .awaitCaught("r2's fetch from r1", 60);
+    Story.step("r2's fetches from r1 are slow; r2 is in the ISR");
+    try (KafkaProducer<String, String> producer = cluster.producer()) {
+      Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));
+      Cluster.await("r1 appends A", 60, () -> cluster.node(1).state("logEnd").equals("1"));
+      Story.step("a producer sends A with acks=all to r1, which waits for r2");
+      cluster.show();
+      raiseAndStopR2(cluster, control);
+      boolean acknowledged = acknowledged(answer);
+      cluster.show();
+      cluster.restart(2);
+      Cluster.await("r2 is back", 90, () -> cluster.node(1).state("fenced2").equals("false"));
+      Story.step("r2 has started again; it is in the ELR, and its fetches are slow as before");
+      cluster.node(1).shutDown();
+      Cluster.await("r2 leads", 120, () -> cluster.node(2).state("leader").equals("2"));
+      Story.step("r1 shuts down in order; r2 is elected, from the ELR. No broker has crashed");
+      cluster.show();
+      return Story.verdict(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
+    }
+  }
+
+  private static void raiseAndStopR2(Cluster cluster, boolean control) throws Exception {
+    DelayingProxy.Hold metadata = null;
+    if (control) {
+      Story.step("(control: r1's metadata fetches are not slow)");
+    } else {
+      metadata = cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata.awaitCaught("r1's metadata fetch", 60);
+      Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
+    }
+    cluster.setMinInsync(2);
+    Story.step("min.insync.replicas of the topic is raised from 1 to 2");
+    cluster.node(2).shutDown();
+    Cluster.await(
+        "r2 leaves the ISR", 60, () -> Cluster.ids(cluster.described().isr()).equals(List.of(1)));
+    Story.step(
+        "r2 shuts down in order. Controller: ISR %s, ELR %s",
+        Cluster.ids(cluster.described().isr()), Cluster.ids(cluster.described().elr()));
+    if (metadata != null) {
+      metadata.release();
+      Story.step("r1's metadata fetch goes through: both changes come in one answer");
+    }
+    Cluster.await(
+        "r1 has heard", 60, () -> Cluster.isr(cluster.node(1).state()).equals(Set.of("1")));
+  }
+
+  private static boolean acknowledged(Future<RecordMetadata> answer) throws InterruptedException {
+    try {
+      long offset = answer.get(3, TimeUnit.SECONDS).offset();
+      Story.step("the producer is told that A is committed, at offset %d", offset);
+      return true;
+    } catch (ExecutionException e) {
+      Story.step("the producer is told %s", e.getCause().getClass().getSimpleName());
+    } catch (TimeoutException e) {
+      Story.step("the producer still waits");
+    }
+    return false;
+  }
+}

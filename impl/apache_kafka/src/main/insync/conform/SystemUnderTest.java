@@ -1,0 +1,51 @@
+package insync.conform;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * An implementation that insync drives along the edges of its model (docs/conform.md), one world at
+ * a time as a value.
+ *
+ * <p>A step gives a new world and leaves the old one as it was, so any world can be gone back to
+ * and states need not be reached again from a reset. {@link Conversation} does the talking.
+ *
+ * @param <W> everything that a step can change, messages on their way included
+ */
+public interface SystemUnderTest<W> {
+  /**
+   * What the system says of itself; {@code constants} are the model's bounds and settings by name.
+   */
+  Greeting hello(JsonNode constants);
+
+  /** A fresh world in this initial state of the model. */
+  W reset(JsonNode state) throws Exception;
+
+  /** The world after this step; {@link Refused} if the system does not take it. */
+  W step(W world, String action, JsonNode parameters) throws Exception;
+
+  /** The variables of the model that the system tells, by name. */
+  Map<String, Object> snapshot(W world) throws Exception;
+
+  /**
+   * Every step that may be tried; those that are not refused are what is enabled. Empty if that is
+   * not told.
+   */
+  default List<Step> candidates(W world) {
+    return List.of();
+  }
+
+  /**
+   * Whether a world is within the model's bounds; a step that leaves them is not told as enabled.
+   */
+  default boolean within(W world) {
+    return true;
+  }
+
+  /** A name of its own, and what it tells and has; null for everything that the model has. */
+  record Greeting(String name, List<String> variables, List<String> actions, boolean enabled) {}
+
+  /** One step as the model names it. */
+  record Step(String action, Map<String, Object> parameters) {}
+}

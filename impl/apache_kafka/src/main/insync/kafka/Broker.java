@@ -1,0 +1,334 @@
+package insync.kafka;
+
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import kafka.cluster.Partition;
+import kafka.server.AbstractFetcherThread;
+import kafka.server.ReplicaFetcherThread;
+import kafka.server.ReplicaManager;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.record.internal.SimpleRecord;
+import org.apache.kafka.common.replica.ClientMetadata;
+import org.apache.kafka.common.requests.FetchRequest;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.replica.Replica;
+import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.storage.log.FetchParams;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import scala.Option;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.BoxedUnit;
+
+/** One broker's process: Kafka's ReplicaManager and what it needs, without threads and sockets. */
+final class Broker {
+  static final TopicPartition PARTITION = new TopicPartition(HeldController.TOPIC, 0);
+  private static final Method EXPAND =
+      Fields.method(Partition.class, "maybeExpandIsr", Replica.class);
+  private static final Method TRUNCATE =
+      Fields.method(AbstractFetcherThread.class, "maybeTruncate");
+
+  /** A producer's answer: the record, the leader's epoch when it was appended, and the error. */
+  record Told(int name, int epoch, Errors error) {}
+
+  /** A record of the log. */
+  record Row(int name, int epoch) {}
+
+  /** What the fetcher thread would send: to whom, and Kafka's own request. */
+  record Ask(
+      ReplicaFetcherThread thread,
+      Map<TopicPartition, FetchRequest.PartitionData> partitions,
+      FetchRequest.Builder request,
+      int to) {
+    FetchRequest.PartitionData partition() {
+      return partitions.get(PARTITION);
+    }
+  }
+
+  final int id;
+  final long epoch;
+  final Clock clock;
+  final List<Told> told = new ArrayList<>();
+
+  /** The AlterPartition that it has sent and that nobody has taken to the network yet. */
+  AlterPartitionRequestData sent;
+
+  ControllerRequestCompletionHandler whenAnswered;
+
+  /** The answer that the fetcher thread finds when it waits for one. */
+  FetchResponse delivered;
+
+  /** While it is true, AlterPartitionManager says that it is busy (OPERATION_NOT_ATTEMPTED). */
+  boolean busy;
+
+  final Parts parts;
+  private MetadataImage image = MetadataImage.EMPTY;
+  private int seen;
+  private final int flushed;
+
+  Broker(int id, long epoch, Clock clock, Disk disk) throws Exception {
+    this.id = id;
+    this.epoch = epoch;
+    this.clock = clock;
+    flushed = disk.flushed();
+    parts = new Parts(this, disk.prepare(id));
+  }
+
+  private ReplicaManager manager() {
+    return parts.manager;
+  }
+
+  Partition partition() {
+    Option<Partition> found = manager().onlinePartition(PARTITION);
+    return found.isEmpty() ? null : found.get();
+  }
+
+  UnifiedLog log() {
+    Partition partition = partition();
+    if (partition != null && partition.log().isDefined()) {
+      return partition.log().get();
+    }
+    return parts.logOf(PARTITION);
+  }
+
+  boolean leads() {
+    Partition partition = partition();
+    return partition != null && partition.isLeader();
+  }
+
+  int leader() {
+    Partition partition = partition();
+    if (partition == null || partition.leaderReplicaIdOpt().isEmpty()) {
+      return -1;
+    }
+    return (Integer) partition.leaderReplicaIdOpt().get();
+  }
+
+  int leaderEpoch() {
+    Partition partition = partition();
+    return partition == null ? -1 : partition.getLeaderEpoch();
+  }
+
+  long watermark() {
+    UnifiedLog log = log();
+    return log == null ? 0 : log.highWatermark();
+  }
+
+  // Metadata
+
+  /**
+   * Metadata up to this record, in one batch: MetadataDelta.replay and apply,
+   * KRaftMetadataCache.setImage and ReplicaManager.applyDelta, as
+   * BrokerMetadataPublisher.onMetadataUpdate calls them.
+   */
+  void learn(List<ApiMessage> records, int end) {
+    if (end <= seen) {
+      return;
+    }
+    MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+    for (; seen < end; seen++) {
+      delta.replay(records.get(seen));
+    }
+    image = delta.apply(new MetadataProvenance(seen, 1, clock.now, true));
+    parts.cache.setImage(image);
+    if (delta.topicsDelta() != null) {
+      manager().applyDelta(delta.topicsDelta(), image);
+    }
+    parts.settleLog(this, flushed);
+  }
+
+  /** How many records of metadata it has. */
+  int seen() {
+    return seen;
+  }
+
+  /**
+   * Recovery of the logs under the configuration that the metadata has: LogManager.startup, before
+   * the first delta.
+   */
+  void load(List<ApiMessage> records) {
+    MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+    records.forEach(delta::replay);
+    parts.cache.setImage(delta.apply(new MetadataProvenance(records.size(), 1, clock.now, true)));
+    parts.startLogs();
+    parts.settleLog(this, flushed);
+  }
+
+  // Records
+
+  List<Row> rows() {
+    UnifiedLog log = log();
+    return log == null ? List.of() : rows(parts.file(log).content());
+  }
+
+  static List<Row> rows(byte[] content) {
+    List<Row> rows = new ArrayList<>();
+    for (RecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(content)).batches()) {
+      for (Record record : batch) {
+        rows.add(new Row(record.value().duplicate().getInt(), batch.partitionLeaderEpoch()));
+      }
+    }
+    return rows;
+  }
+
+  static Integer name(Records records) {
+    for (RecordBatch batch : records.batches()) {
+      for (Record record : batch) {
+        return record.value().duplicate().getInt();
+      }
+    }
+    return null;
+  }
+
+  /**
+   * A producer's record: ReplicaManager.appendRecords, as KafkaApis.handleProduceRequest calls it.
+   */
+  boolean produce(int name, short acks) {
+    SimpleRecord record = new SimpleRecord(clock.now, null, ByteBuffer.allocate(4).putInt(0, name));
+    Map<TopicIdPartition, MemoryRecords> entries = new HashMap<>();
+    Uuid topic = partition().topicId().get();
+    entries.put(
+        new TopicIdPartition(topic, PARTITION),
+        MemoryRecords.withRecords(Compression.NONE, record));
+    long before = log() == null ? -1 : log().logEndOffset();
+    int at = leaderEpoch();
+    List<Told> answers = told;
+    Release.append(
+        manager(),
+        acks,
+        AppendOrigin.CLIENT,
+        entries,
+        error -> answers.add(new Told(name, at, error)));
+    manager().tryCompleteActions();
+    return log() != null && log().logEndOffset() > before;
+  }
+
+  /**
+   * A fetch arrives: ReplicaManager.fetchMessages, as KafkaApis.handleFetchRequest calls it; what
+   * waits is ended.
+   */
+  FetchPartitionData fetch(FetchRequest request, Map<Uuid, String> names, boolean parks) {
+    List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked = new ArrayList<>();
+    request.fetchData(names).forEach((k, v) -> asked.add(new Tuple2<>(k, v)));
+    FetchIsolation isolation = FetchIsolation.of(request.replicaId(), request.isolationLevel());
+    int least = parks ? Integer.MAX_VALUE : 1;
+    FetchParams params =
+        new FetchParams(
+            request.replicaId(),
+            request.replicaEpoch(),
+            parks ? 1000 : 0,
+            least,
+            1,
+            isolation,
+            Optional.empty());
+    return fetch(params, asked);
+  }
+
+  /**
+   * A consumer's fetch of one record at an offset; with {@code anywhere} it may be served by a
+   * follower (KIP-392).
+   */
+  FetchPartitionData read(Uuid topic, long offset, boolean anywhere) {
+    FetchRequest.PartitionData asked =
+        new FetchRequest.PartitionData(
+            topic, offset, FetchRequest.INVALID_LOG_START_OFFSET, 1, Optional.empty());
+    Optional<ClientMetadata> client =
+        anywhere
+            ? Optional.of(new ClientMetadata.DefaultClientMetadata("", "", null, null, "PLAINTEXT"))
+            : Optional.empty();
+    FetchParams params =
+        new FetchParams(
+            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, 1, FetchIsolation.HIGH_WATERMARK, client);
+    return fetch(params, List.of(new Tuple2<>(new TopicIdPartition(topic, PARTITION), asked)));
+  }
+
+  private FetchPartitionData fetch(
+      FetchParams params, List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked) {
+    FetchPartitionData[] got = new FetchPartitionData[1];
+    parts.parked.last = null;
+    manager()
+        .fetchMessages(
+            params,
+            CollectionConverters.asScala(asked).toSeq(),
+            Parts.UNBOUNDED,
+            answers -> {
+              got[0] = answers.head()._2();
+              return BoxedUnit.UNIT;
+            });
+    manager().tryCompleteActions();
+    if (got[0] == null) {
+      parts.parked.last.forceComplete();
+      manager().tryCompleteActions();
+    }
+    parts.parked.last = null;
+    return got[0];
+  }
+
+  /**
+   * The first half of ReplicaFetcherThread.doWork: maybeTruncate, LeaderEndPoint.buildFetch; null
+   * if it asks nobody.
+   */
+  Ask ask() {
+    Option<ReplicaFetcherThread> found = manager().replicaFetcherManager().getFetcher(PARTITION);
+    if (found.isEmpty()) {
+      return null;
+    }
+    Fields.call(TRUNCATE, found.get());
+    return parts.buildFetch(found.get());
+  }
+
+  /** The second half: AbstractFetcherThread.processFetchRequest, which finds this answer. */
+  void answer(Ask ask, FetchResponse response) {
+    delivered = response;
+    parts.process(ask);
+    delivered = null;
+  }
+
+  // The in-sync set
+
+  Replica replica(int follower) {
+    Partition partition = partition();
+    Option<Replica> found = partition == null ? Option.empty() : partition.getReplica(follower);
+    return found.isEmpty() ? null : found.get();
+  }
+
+  /** Partition.maybeExpandIsr, which Kafka calls while it handles the follower's fetch. */
+  void expand(int follower) {
+    Fields.call(EXPAND, partition(), replica(follower));
+  }
+
+  /** Partition.maybeShrinkIsr, which Kafka's isr-expiration task calls. */
+  void shrink() {
+    partition().maybeShrinkIsr();
+  }
+
+  // The end
+
+  /** A clean stop: ReplicaManager.shutdown, LogManager.shutdown. */
+  void stop() throws Exception {
+    manager().shutdown(true);
+    parts.stopLogs(epoch);
+  }
+}

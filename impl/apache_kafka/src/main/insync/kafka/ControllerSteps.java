@@ -1,0 +1,183 @@
+package insync.kafka;
+
+import insync.conform.Refused;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.PartitionRegistration;
+
+/**
+ * What the controller does: it decides requests, fences and unfences brokers, and elects leaders.
+ */
+final class ControllerSteps {
+  private ControllerSteps() {}
+
+  static void in(Steps steps) {
+    for (String action :
+        List.of(
+            "controller_accepts_alter_partition",
+            "controller_refuses_alter_partition",
+            "controller_rejects_stale_alter_partition")) {
+      steps.add(action, List.of("leader"), (w, p) -> decides(w, p.broker("leader"), action));
+    }
+    for (String action :
+        List.of(
+            "controller_fences_outsider",
+            "controller_fences_follower",
+            "controller_fences_last_leader")) {
+      steps.add(action, List.of("r"), (w, p) -> fences(w, p.broker("r"), -1, action));
+    }
+    steps.add(
+        "controller_fences_leader",
+        List.of("r", "successor"),
+        (w, p) -> fences(w, p.broker("r"), p.broker("successor"), "controller_fences_leader"));
+    steps.add("controller_unfences", List.of("r"), (w, p) -> unfences(w, p.broker("r")));
+    for (String action :
+        List.of("controller_elects_returned", "controller_elects_last_known_leader")) {
+      steps.add(action, List.of("r"), (w, p) -> elects(w, p.broker("r"), action));
+    }
+    steps.add(
+        "controller_moves_leadership", List.of("leader"), (w, p) -> moves(w, p.broker("leader")));
+    steps.add(
+        "controller_elects_unclean",
+        List.of("leader"),
+        (w, p) -> electsUnclean(w, p.broker("leader")));
+  }
+
+  private static void decides(World world, int leader, String action) {
+    if (!world.look(leader).alter.kind.equals("requested")) {
+      throw Refused.because("no request is on its way");
+    }
+    Machine at = world.at(leader);
+    boolean hears = Messages.hears(at);
+    AlterPartitionResponseData answer = world.decides().alter(at.alter.request);
+    Errors error =
+        answer == null
+            ? Errors.STALE_BROKER_EPOCH
+            : Errors.forCode(answer.topics().get(0).partitions().get(0).errorCode());
+    String is =
+        switch (error) {
+          case NONE -> "controller_accepts_alter_partition";
+          case INELIGIBLE_REPLICA -> "controller_refuses_alter_partition";
+          default -> "controller_rejects_stale_alter_partition";
+        };
+    if (!is.equals(action)) {
+      throw Refused.because(error.name());
+    }
+    at.alter.answer = answer;
+    at.alter.kind = error == Errors.NONE ? "accepted" : "refused";
+    if (!hears || error != Errors.NONE && error != Errors.INELIGIBLE_REPLICA) {
+      Messages.drop(at);
+    }
+  }
+
+  private static void fences(World world, int r, int successor, String action) {
+    boolean alive = world.look(r).process != null;
+    boolean orderly = alive && world.controller().shuttingDown(r);
+    boolean budget = world.history.sessionsLost < world.settings.sessionsLost();
+    if (world.controller().fenced(r)) {
+      throw Refused.because("it is fenced");
+    }
+    if (alive && !orderly && !budget) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    HeldController controller = world.decides();
+    PartitionRegistration before = controller.partition();
+    if (successor >= 0) {
+      controller.prefer(successor);
+    }
+    boolean changed = orderly ? controller.relieve(r) : controller.fence(r);
+    if (!changed && !(orderly && budget)) {
+      throw Refused.because("nothing changes");
+    }
+    if (alive && !orderly) {
+      world.history.sessionsLost++;
+    }
+    PartitionRegistration after = controller.partition();
+    String is;
+    if (after.partitionEpoch == before.partitionEpoch) {
+      is = "controller_fences_outsider";
+    } else if (after.leader == before.leader) {
+      is = "controller_fences_follower";
+    } else {
+      is = after.leader < 0 ? "controller_fences_last_leader" : "controller_fences_leader";
+    }
+    if (!is.equals(action) || successor >= 0 && after.leader != successor) {
+      throw Refused.because(
+          is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads");
+    }
+  }
+
+  /** A heartbeat comes only from a process that runs. */
+  private static void returns(World world, int r) {
+    if (world.look(r).process == null) {
+      throw Refused.because("the broker does not run");
+    }
+  }
+
+  private static void unfences(World world, int r) {
+    returns(world, r);
+    if (!world.controller().fenced(r)) {
+      throw Refused.because("it is not fenced");
+    }
+    int before = world.controller().partition().partitionEpoch;
+    if (!world.decides().unfence(r) || world.controller().partition().partitionEpoch != before) {
+      throw Refused.because("it is not fenced, or it is elected");
+    }
+  }
+
+  private static void elects(World world, int r, String action) {
+    boolean fenced = world.controller().fenced(r);
+    if (fenced) {
+      returns(world, r);
+    }
+    PartitionRegistration before = world.controller().partition();
+    String is =
+        clean(before, r) ? "controller_elects_returned" : "controller_elects_last_known_leader";
+    if (before.leader >= 0 || !is.equals(action)) {
+      throw Refused.because("it is not elected so");
+    }
+    HeldController controller = world.decides();
+    controller.prefer(r);
+    boolean changed = fenced ? controller.unfence(r) : controller.elect(false);
+    if (!changed || controller.partition().leader != r) {
+      throw Refused.because("it is not elected so");
+    }
+  }
+
+  private static boolean clean(PartitionRegistration before, int r) {
+    return contains(before.isr, r) || before.isr.length == 0 && contains(before.elr, r);
+  }
+
+  private static boolean contains(int[] ids, int id) {
+    return Arrays.stream(ids).anyMatch(i -> i == id);
+  }
+
+  private static void moves(World world, int leader) {
+    int before = world.controller().partition().leader;
+    if (before < 0 || before == leader) {
+      throw Refused.because("nobody leads, or this replica does");
+    }
+    HeldController controller = world.decides();
+    controller.prefer(leader);
+    if (!controller.elect(false) || controller.partition().leader != leader) {
+      throw Refused.because("leadership does not move");
+    }
+  }
+
+  private static void electsUnclean(World world, int leader) {
+    PartitionRegistration before = world.controller().partition();
+    if (!world.settings.unclean() || before.leader >= 0) {
+      throw Refused.because("nobody wants an unclean election");
+    }
+    HeldController controller = world.decides();
+    controller.prefer(leader);
+    if (!controller.elect(true)
+        || controller.partition().leader != leader
+        || clean(before, leader)) {
+      throw Refused.because("it is not elected so");
+    }
+  }
+}

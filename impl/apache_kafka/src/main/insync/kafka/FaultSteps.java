@@ -1,0 +1,135 @@
+package insync.kafka;
+
+import insync.conform.Refused;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.controller.HeldController;
+
+/**
+ * Faults and returns: a process ends, in order or not, and what it leaves on its disk; it starts
+ * again.
+ */
+final class FaultSteps {
+  private FaultSteps() {}
+
+  static void in(Steps steps) {
+    Map<String, Steps.Choices> crash = new LinkedHashMap<>();
+    crash.put("r", Steps::everyBroker);
+    crash.put("checkpoint", Steps::everyOffset);
+    steps.with(
+        "broker_crashes", crash, (w, p) -> crashes(w, p.broker("r"), p.number("checkpoint")));
+    Map<String, Steps.Choices> power = new LinkedHashMap<>();
+    power.put("r", Steps::everyBroker);
+    power.put("survivors", Steps::everyOffset);
+    power.put("checkpoint", Steps::everyOffset);
+    steps.with(
+        "broker_loses_power",
+        power,
+        (w, p) -> losesPower(w, p.broker("r"), p.number("survivors"), p.number("checkpoint")));
+    steps.add("broker_restarts", List.of("r"), (w, p) -> restarts(w, p.broker("r")));
+    steps.add("broker_asks_to_shut_down", List.of("r"), (w, p) -> asksToShutDown(w, p.broker("r")));
+    steps.add("broker_shuts_down", List.of("r"), (w, p) -> shutsDown(w, p.broker("r")));
+  }
+
+  private static void crashes(World world, int r, int checkpoint) {
+    if (world.history.crashes >= world.settings.crashes()) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    Machine at = running(world, r);
+    if (checkpoint > at.watermark()) {
+      throw Refused.because("it never had this watermark");
+    }
+    ends(world, at, Disk.of(at.process, checkpoint, null));
+    world.history.crashes++;
+  }
+
+  private static void losesPower(World world, int r, int survivors, int checkpoint) {
+    if (world.history.lossy >= world.settings.lossyCrashes()) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    Machine at = running(world, r);
+    Disk disk = Disk.of(at.process, checkpoint, null);
+    if (checkpoint > at.watermark() || survivors >= Broker.rows(disk.log()).size()) {
+      throw Refused.because("it never had this watermark, or no record is lost");
+    }
+    if (checkpoint > survivors) {
+      throw Refused.because(
+          "the checkpoint is past what survives"); // the model's bound: see docs/kafka-classes.md
+    }
+    if (disk.bytes(survivors) < disk.flushed() && world.settings.flushAlways()) {
+      throw Refused.because("Kafka had forced more to the disk");
+    }
+    ends(world, at, disk.cut(survivors));
+    world.history.lossy++;
+  }
+
+  /** A machine whose process runs, to look at. */
+  private static Machine running(World world, int r) {
+    Machine found = world.look(r);
+    if (found.process == null) {
+      throw Refused.because("the broker does not run");
+    }
+    return found;
+  }
+
+  /** The process is no more, and so are all fetches from it and to it. */
+  private static void ends(World world, Machine was, Disk disk) {
+    Machine at = world.without(was);
+    at.disk = disk;
+    for (int f = 0; f < world.size(); f++) {
+      if (f != at.id && world.look(f).fetch.to == at.id) {
+        world.at(f).fetch = new Machine.Fetch();
+      }
+    }
+  }
+
+  private static void restarts(World world, int r) throws Exception {
+    if (world.look(r).process != null) {
+      throw Refused.because("it runs");
+    }
+    Machine at = world.at(r);
+    HeldController controller = world.decides();
+    if (!controller.restarts(r, at.disk.cleanEpoch())) {
+      throw Refused.because("DUPLICATE_BROKER_REGISTRATION");
+    }
+    at.process = new Broker(r, controller.epoch(r), at.clock, at.disk);
+    at.process.load(controller.log());
+    at.disk = new Disk(new byte[0], 0, List.of(), at.disk.watermark(), null, null);
+    at.fetch = new Machine.Fetch();
+    at.alter = new Machine.Alter();
+  }
+
+  private static void asksToShutDown(World world, int r) {
+    if (world.history.shutdowns >= world.settings.shutdowns() || world.look(r).process == null) {
+      throw Refused.because("beyond the model's bounds, or it does not run");
+    }
+    if (!world.decides().askToShutDown(r)) {
+      throw Refused.because("it is fenced, or has asked");
+    }
+    world.history.shutdowns++;
+  }
+
+  private static void shutsDown(World world, int r) throws Exception {
+    boolean asked = world.look(r).process != null && world.controller().shuttingDown(r);
+    if (!asked || Copier.copy(world.controller()).relievable(r)) {
+      throw Refused.because("it has not asked, or is still needed");
+    }
+    Machine at = world.alive(r);
+    Disk before = Disk.of(at.process, at.watermark(), null);
+    before.prepare(r); // the files that Kafka closes now
+    Broker process = at.process;
+    process.stop();
+    long watermark = before.topic() == null ? before.watermark() : Disk.checkpoint(r);
+    Disk after =
+        new Disk(
+            before.log(),
+            before.flushed(),
+            before.epochs(),
+            watermark,
+            before.topic(),
+            process.epoch);
+    ends(world, at, after);
+    world.decides().stopped(r);
+  }
+}

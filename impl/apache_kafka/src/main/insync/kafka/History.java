@@ -1,0 +1,43 @@
+package insync.kafka;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+
+/**
+ * What happened, as no part of Kafka remembers it: the model's ghosts, clients and counters of
+ * faults.
+ */
+final class History {
+  int produced;
+  int crashes;
+  int lossy;
+  int sessionsLost;
+  int shutdowns;
+  int position;
+  List<Integer> writtenIn = List.of();
+  List<Integer> committed = List.of();
+  List<Integer> consumed = List.of();
+  TreeSet<Integer> acked = new TreeSet<>();
+
+  History copy() {
+    History made = new History();
+    made.produced = produced;
+    made.crashes = crashes;
+    made.lossy = lossy;
+    made.sessionsLost = sessionsLost;
+    made.shutdowns = shutdowns;
+    made.position = position;
+    made.writtenIn = writtenIn;
+    made.committed = committed;
+    made.consumed = consumed;
+    made.acked = new TreeSet<>(acked);
+    return made;
+  }
+
+  static List<Integer> with(List<Integer> list, int value) {
+    List<Integer> made = new ArrayList<>(list);
+    made.add(value);
+    return made;
+  }
+}

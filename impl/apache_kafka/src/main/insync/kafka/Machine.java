@@ -1,0 +1,73 @@
+package insync.kafka;
+
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+
+/**
+ * One broker's machine: its process if it runs, its disk if it does not, and the messages that it
+ * has on their way.
+ */
+final class Machine {
+  /** The fetch of this follower. */
+  static final class Fetch {
+    String kind = "none";
+    int to = -1;
+    int epoch;
+    int offset;
+    int last;
+    int watermark;
+    Integer record;
+    Broker.Ask ask;
+    FetchResponse answer;
+  }
+
+  /** The AlterPartition of this leader. */
+  static final class Alter {
+    String kind = "none";
+    AlterPartitionRequestData request;
+    AlterPartitionResponseData answer;
+    ControllerRequestCompletionHandler whenAnswered;
+
+    /** The broker epoch of who would join, as the request says it; 0 for nobody. */
+    long joiner;
+
+    /** The same request, whose answer nobody waits for. */
+    Alter withoutHandler() {
+      Alter made = new Alter();
+      made.kind = kind;
+      made.request = request;
+      made.joiner = joiner;
+      return made;
+    }
+
+    AlterPartitionRequestData.PartitionData partition() {
+      return request.topics().get(0).partitions().get(0);
+    }
+  }
+
+  final int id;
+  final Clock clock = new Clock();
+  Broker process;
+  Disk disk = Disk.NEW;
+  Fetch fetch = new Fetch();
+  Alter alter = new Alter();
+
+  /** An answer that the model has given up, and that will still come. */
+  Alter late;
+
+  Machine(int id) {
+    this.id = id;
+  }
+
+  boolean leads() {
+    return process != null && process.leads();
+  }
+
+  long watermark() {
+    boolean opened =
+        process != null && process.partition() != null && process.partition().log().isDefined();
+    return opened ? process.watermark() : disk.watermark();
+  }
+}

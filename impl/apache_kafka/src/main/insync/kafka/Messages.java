@@ -1,0 +1,264 @@
+package insync.kafka;
+
+import insync.conform.Refused;
+import java.nio.ByteBuffer;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.ClientResponse;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.requests.AlterPartitionResponse;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
+
+/**
+ * Messages on their way: what a broker has sent is taken from it and held, and an answer is given
+ * back to it.
+ */
+final class Messages {
+  private Messages() {}
+
+  // Fetches
+
+  /** The follower sends what its fetcher thread would; false if it asks nobody. */
+  static boolean send(Machine follower) {
+    follower.fetch = new Machine.Fetch();
+    Broker.Ask ask = follower.process.ask();
+    if (ask == null) {
+      return false;
+    }
+    Machine.Fetch fetch = follower.fetch;
+    fetch.kind = "requested";
+    fetch.to = ask.to();
+    fetch.ask = ask;
+    fetch.epoch = ask.partition().currentLeaderEpoch.orElse(-1);
+    fetch.offset = (int) ask.partition().fetchOffset;
+    fetch.last =
+        withRecord(follower.process, ask.partition().lastFetchedEpoch.orElse(0), fetch.offset);
+    return true;
+  }
+
+  /** Whether a request of this follower is on its way to a leader that would still take it. */
+  static boolean lives(World world, int follower) {
+    Machine.Fetch fetch = world.look(follower).fetch;
+    if (!fetch.kind.equals("requested") || fetch.to == follower) {
+      return false;
+    }
+    Machine leader = world.look(fetch.to);
+    return leader.leads() && fetch.epoch == leader.process.leaderEpoch();
+  }
+
+  /**
+   * The largest epoch not above this one that has a record among the first ones of a log. The epoch
+   * cache has an entry without a record for a leader that has not appended yet (difference B).
+   */
+  static int withRecord(Broker broker, int epoch, int end) {
+    if (Steering.EXACT) {
+      return epoch;
+    }
+    int best = 0;
+    List<Broker.Row> rows = broker.rows();
+    for (int i = 0; i < Math.min(end, rows.size()); i++) {
+      int written = rows.get(i).epoch();
+      best = written <= epoch ? Math.max(best, written) : best;
+    }
+    return best;
+  }
+
+  /** A leader answers a fetch: ReplicaManager.fetchMessages. */
+  static void answer(World world, int leader, int follower, boolean diverging) {
+    Machine.Fetch asked = world.look(follower).fetch;
+    if (!asked.kind.equals("requested") || asked.to != leader) {
+      throw Refused.because("no such request is on its way");
+    }
+    Machine at = world.alive(leader);
+    Uuid topic = world.controller().topic();
+    at.process.busy = true; // what Kafka would propose now is a step of its own
+    FetchPartitionData got =
+        at.process.fetch(
+            asked.ask.request().build(),
+            Map.of(topic, Broker.PARTITION.topic()),
+            !Steering.AT_ONCE);
+    at.process.busy = false;
+    if (got.error != Errors.NONE) {
+      throw Refused.because(got.error.name());
+    }
+    FetchResponse response = response(got, topic);
+    Machine to = world.at(follower);
+    boolean waits = to.process != null && to.fetch.epoch == to.process.leaderEpoch();
+    boolean leftOver =
+        got.divergingEpoch.isPresent()
+            && waits
+            && !Steering.EXACT
+            && to.fetch.ask.partition().lastFetchedEpoch.orElse(0) != to.fetch.last;
+    if (leftOver) {
+      dropEntry(to, response);
+      answer(world, leader, follower, diverging);
+      return;
+    }
+    if (got.divergingEpoch.isPresent() != diverging) {
+      throw Refused.because(diverging ? "the logs do not diverge" : "the logs diverge");
+    }
+    if (!waits) {
+      if (to.process != null) {
+        to.process.answer(to.fetch.ask, response);
+      }
+      to.fetch = new Machine.Fetch();
+      return;
+    }
+    hold(at.process, to.fetch, got, response);
+  }
+
+  /**
+   * An entry without a record was left in the follower's epoch cache: it drops it, and asks again
+   * (difference B).
+   */
+  private static void dropEntry(Machine follower, FetchResponse response) {
+    List<Broker.Row> before = follower.process.rows();
+    follower.process.answer(follower.fetch.ask, response);
+    if (!before.equals(follower.process.rows())) {
+      throw Refused.cannot("an entry without a record cut the log");
+    }
+    send(follower);
+  }
+
+  private static void hold(
+      Broker leader, Machine.Fetch fetch, FetchPartitionData got, FetchResponse response) {
+    fetch.to = -1;
+    fetch.offset = 0;
+    fetch.last = 0;
+    fetch.answer = response;
+    if (got.divergingEpoch.isPresent()) {
+      fetch.kind = "diverged";
+      fetch.offset = (int) got.divergingEpoch.get().endOffset();
+      fetch.last = withRecord(leader, got.divergingEpoch.get().epoch(), Integer.MAX_VALUE);
+    } else {
+      fetch.kind = "answered";
+      fetch.watermark = (int) got.highWatermark;
+      fetch.record = Broker.name(inMemory(got.records));
+    }
+  }
+
+  private static FetchResponse response(FetchPartitionData got, Uuid topic) {
+    FetchResponseData.PartitionData data =
+        new FetchResponseData.PartitionData()
+            .setPartitionIndex(0)
+            .setErrorCode(got.error.code())
+            .setHighWatermark(got.highWatermark)
+            .setLastStableOffset(got.lastStableOffset.orElse(-1))
+            .setLogStartOffset(got.logStartOffset)
+            .setRecords(inMemory(got.records));
+    got.divergingEpoch.ifPresent(data::setDivergingEpoch);
+    LinkedHashMap<TopicIdPartition, FetchResponseData.PartitionData> all = new LinkedHashMap<>();
+    all.put(new TopicIdPartition(topic, Broker.PARTITION), data);
+    return FetchResponse.of(Errors.NONE, 0, 0, all, List.of());
+  }
+
+  /** Records as they are on the wire, whatever becomes of the file. */
+  static MemoryRecords inMemory(Records records) {
+    if (records instanceof MemoryRecords memory) {
+      return memory;
+    }
+    if (records.sizeInBytes() == 0) {
+      return MemoryRecords.EMPTY;
+    }
+    ByteBuffer buffer = ByteBuffer.allocate(records.sizeInBytes());
+    try {
+      ((FileRecords) records).readInto(buffer, 0);
+    } catch (java.io.IOException problem) {
+      throw new IllegalStateException(problem);
+    }
+    return MemoryRecords.readableRecords(buffer);
+  }
+
+  /** A follower takes an answer: AbstractFetcherThread.processFetchRequest. */
+  static void take(World world, int follower, String kind) {
+    if (!world.look(follower).fetch.kind.equals(kind)) {
+      throw Refused.because("no such answer is on its way");
+    }
+    Machine at = world.alive(follower);
+    at.process.answer(at.fetch.ask, at.fetch.answer);
+    send(at);
+  }
+
+  // AlterPartition
+
+  /** The leader has put an AlterPartition on its way, for this in-sync set; false if it has not. */
+  static boolean asked(Machine leader) {
+    Broker process = leader.process;
+    if (process.sent == null) {
+      return false;
+    }
+    Machine.Alter alter = new Machine.Alter();
+    alter.kind = "requested";
+    alter.request = process.sent;
+    alter.whenAnswered = process.whenAnswered;
+    Set<Integer> members = Release.isr(process.partition());
+    for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
+      if (!members.contains(proposed.brokerId())) {
+        alter.joiner = proposed.brokerEpoch();
+      }
+    }
+    leader.alter = alter;
+    process.sent = null;
+    process.whenAnswered = null;
+    return true;
+  }
+
+  /** Whether the leader still waits for the answer to its AlterPartition. */
+  static boolean hears(Machine leader) {
+    Machine.Alter alter = leader.alter;
+    return leader.leads()
+        && alter.whenAnswered != null
+        && leader.process.leaderEpoch() == alter.partition().leaderEpoch()
+        && leader.process.partition().getPartitionEpoch() == alter.partition().partitionEpoch();
+  }
+
+  /**
+   * The answer comes to the broker that asked: DefaultAlterPartitionManager's completion handler.
+   */
+  static void tell(Machine leader, Machine.Alter alter) {
+    if (alter.whenAnswered == null || alter.answer == null || leader.process == null) {
+      return;
+    }
+    RequestHeader header =
+        new RequestHeader(ApiKeys.ALTER_PARTITION, ApiKeys.ALTER_PARTITION.latestVersion(), "", 0);
+    alter.whenAnswered.onComplete(
+        new ClientResponse(
+            header, null, "", 0, 0, false, null, null, new AlterPartitionResponse(alter.answer)));
+    asked(leader);
+  }
+
+  /**
+   * The model has dropped the answer. It comes nevertheless: before the leader asks again, or at
+   * once.
+   */
+  static void drop(Machine leader) {
+    Machine.Alter alter = leader.alter;
+    leader.alter = new Machine.Alter();
+    if (Steering.PROMPT) {
+      tell(leader, alter);
+    } else {
+      leader.late = alter;
+    }
+  }
+
+  /** An answer that the model has dropped comes now. */
+  static void tellLate(Machine leader) {
+    Machine.Alter alter = leader.late;
+    leader.late = null;
+    if (alter != null) {
+      tell(leader, alter);
+    }
+  }
+}

@@ -1,0 +1,221 @@
+package insync.kafka;
+
+import insync.conform.Refused;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.server.replica.Replica;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
+
+/**
+ * What replicas do: append, fetch, propose in-sync sets, learn metadata; and the consumer that
+ * reads from them.
+ */
+final class ReplicaSteps {
+  private ReplicaSteps() {}
+
+  static void in(Steps steps) {
+    steps.add("leader_appends", List.of("leader"), (w, p) -> appends(w, p.broker("leader")));
+    steps.add(
+        "follower_sends_fetch",
+        List.of("follower", "leader"),
+        (w, p) -> sends(w, p.broker("follower"), p.broker("leader")));
+    steps.add(
+        "leader_answers_fetch",
+        List.of("leader", "follower"),
+        (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower"), false));
+    steps.add(
+        "leader_answers_diverging",
+        List.of("leader", "follower"),
+        (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower"), true));
+    steps.add(
+        "follower_appends",
+        List.of("follower"),
+        (w, p) -> Messages.take(w, p.broker("follower"), "answered"));
+    steps.add(
+        "follower_truncates",
+        List.of("follower"),
+        (w, p) -> Messages.take(w, p.broker("follower"), "diverged"));
+    Map<String, Steps.Choices> shrink = new LinkedHashMap<>();
+    shrink.put("leader", Steps::everyBroker);
+    shrink.put("lagging", Steps::everySet);
+    steps.with(
+        "leader_proposes_shrink",
+        shrink,
+        (w, p) -> shrinks(w, p.broker("leader"), p.brokers("lagging")));
+    steps.add(
+        "leader_proposes_expansion",
+        List.of("leader", "f"),
+        (w, p) -> expands(w, p.broker("leader"), p.broker("f")));
+    steps.add(
+        "leader_adopts_isr", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "accepted"));
+    steps.add(
+        "leader_rolls_back", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "refused"));
+    steps.add("becomes_leader", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_leader"));
+    steps.add(
+        "becomes_follower", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_follower"));
+    steps.add(
+        "leader_learns_isr",
+        List.of("leader"),
+        (w, p) -> learns(w, p.broker("leader"), "leader_learns_isr"));
+    steps.add("consumer_reads", List.of("r"), (w, p) -> reads(w, p.broker("r")));
+  }
+
+  private static void appends(World world, int leader) {
+    History history = world.history;
+    if (history.produced >= world.settings.records()) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    Broker broker = world.alive(leader).process;
+    if (broker.partition() == null) {
+      throw Refused.because("no replica");
+    }
+    if (!broker.produce(history.produced, world.settings.acks())) {
+      throw Refused.because(
+          broker.told.isEmpty() ? "not appended" : broker.told.get(0).error().name());
+    }
+    if (broker.rows().size() > world.settings.log()) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    history.produced++;
+    history.writtenIn = History.with(history.writtenIn, broker.leaderEpoch());
+  }
+
+  private static void sends(World world, int follower, int leader) {
+    Machine look = world.look(follower);
+    if (look.process == null || look.process.leader() != leader) {
+      throw Refused.because("another leader");
+    }
+    if (!look.fetch.kind.equals("none") && look.fetch.epoch == look.process.leaderEpoch()) {
+      throw Refused.because("its fetcher thread waits for an answer");
+    }
+    if (!Messages.send(world.alive(follower))) {
+      throw Refused.because("it asks nobody");
+    }
+  }
+
+  private static void shrinks(World world, int leader, Set<Integer> lagging) {
+    Machine look = world.look(leader);
+    if (!look.leads()
+        || lagging.contains(leader)
+        || !Release.isr(look.process.partition()).containsAll(lagging)) {
+      throw Refused.because("no leader, or not members");
+    }
+    Machine at = world.alive(leader);
+    Messages.tellLate(at);
+    at.clock.now += 1_000_000;
+    Set<Integer> members = Release.isr(at.process.partition());
+    for (int f : members) {
+      if (f != leader && !lagging.contains(f)) {
+        Parts.caughtUpNow(at.process.replica(f), at.clock.now);
+      }
+    }
+    at.process.shrink();
+    members.removeAll(lagging);
+    proposes(at, members);
+  }
+
+  private static void expands(World world, int leader, int follower) {
+    Machine look = world.look(leader);
+    Replica known = look.leads() ? look.process.replica(follower) : null;
+    if (known == null) {
+      throw Refused.because("no leader, or no follower of it");
+    }
+    Machine at = world.alive(leader);
+    Messages.tellLate(at);
+    Set<Integer> members = Release.isr(at.process.partition());
+    at.process.expand(follower);
+    if (at.process.sent == null && !Steering.OWN_VIEW) {
+      Parts.Cache cache = at.process.parts.cache;
+      cache.eligible = follower;
+      cache.eligibleEpoch = Parts.brokerEpoch(at.process.replica(follower), -2);
+      at.process.expand(follower);
+      cache.eligible = -1;
+      Steering.overridden += at.process.sent == null ? 0 : 1;
+    }
+    members.add(follower);
+    proposes(at, members);
+  }
+
+  /** The leader must have asked for exactly this in-sync set. */
+  private static void proposes(Machine leader, Set<Integer> wanted) {
+    if (!Messages.asked(leader)) {
+      throw Refused.because("it asks for nothing");
+    }
+    Set<Integer> proposed = new TreeSet<>();
+    leader.alter.partition().newIsrWithEpochs().forEach(member -> proposed.add(member.brokerId()));
+    if (!proposed.equals(wanted)) {
+      throw Refused.because("it asks for " + Steps.names(proposed));
+    }
+  }
+
+  private static void hears(World world, int leader, String kind) {
+    if (!world.look(leader).alter.kind.equals(kind)) {
+      throw Refused.because("no such answer is on its way");
+    }
+    Machine at = world.alive(leader);
+    Machine.Alter alter = at.alter;
+    at.alter = new Machine.Alter();
+    Messages.tell(at, alter);
+  }
+
+  private static void learns(World world, int r, String action) throws Exception {
+    Machine look = world.look(r);
+    if (look.process == null) {
+      throw Refused.because("the broker does not run");
+    }
+    int epoch = look.process.leaderEpoch();
+    int leader = look.process.leader();
+    int version =
+        look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
+    if (look.process.seen() == world.controller().log().size()) {
+      throw Refused.because("there is no news");
+    }
+    Machine at = world.alive(r);
+    Broker broker = at.process;
+    if (broker.partition() == null) {
+      at.disk.reopen(r, broker.log() != null);
+    }
+    broker.learn(world.controller().log(), world.controller().log().size());
+    boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
+    boolean news = moved || broker.partition().getPartitionEpoch() != version;
+    String is =
+        moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
+    if (!news || !is.equals(action) || !moved && !broker.leads()) {
+      throw Refused.because(news ? "it is " + is : "no news of the partition");
+    }
+    if (at.alter.answer != null) {
+      Messages.drop(at);
+    }
+    Messages.asked(at);
+    if (moved && !Messages.lives(world, r)) {
+      Messages.send(at);
+    }
+  }
+
+  private static void reads(World world, int r) {
+    History history = world.history;
+    if (world.settings.consumers() == 0) {
+      throw Refused.because("there is no consumer");
+    }
+    Machine at = world.alive(r);
+    if (at.process.partition() == null) {
+      throw Refused.because("no replica");
+    }
+    FetchPartitionData got =
+        at.process.read(
+            world.controller().topic(), history.position, world.settings.followerReads());
+    if (got.error != Errors.NONE) {
+      throw Refused.because(got.error.name());
+    }
+    Integer name = Broker.name(Messages.inMemory(got.records));
+    if (name == null) {
+      throw Refused.because("there is nothing to read");
+    }
+    history.position++;
+    history.consumed = History.with(history.consumed, name);
+  }
+}

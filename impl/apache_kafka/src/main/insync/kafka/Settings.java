@@ -1,0 +1,51 @@
+package insync.kafka;
+
+import com.fasterxml.jackson.databind.JsonNode;
+
+/** The model's bounds and settings, by their names there. */
+record Settings(
+    int replicas,
+    int log,
+    int records,
+    int epochs,
+    int isrChanges,
+    int crashes,
+    int lossyCrashes,
+    int shutdowns,
+    int sessionsLost,
+    int minInsync,
+    int consumers,
+    short acks,
+    boolean unclean,
+    boolean flushAlways,
+    boolean followerReads) {
+
+  static Settings of(JsonNode c) {
+    short acks =
+        switch (c.get("acks").asText()) {
+          case "0" -> 0;
+          case "1" -> 1;
+          default -> -1;
+        };
+    return new Settings(
+        c.get("replicas").asInt(),
+        c.get("log").asInt(),
+        c.get("records").asInt(),
+        c.get("epochs").asInt(),
+        c.get("isr_changes").asInt(),
+        c.get("crashes").asInt(),
+        c.get("lossy_crashes").asInt(),
+        c.get("shutdowns").asInt(),
+        c.get("sessions_lost").asInt(),
+        c.get("min_insync").asInt(),
+        c.get("consumers").asInt(),
+        acks,
+        c.get("unclean").asBoolean(),
+        c.get("flush").asText().equals("always"),
+        c.get("follower_reads").asBoolean());
+  }
+
+  boolean restarts() {
+    return crashes + lossyCrashes + shutdowns > 0;
+  }
+}

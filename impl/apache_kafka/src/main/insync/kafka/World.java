@@ -1,0 +1,155 @@
+package insync.kafka;
+
+import insync.conform.Refused;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.PartitionRegistration;
+
+/**
+ * The controller, the brokers, and what happened. A step is taken on a {@link #draft}, which copies
+ * whatever it writes to, so that the world before it stays as it is; what is only read is shared.
+ */
+final class World {
+  final Settings settings;
+  final History history;
+  private final Machine[] machines;
+  private final boolean[] own;
+  private HeldController controller;
+  private boolean ownController;
+
+  /**
+   * The world after a reset: all brokers have learned that {@code first} leads, and the others have
+   * sent a fetch.
+   */
+  World(Settings settings, int first) throws Exception {
+    this.settings = settings;
+    history = new History();
+    controller =
+        new HeldController(
+            settings.replicas(),
+            first,
+            settings.minInsync(),
+            settings.flushAlways(),
+            Steering.ELIGIBLE_REPLICAS);
+    machines = new Machine[settings.replicas()];
+    own = new boolean[settings.replicas()];
+    for (int i = 0; i < machines.length; i++) {
+      machines[i] = new Machine(i);
+      machines[i].process = new Broker(i, controller.epoch(i), machines[i].clock, Disk.NEW);
+    }
+    for (Machine machine : machines) {
+      machine.process.learn(controller.log(), controller.log().size());
+    }
+    for (Machine machine : machines) {
+      if (machine.id != first) {
+        Messages.send(machine);
+      }
+    }
+  }
+
+  private World(World before) {
+    settings = before.settings;
+    history = before.history.copy();
+    machines = before.machines.clone();
+    own = new boolean[machines.length];
+    controller = before.controller;
+  }
+
+  /** A world to take a step in. */
+  World draft() {
+    return new World(this);
+  }
+
+  int size() {
+    return machines.length;
+  }
+
+  /** A broker's machine, to look at. */
+  Machine look(int id) {
+    return machines[id];
+  }
+
+  /** A broker's machine, to change. */
+  Machine at(int id) {
+    if (!own[id]) {
+      machines[id] = Copier.copy(machines[id]);
+      own[id] = true;
+    }
+    return machines[id];
+  }
+
+  /** A machine without its process, to change: what it had in memory need not be copied. */
+  Machine without(Machine was) {
+    Machine made = new Machine(was.id);
+    made.clock.now = was.clock.now;
+    made.alter =
+        was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
+    machines[was.id] = made;
+    own[was.id] = true;
+    return made;
+  }
+
+  /** A broker's machine whose process runs, to change. */
+  Machine alive(int id) {
+    if (machines[id].process == null) {
+      throw Refused.because("the broker does not run");
+    }
+    Machine machine = at(id);
+    machine.clock.now += Steering.STILL ? 0 : 40_000; // more than replica.lag.time.max.ms
+    return machine;
+  }
+
+  /** The controller, to look at. */
+  HeldController controller() {
+    return controller;
+  }
+
+  /** The controller, to change. */
+  HeldController decides() {
+    if (!ownController) {
+      controller = Copier.copy(controller);
+      ownController = true;
+    }
+    return controller;
+  }
+
+  /** Whether the epochs are within the model's bounds. */
+  boolean within() {
+    PartitionRegistration now = controller.partition();
+    return now.leaderEpoch <= settings.epochs() && now.partitionEpoch <= settings.isrChanges();
+  }
+
+  /** After a step: what was committed and acknowledged in it. */
+  void settle() {
+    for (int i = 0; i < machines.length; i++) {
+      if (own[i] && machines[i].process != null) {
+        committed(machines[i].process);
+        told(machines[i].process);
+      }
+    }
+  }
+
+  private void committed(Broker broker) {
+    if (!broker.leads()) {
+      return;
+    }
+    long watermark = broker.watermark();
+    if (watermark > history.committed.size()) {
+      List<Integer> names = new ArrayList<>();
+      broker.rows().subList(0, (int) watermark).forEach(row -> names.add(row.name()));
+      history.committed = names;
+    }
+  }
+
+  private void told(Broker broker) {
+    for (Broker.Told answer : broker.told) {
+      boolean counts =
+          settings.acks() != 0 && answer.error() == org.apache.kafka.common.protocol.Errors.NONE;
+      if (counts && (Steering.EXACT || broker.leaderEpoch() == answer.epoch())) {
+        history.acked.add(answer.name());
+      }
+    }
+    broker.told.clear();
+  }
+}

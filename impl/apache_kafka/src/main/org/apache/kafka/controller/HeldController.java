@@ -1,0 +1,424 @@
+package org.apache.kafka.controller;
+
+import insync.kafka.Clock;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Random;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
+import org.apache.kafka.common.errors.StaleBrokerEpochException;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
+import org.apache.kafka.common.message.CreateTopicsRequestData;
+import org.apache.kafka.common.message.CreateTopicsResponseData;
+import org.apache.kafka.common.message.ElectLeadersRequestData;
+import org.apache.kafka.common.message.ElectLeadersResponseData;
+import org.apache.kafka.common.message.RequestHeaderData;
+import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
+import org.apache.kafka.common.metadata.ConfigRecord;
+import org.apache.kafka.common.metadata.FeatureLevelRecord;
+import org.apache.kafka.common.metadata.MetadataRecordType;
+import org.apache.kafka.common.metadata.PartitionChangeRecord;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.RegisterBrokerRecord;
+import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.internals.LogContext;
+import org.apache.kafka.image.writer.ImageWriterOptions;
+import org.apache.kafka.metadata.BrokerRegistrationInControlledShutdownChange;
+import org.apache.kafka.metadata.PartitionRegistration;
+import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.common.EligibleLeaderReplicasVersion;
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.timeline.SnapshotRegistry;
+
+/**
+ * The controller: Kafka's ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager,
+ * FeatureControlManager and ConfigurationControlManager, whose records are replayed at once, as
+ * QuorumController does when they are committed.
+ */
+public final class HeldController {
+  public static final String CLUSTER = "insync";
+  public static final String TOPIC = "t";
+  private static final long FIRST_EPOCH = 1000;
+
+  private final Clock clock = new Clock();
+  private final SnapshotRegistry registry = new SnapshotRegistry(new LogContext());
+  private final FeatureControlManager features;
+  private final ClusterControlManager cluster;
+  private final ConfigurationControlManager configs;
+  private final ReplicationControlManager replication;
+  private final List<ApiMessage> log = new ArrayList<>();
+  private final int brokers;
+  private final Uuid topic;
+
+  /**
+   * A controller whose brokers are registered and unfenced, with one topic that {@code first}
+   * leads.
+   */
+  public HeldController(
+      int brokers, int first, int minInsync, boolean flushAlways, boolean eligibleReplicas) {
+    this.brokers = brokers;
+    QuorumFeatures quorum =
+        new QuorumFeatures(0, QuorumFeatures.defaultSupportedFeatureMap(true), List.of(0));
+    features =
+        new FeatureControlManager.Builder()
+            .setSnapshotRegistry(registry)
+            .setQuorumFeatures(quorum)
+            .build();
+    cluster =
+        new ClusterControlManager.Builder()
+            .setClusterId(CLUSTER)
+            .setSnapshotRegistry(registry)
+            .setTime(clock)
+            .setReplicaPlacer(new StripedReplicaPlacer(new Random(1)))
+            .setFeatureControlManager(features)
+            .setBrokerShutdownHandler(this::onShutdown)
+            .build();
+    configs =
+        new ConfigurationControlManager.Builder()
+            .setSnapshotRegistry(registry)
+            .setFeatureControl(features)
+            .setKafkaConfigSchema(kafka.server.KafkaRaftServer$.MODULE$.configSchema())
+            .build();
+    replication =
+        new ReplicationControlManager.Builder()
+            .setSnapshotRegistry(registry)
+            .setMaxElectionsPerImbalance(Integer.MAX_VALUE)
+            .setConfigurationControl(configs)
+            .setClusterControl(cluster)
+            .setFeatureControl(features)
+            .build();
+    cluster.activate();
+    feature(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel());
+    feature(EligibleLeaderReplicasVersion.FEATURE_NAME, (short) (eligibleReplicas ? 1 : 0));
+    for (int i = 0; i < brokers; i++) {
+      register(i, FIRST_EPOCH, -1);
+      unfence(i);
+    }
+    configure("min.insync.replicas", Integer.toString(minInsync));
+    if (flushAlways) {
+      configure("flush.messages", "1");
+    }
+    topic = createTopic(first);
+  }
+
+  private void feature(String name, short level) {
+    replay(new FeatureLevelRecord().setName(name).setFeatureLevel(level));
+  }
+
+  private void configure(String name, String value) {
+    replay(
+        new ConfigRecord()
+            .setResourceType(ConfigResource.Type.TOPIC.id())
+            .setResourceName(TOPIC)
+            .setName(name)
+            .setValue(value));
+  }
+
+  private Uuid createTopic(int first) {
+    CreateTopicsRequestData.CreatableTopic wanted =
+        new CreateTopicsRequestData.CreatableTopic()
+            .setName(TOPIC)
+            .setNumPartitions(-1)
+            .setReplicationFactor((short) -1);
+    List<Integer> order = new ArrayList<>(List.of(first));
+    for (int i = 0; i < brokers; i++) {
+      if (i != first) {
+        order.add(i);
+      }
+    }
+    wanted
+        .assignments()
+        .add(
+            new CreateTopicsRequestData.CreatableReplicaAssignment()
+                .setPartitionIndex(0)
+                .setBrokerIds(order));
+    CreateTopicsRequestData request = new CreateTopicsRequestData();
+    request.topics().add(wanted);
+    ControllerResult<CreateTopicsResponseData> result =
+        Creation.of(replication, context(ApiKeys.CREATE_TOPICS), request, TOPIC);
+    CreateTopicsResponseData.CreatableTopicResult created = result.response().topics().find(TOPIC);
+    if (created.errorCode() != 0) {
+      throw new IllegalStateException(created.toString());
+    }
+    replay(result.records());
+    return created.topicId();
+  }
+
+  private static ControllerRequestContext context(ApiKeys key) {
+    return new ControllerRequestContext(
+        new RequestHeaderData().setRequestApiKey(key.id).setRequestApiVersion(key.latestVersion()),
+        KafkaPrincipal.ANONYMOUS,
+        OptionalLong.empty());
+  }
+
+  private void onShutdown(int broker, boolean clean, List<ApiMessageAndVersion> records) {
+    replication.handleBrokerShutdown(broker, clean, records);
+  }
+
+  private void replay(List<ApiMessageAndVersion> records) {
+    records.forEach(record -> replay(record.message()));
+  }
+
+  private void replay(ApiMessage message) {
+    log.add(message);
+    switch (MetadataRecordType.fromId(message.apiKey())) {
+      case FEATURE_LEVEL_RECORD -> features.replay((FeatureLevelRecord) message);
+      case REGISTER_BROKER_RECORD -> cluster.replay((RegisterBrokerRecord) message, log.size());
+      case BROKER_REGISTRATION_CHANGE_RECORD ->
+          cluster.replay((BrokerRegistrationChangeRecord) message);
+      case CONFIG_RECORD -> configs.replay((ConfigRecord) message);
+      case TOPIC_RECORD -> replication.replay((TopicRecord) message);
+      case PARTITION_RECORD -> replication.replay((PartitionRecord) message);
+      case PARTITION_CHANGE_RECORD -> replication.replay((PartitionChangeRecord) message);
+      default -> throw new IllegalStateException("a record of another kind: " + message);
+    }
+  }
+
+  // What there is
+
+  /** All metadata so far; brokers learn a first part of it. */
+  public List<ApiMessage> log() {
+    return log;
+  }
+
+  public Uuid topic() {
+    return topic;
+  }
+
+  public PartitionRegistration partition() {
+    return replication.getPartition(topic, 0);
+  }
+
+  /** The directory id of a broker's only folder. */
+  public static Uuid directory(int broker) {
+    return new Uuid(77L, 1000L + broker);
+  }
+
+  public long epoch(int broker) {
+    return cluster.brokerRegistrations().get(broker).epoch();
+  }
+
+  /** How often the broker had registered before the registration with this epoch. */
+  public static int incarnation(long epoch) {
+    return epoch < FIRST_EPOCH ? 0 : (int) (epoch - FIRST_EPOCH);
+  }
+
+  public boolean fenced(int broker) {
+    return cluster.brokerRegistrations().get(broker).fenced();
+  }
+
+  public boolean shuttingDown(int broker) {
+    return cluster.brokerRegistrations().get(broker).inControlledShutdown();
+  }
+
+  // Brokers
+
+  private void register(int broker, long epoch, long previous) {
+    BrokerRegistrationRequestData request =
+        new BrokerRegistrationRequestData()
+            .setBrokerId(broker)
+            .setClusterId(CLUSTER)
+            .setIncarnationId(new Uuid(99L + broker, epoch))
+            .setLogDirs(List.of(directory(broker)))
+            .setPreviousBrokerEpoch(previous);
+    request
+        .listeners()
+        .add(
+            new BrokerRegistrationRequestData.Listener()
+                .setName("PLAINTEXT")
+                .setHost("localhost")
+                .setPort(9092 + broker)
+                .setSecurityProtocol(SecurityProtocol.PLAINTEXT.id));
+    request
+        .features()
+        .add(
+            new BrokerRegistrationRequestData.Feature()
+                .setName(MetadataVersion.FEATURE_NAME)
+                .setMinSupportedVersion(MetadataVersion.MINIMUM_VERSION.featureLevel())
+                .setMaxSupportedVersion(MetadataVersion.latestTesting().featureLevel()));
+    request
+        .features()
+        .add(
+            new BrokerRegistrationRequestData.Feature()
+                .setName(EligibleLeaderReplicasVersion.FEATURE_NAME)
+                .setMinSupportedVersion((short) 0)
+                .setMaxSupportedVersion((short) 1));
+    replay(
+        cluster
+            .registerBroker(request, epoch, features.finalizedFeatures(Long.MAX_VALUE), true)
+            .records());
+  }
+
+  /**
+   * A broker's process registers again: ClusterControlManager.registerBroker,
+   * ReplicationControlManager.handleBrokerShutdown.
+   */
+  public boolean restarts(int broker, Long cleanEpoch) {
+    if (fenced(broker)) {
+      expire(broker);
+    } else {
+      cluster.trackBrokerHeartbeat(broker, epoch(broker)); // its session has not run out
+    }
+    try {
+      register(broker, epoch(broker) + 1, cleanEpoch == null ? -1 : cleanEpoch);
+      return true;
+    } catch (DuplicateBrokerRegistrationException refused) {
+      return false;
+    }
+  }
+
+  /** A session runs out: ReplicationControlManager.maybeFenceOneStaleBroker. */
+  public boolean fence(int broker) {
+    if (fenced(broker)) {
+      return false;
+    }
+    expire(broker);
+    while (!fenced(broker)) {
+      ControllerResult<Boolean> result = replication.maybeFenceOneStaleBroker();
+      replay(result.records());
+      if (!result.response()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** So much time goes by that this broker's session is over; all others are heard. */
+  private void expire(int broker) {
+    clock.now += 20_000;
+    for (int i = 0; i < brokers; i++) {
+      if (i != broker) {
+        cluster.trackBrokerHeartbeat(i, epoch(i));
+      }
+    }
+  }
+
+  /**
+   * A heartbeat of a broker that has caught up with the metadata:
+   * ReplicationControlManager.processBrokerHeartbeat.
+   */
+  public boolean unfence(int broker) {
+    if (!fenced(broker)) {
+      return false;
+    }
+    cluster.trackBrokerHeartbeat(broker, epoch(broker));
+    replay(
+        replication
+            .processBrokerHeartbeat(
+                new BrokerHeartbeatRequestData()
+                    .setBrokerId(broker)
+                    .setBrokerEpoch(epoch(broker))
+                    .setCurrentMetadataOffset(1 + log.size())
+                    .setWantFence(false)
+                    .setWantShutDown(false),
+                0)
+            .records());
+    return !fenced(broker);
+  }
+
+  /** The first record of a heartbeat with wantShutDown: the broker is marked. */
+  public boolean askToShutDown(int broker) {
+    if (fenced(broker) || shuttingDown(broker)) {
+      return false;
+    }
+    replay(
+        new BrokerRegistrationChangeRecord()
+            .setBrokerId(broker)
+            .setBrokerEpoch(epoch(broker))
+            .setInControlledShutdown(
+                BrokerRegistrationInControlledShutdownChange.IN_CONTROLLED_SHUTDOWN.value()));
+    return true;
+  }
+
+  /** Its other records: ReplicationControlManager.handleBrokerInControlledShutdown. */
+  public boolean relieve(int broker) {
+    List<ApiMessageAndVersion> records = new ArrayList<>();
+    replication.handleBrokerInControlledShutdown(broker, epoch(broker), records);
+    replay(records);
+    return !records.isEmpty();
+  }
+
+  /** Whether handleBrokerInControlledShutdown would change the partition. */
+  public boolean relievable(int broker) {
+    List<ApiMessageAndVersion> records = new ArrayList<>();
+    replication.handleBrokerInControlledShutdown(broker, epoch(broker), records);
+    return !records.isEmpty();
+  }
+
+  /**
+   * It has stopped in order: the heartbeat that is answered with SHUTDOWN_NOW,
+   * ReplicationControlManager.handleBrokerFenced.
+   */
+  public void stopped(int broker) {
+    if (fenced(broker)) {
+      expire(broker);
+      replay(replication.maybeFenceOneStaleBroker().records());
+      return;
+    }
+    List<ApiMessageAndVersion> records = new ArrayList<>();
+    replication.handleBrokerFenced(broker, records);
+    replay(records);
+    cluster.heartbeatManager().fence(broker);
+  }
+
+  // Leaders
+
+  /** The order of assignment is the environment's choice: this replica comes first from now on. */
+  public void prefer(int broker) {
+    PartitionRegistration now = partition();
+    ImageWriterOptions options =
+        new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
+            .setEligibleLeaderReplicasEnabled(true)
+            .build();
+    PartitionRecord record = (PartitionRecord) now.toRecord(topic, 0, options).message();
+    List<Integer> order = new ArrayList<>(List.of(broker));
+    for (int replica : now.replicas) {
+      if (replica != broker) {
+        order.add(replica);
+      }
+    }
+    record.setReplicas(order);
+    record.setDirectories(order.stream().map(now::directory).toList());
+    replication.replay(record);
+  }
+
+  /**
+   * A preferred election, or (unclean) an operator's of any available replica:
+   * ReplicationControlManager.electLeaders.
+   */
+  public boolean elect(boolean unclean) {
+    ElectLeadersRequestData request =
+        new ElectLeadersRequestData().setElectionType((byte) (unclean ? 1 : 0));
+    request
+        .topicPartitions()
+        .add(
+            new ElectLeadersRequestData.TopicPartitions()
+                .setTopic(TOPIC)
+                .setPartitions(List.of(0)));
+    ControllerResult<ElectLeadersResponseData> result = replication.electLeaders(request);
+    replay(result.records());
+    return !result.records().isEmpty();
+  }
+
+  /** ReplicationControlManager.alterPartition; null if the broker epoch is stale. */
+  public AlterPartitionResponseData alter(AlterPartitionRequestData request) {
+    try {
+      ControllerResult<AlterPartitionResponseData> result =
+          replication.alterPartition(context(ApiKeys.ALTER_PARTITION), request.duplicate());
+      replay(result.records());
+      return result.response();
+    } catch (StaleBrokerEpochException stale) {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,203 @@
+"""What a run shows: the fate of every value, the 29 checks, how long nobody served, and whether the model takes the
+traces for runs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import attrs
+
+from isr_anomalies import Answer, Verdict, check, paired, read_json
+from isr_broker.core.messages import TopicPartition
+from isr_broker.core.record_batch import batches
+from isr_broker.settings import Settings
+from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.log import Log
+from isr_broker.trace_reader import BadTrace, read
+from isr_experiment.clients import records_of
+from isr_experiment.holders import note_holders
+from isr_experiment.recorder import PARTITION, Recorder
+from isr_experiment.watch import Seen
+from isr_validate import validate
+
+SECOND = 1_000_000_000
+_NEVER = 1 << 62
+
+
+@attrs.frozen(kw_only=True)
+class Fate:
+    """What became of values, in one phase or in all; in Jepsen's terms.
+
+    A value is attempted, or recovered, in the phase in which it was sent, and acknowledged, survived or lost in that in
+    which it was acknowledged: a client may be behind.
+    """
+
+    phase: str
+    began: int
+    attempted: int
+    acknowledged: int
+    survived: int
+    """Acknowledged, and there at the end."""
+    lost: int
+    """Acknowledged, and not there."""
+    recovered: int
+    """Not acknowledged, and there all the same."""
+
+
+def fates(recorder: Recorder, found: Iterable[int] | None) -> list[Fate]:
+    """The whole run first, then each phase; nothing is lost if nobody could look."""
+    there = None if found is None else set(found)
+    acked = recorder.acked
+    marks = recorder.marks or [("run", 0)]
+
+    def fate(phase: str, began: int, ended: int) -> Fate:
+        values = [v for v, at in recorder.sent.items() if began <= at < ended]
+        told = [v for v, at in acked.items() if began <= at < ended]
+        survived = [v for v in told if there is None or v in there]
+        recovered = [v for v in values if v not in acked and there is not None and v in there]
+        return Fate(
+            phase=phase,
+            began=began,
+            attempted=len(values),
+            acknowledged=len(told),
+            survived=len(survived),
+            lost=len(told) - len(survived),
+            recovered=len(recovered),
+        )
+
+    rows = [fate("all", 0, _NEVER)]
+    rows += [fate(name, began, ended) for (name, began), (_, ended) in pairwise([*marks, ("", _NEVER)])]
+    return rows
+
+
+@attrs.frozen
+class Window:
+    """A second: values acknowledged and sent in it, how many of the acknowledged are lost, and how long the
+    acknowledged ones had taken, in milliseconds."""
+
+    at: int
+    sent: int
+    acked: int
+    lost: int
+    p50: float | None
+    p99: float | None
+
+
+def windows(recorder: Recorder, found: Iterable[int] | None) -> list[Window]:
+    """The run, second by second."""
+    there = None if found is None else set(found)
+    end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
+    rows: list[Window] = []
+    for at in range(0, end + 1, SECOND):
+        here = [v for v, told in recorder.acked.items() if at <= told < at + SECOND]
+        took = sorted((recorder.acked[v] - recorder.sent[v]) / 1e6 for v in here)
+        lost = sum(there is not None and v not in there for v in here)
+        sent = sum(at <= t < at + SECOND for t in recorder.sent.values())
+        p50, p99 = ((round(took[len(took) * per // 100], 1) if took else None) for per in (50, 99))
+        rows.append(Window(at, sent, len(took), lost, p50, p99))
+    return rows
+
+
+def leaderless(seen: Sequence[Seen], end: int) -> list[tuple[int, int]]:
+    """When the controller knew no leader."""
+    spans: list[tuple[int, int]] = []
+    for n, one in enumerate(seen):
+        until = seen[n + 1].at if n + 1 < len(seen) else end
+        until = min(until, end)
+        if one.leader is None and one.at < until:
+            if spans and spans[-1][1] == one.at:
+                spans[-1] = (spans[-1][0], until)
+            else:
+                spans.append((one.at, until))
+    return spans
+
+
+def silence_after(recorder: Recorder, began: int, ended: int) -> int:
+    """The longest time without an acknowledgement that touches a fault, in nanoseconds."""
+    marks = sorted([0, *recorder.acked.values(), max([*recorder.sent.values(), 0])])
+    return max((two - one for one, two in pairwise(marks) if two > began and one < ended), default=0)
+
+
+def note_replicas(
+    root: Path, recorder: Recorder, last: Seen | None, brokers: Iterable[int], watermark: int
+) -> dict[tuple[int, int], int]:
+    """The logs of brokers that do not run, as lines of the history; the watermark is that of the final read.
+
+    Gives each value by offset and leader epoch.
+    """
+    found: dict[tuple[int, int], int] = {}
+    tp = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")[2]))
+    for broker in brokers:
+        disk = RealDisk(root / str(broker))
+        if not disk.exists(str(tp)):
+            continue
+        log = Log.open(disk, str(tp), Settings())
+        data = log.contents()
+        records: list[list[int | None]] = []
+        for batch in batches(data):
+            one = data[batch.position : batch.position + batch.size]
+            records += [[offset, value, batch.leader_epoch] for offset, value in records_of(one)]
+        found |= {(o, e): v for o, v, e in records if o is not None and v is not None and e is not None}
+        recorder.says(
+            "replica",
+            node=f"broker {broker}",
+            partition=PARTITION,
+            in_sync=last is not None and broker in last.isr,
+            leader=last is not None and broker == last.leader,
+            high_watermark=min(watermark, log.view.end),
+            records=records,
+            epochs=[[e.epoch, e.start] for e in log.view.epochs.entries],
+        )
+        log.close()
+    return found
+
+
+def judged(history: Path) -> Answer:
+    """The 29 checks."""
+    with history.open(encoding="utf-8") as lines:
+        return check(paired(read_json(lines)))
+
+
+def violated(answer: Answer) -> list[str]:
+    """The anomalies that the claims exclude, and that are there."""
+    return [j.name for j in answer.judgements if j.verdict is Verdict.VIOLATED]
+
+
+def by_word(answer: Answer) -> Mapping[str, list[str]]:
+    """The names of the anomalies by verdict."""
+    words: dict[str, list[str]] = {}
+    for judgement in answer.judgements:
+        words.setdefault(judgement.verdict.value, []).append(judgement.name)
+    return words
+
+
+@attrs.frozen(kw_only=True)
+class Traced:
+    """What the model says of the traces of a run."""
+
+    accepted: bool
+    events: int
+    steps: int
+    outside: int
+    why: str = ""
+
+
+def compared(folder: Path, recorder: Recorder, found: Mapping[tuple[int, int], int]) -> Traced:
+    """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
+    try:
+        lives = read(RealDisk(folder))
+        note_holders(recorder, lives, found)
+        done = validate(lives)
+    except BadTrace as problem:
+        return Traced(accepted=False, events=0, steps=0, outside=0, why=str(problem))
+    no = done.rejected
+    undecided = f"not decided: {done.unknown}" if done.unknown is not None else ""
+    return Traced(
+        accepted=done.accepted,
+        events=done.events,
+        steps=sum(done.steps.values()),
+        outside=len(done.outside),
+        why=undecided if no is None else f"{no.life}.jsonl:{no.line}, {no.action}: {no.why} {'; '.join(no.guards)}",
+    )

@@ -1,0 +1,155 @@
+"""Bugs that were found here in Apache Kafka, each with two reproductions in Java that run Kafka's own code.
+
+    run = Reproduction(FOUND["kept-positions"], Trial(on="classes", release="4.4.0"))
+    for line in run.lines():
+        print(line)
+    assert run.outcome is Outcome.LOST
+
+`found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike;
+`brokers` starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a
+change of Kafka's byte code that our Java makes (`found/java/fixes`), put first on the class path.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from isr_kafka import Unavailable, build, classpath, jars, java, tools
+
+PLACES: Final = ("classes", "brokers")
+"""Where a bug can be reproduced."""
+JAVA_ROOT: Final = Path(__file__).parents[2] / "found" / "java"
+PATIENCE_S: Final = {"classes": 300.0, "brokers": 900.0}
+"""Seconds after which a reproduction is ended: many times what it takes."""
+JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+
+
+class Outcome(Enum):
+    """What became of the record; the value is the exit code of our Java."""
+
+    HELD = 0
+    LOST = 1
+    NOT_TRIED = 2
+
+
+@attrs.frozen
+class Found:
+    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places."""
+
+    name: str
+    loses: str
+    when: str
+    scenario: str
+    fixes: tuple[str, ...]
+    places: tuple[str, ...] = PLACES
+
+
+FOUND: Final = {
+    bug.name: bug
+    for bug in (
+        Found(
+            "kept-positions",
+            "a record that was acknowledged with acks=all",
+            "a leader learns in one step that another led and that it leads again: it commits at positions from before",
+            "KeptPositions",
+            ("positions-reset", "positions-reset-after-gap"),
+        ),
+        Found(
+            "overtaken-request",
+            "a record that was acknowledged with acks=all",
+            "an AlterPartition hangs, its second copy is refused, and then the first copy is accepted",
+            "OvertakenRequest",
+            ("refusal-in-new-version",),
+        ),
+        Found(
+            "raised-min-insync",
+            "a record that was acknowledged with acks=all",
+            "a leader hears in one step that min.insync.replicas was raised and that it is alone in the ISR",
+            "RaisedMinInsync",
+            ("configuration-first",),
+            ("brokers",),
+        ),
+    )
+}
+"""Every bug, by name."""
+
+
+@attrs.frozen(kw_only=True)
+class Trial:
+    """One run: where, on which Kafka, without the decisive condition (`control`), with a fix in Kafka's byte code."""
+
+    on: str = "classes"
+    release: str | None = None
+    home: Path | None = None
+    control: bool = False
+    fix: str | None = None
+
+
+@attrs.define
+class Reproduction:
+    """A run of our Java. Its lines come as it prints them; then `outcome` is known."""
+
+    bug: Found
+    trial: Trial
+    outcome: Outcome | None = None
+
+    def lines(self) -> Iterator[str]:
+        """What happens, line by line; Unavailable if Java or Kafka is missing, or our Java does not fit the release."""
+        with ExitStack() as stack:
+            command = self._command(stack)
+            process = stack.enter_context(
+                subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                )
+            )
+            timer = threading.Timer(PATIENCE_S[self.trial.on], process.kill)
+            stack.callback(timer.cancel)
+            stack.callback(process.kill)
+            timer.start()
+            assert process.stdout is not None
+            for line in process.stdout:
+                if not line.startswith("SLF4J"):  # a downloaded Kafka without its logging says that it has none
+                    yield line.rstrip("\n")
+            code = process.wait()
+        self.outcome = _outcome(code, self.trial)
+
+    def _command(self, stack: ExitStack) -> list[str]:
+        if not JAVA_ROOT.is_dir():
+            raise Unavailable("the reproductions are Java in found/java of the repository, which is not here")
+        roots = ["common", self.trial.on, *(["fixes"] if self.trial.fix else [])]
+        found = jars(self.trial.release, self.trial.home)
+        more = tools() if self.trial.fix else []
+        classes = build([JAVA_ROOT / r for r in roots], self.trial.release, self.trial.home, beside=more)
+        path = classpath(classes, found, more)
+        if self.trial.fix:
+            changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
+            _change(self.trial.fix, changed, path)
+            path = classpath(changed, classes, found, more)
+        main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
+        return [java(), *JVM, "-cp", path, main, *(["--control"] if self.trial.control else [])]
+
+
+def _outcome(code: int, trial: Trial) -> Outcome:
+    if code in {outcome.value for outcome in Outcome}:
+        return Outcome(code)
+    if code < 0:
+        raise Unavailable(f"the reproduction did not end within {PATIENCE_S[trial.on]:.0f} s")
+    raise Unavailable(f"the reproduction ended with code {code}; what it printed says why")
+
+
+def _change(fix: str, folder: Path, path: str) -> None:
+    """Write Kafka's classes with the fix in their byte code."""
+    command = [java(), *JVM, "-cp", path, "insync.found.fix.Fix", fix, str(folder)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode != 0:
+        said = next((line for line in ran.stderr.splitlines() if line.strip()), "it does not say why")
+        raise Unavailable(f"the fix {fix} cannot be made in this Kafka: {said}")

@@ -1,0 +1,61 @@
+"""Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
+
+The Java is `apache_kafka/` beside this package: `src/main` for all releases, `src/kafka-VERSION` for how the classes
+of a release are put together. A release without a folder of its own takes that of the newest one before it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from isr_kafka.compile import build, nearest
+from isr_kafka.jars import RELEASES, classpath, jars, release_of
+from isr_kafka.programs import Unavailable, java
+
+SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
+EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
+HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4")
+DRIVEN: Final = tuple(sorted((p.name.removeprefix("kafka-") for p in SOURCES.glob("kafka-*")), reverse=True))
+"""The releases that have a folder of their own."""
+
+
+@attrs.frozen
+class Kafka:
+    """Which Kafka is driven: a pinned release, or the one whose jars lie at `home`."""
+
+    release: str = RELEASES[0]
+    home: Path | None = None
+
+    def command(self, before: Sequence[Path] = (), properties: Mapping[str, str] | None = None) -> str:
+        """What starts it; `before` are folders of classes that come before Kafka's, `properties` are the adapter's."""
+        found = jars(self.release, self.home)
+        classes = build(
+            [SOURCES / "main", SOURCES / f"kafka-{shim(release_of(found))}"], self.release, self.home, EXPORTS
+        )
+        given = [f"-D{name}={value}" for name, value in (properties or {}).items()]
+        path = classpath(before, classes, found)
+        return shlex.join([java(), *HEAP, *EXPORTS, *given, "-cp", path, "insync.kafka.Main"])
+
+
+def shim(release: str) -> str:
+    """Whose folder a release takes."""
+    chosen = nearest(release, DRIVEN)
+    if chosen is None:
+        raise Unavailable("our Java is not here: it comes with the checkout, in impl/apache_kafka")
+    return chosen
+
+
+def named(word: str, home: Path | None = None) -> Kafka | None:
+    """What `kafka` or `kafka=4.4.0` means; None for any other command. Unavailable if no such release can be driven."""
+    match = re.fullmatch(r"kafka(?:=(\S+))?", word)
+    if match is None:
+        return None
+    if match[1] is not None and match[1] not in RELEASES:
+        raise Unavailable(f"Kafka {match[1]} cannot be driven here; there are {', '.join(RELEASES)}")
+    return Kafka(match[1] or RELEASES[0], home)

@@ -1,0 +1,110 @@
+"""insync found: the bugs that were found here in Apache Kafka, each shown on Apache Kafka's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from insync_cli import options, terminal
+from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.options import Usage, choice, flag, group, option, optional_argument
+from insync_cli.terminal import QuietOutput
+from isr_found import FOUND, PLACES, Outcome, Reproduction, Trial
+
+if TYPE_CHECKING:
+    from isr_found import Found
+
+EXAMPLE = """\
+insync found
+insync found kept-positions
+insync found kept-positions --control
+insync found overtaken-request --on brokers --kafka 4.3.1 --fixed"""
+USAGE = Usage(
+    "found",
+    "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "
+    "Exit code 12: lost; 0: not lost; 30: it could not be tried.",
+    EXAMPLE,
+)
+FIXES = tuple(fix for bug in FOUND.values() for fix in bug.fixes)
+EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
+WORDS = {Outcome.LOST: "VIOLATED", Outcome.HELD: "HOLDS", Outcome.NOT_TRIED: "UNKNOWN"}
+SAYS = {
+    Outcome.LOST: "an acknowledged record is lost",
+    Outcome.HELD: "no acknowledged record is lost",
+    Outcome.NOT_TRIED: "it did not get to where that is decided",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    bug: str | None = optional_argument("BUG", "which one; without it, all are listed", str)
+    on: str | None = choice(PLACES, "Kafka's classes in one JVM (seconds; the usual), or three real brokers (a minute)")
+    kafka: str | None = option("RELEASE", "which Kafka (insync kafka versions); the newest", str, rival="kafka")
+    kafka_home: Path | None = option("DIR", "a downloaded Kafka instead, with its libs/", Path, rival="kafka")
+    control: bool = flag("the same steps without the condition that decides")
+    fixed: bool = flag("with the bug's fix in Kafka's byte code", rival="fix")
+    fix: str | None = option("NAME", f"with this fix: {', '.join(FIXES)}", str, rival="fix")
+    output: QuietOutput = group(QuietOutput)
+
+
+def run(argv: Sequence[str]) -> int:
+    given = options.read(Options, USAGE, argv)
+    given.output.check()
+    if given.bug is None:
+        return listed(given)
+    if given.bug not in FOUND:
+        hint = did_you_mean(given.bug, FOUND)
+        raise UsageError(f"there is no bug '{given.bug}' here{hint} (insync found lists them)")
+    return reproduced(FOUND[given.bug], given)
+
+
+def listed(given: Options) -> int:
+    rows = [(bug.name, bug.loses, bug.when) for bug in FOUND.values()]
+    report = {"schema": "insync/found/1", "bugs": [attrs.asdict(bug) for bug in FOUND.values()]}
+    line = f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka; found/README.md"
+    given.output.answer(report, lambda out: terminal.print_table(out, ("bug", "loses", "when"), rows), line)
+    return Exit.HOLDS
+
+
+def fix_of(bug: Found, given: Options) -> str | None:
+    """The name of the fix that was asked for, which must be one of this bug's."""
+    if given.fix is not None and given.fix not in bug.fixes:
+        raise UsageError(f"{bug.name} has no fix '{given.fix}'{did_you_mean(given.fix, bug.fixes)}")
+    return given.fix or (bug.fixes[0] if given.fixed else None)
+
+
+def reproduced(bug: Found, given: Options) -> int:
+    from isr_kafka import Unavailable
+
+    fix, on = fix_of(bug, given), given.on or bug.places[0]
+    if on not in bug.places:
+        raise UsageError(f"{bug.name} is shown on {' and '.join(bug.places)} only")
+    trial = Trial(on=on, release=given.kafka, home=given.kafka_home, control=given.control, fix=fix)
+    reproduction = Reproduction(bug, trial)
+    told: list[str] = []
+    out = given.output.console()
+    why = ""
+    try:
+        for line in reproduction.lines():
+            told.append(line)
+            if given.output.for_people and not given.output.quiet:
+                out.print(line, soft_wrap=True)
+    except Unavailable as problem:
+        why = f": {problem}"
+    outcome = reproduction.outcome or Outcome.NOT_TRIED
+    report = {
+        "schema": "insync/found/1",
+        "bug": bug.name,
+        "on": on,
+        "control": given.control,
+        "fix": fix,
+        "outcome": outcome.name,
+        "told": told,
+    }
+    how = "".join((" --control" if given.control else "", f" --fix {fix}" if fix else ""))
+    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{why}"
+    given.output.answer(report, lambda out: None, line)
+    return EXITS[outcome]

@@ -1,0 +1,133 @@
+"""What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
+
+Both are asked of the designs of Kafka only: they are what `isr_premises` and `isr_room` state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from insync_cli import registry
+from insync_cli.options import shown
+from insync_cli.runfile import RoomLine
+from isr_check.engine import Exploration, Finding, Limits, Verdict
+from isr_lang import Instance
+
+if TYPE_CHECKING:
+    from isr_check.room import Room
+    from isr_lang import Design, Value
+
+PROMISES = ("always", "step", "eventually")
+
+
+def of_kafka(design: Design) -> bool:
+    """Whether the state of the design is that of the protocol, or has it and more."""
+    from isr_state import State
+
+    return issubclass(design.state, State)
+
+
+def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The constants that are given, and bounds that follow the faults among them."""
+    if not of_kafka(design):
+        return constants
+    from isr_room import following
+
+    return following(design, constants)
+
+
+# Premises
+
+
+def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+    """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
+    if not of_kafka(instance.design):
+        return instance, tuple(wanted)
+    from isr_premises import PREMISES
+
+    premises = {PREMISES[name].name: PREMISES[name] for name in wanted if name in PREMISES}
+    design = instance.design
+    more = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
+    return Instance(more, instance.constants), (*wanted, *premises)
+
+
+def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
+    """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
+    from isr_premises import PREMISES
+
+    own = {p.name for p in PREMISES.values()} - set(wanted)
+    unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
+    findings = [
+        attrs.evolve(f, verdict=Verdict.VACUOUS)
+        if f.verdict in (Verdict.EXHAUSTED, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
+        else f
+        for f in found.findings
+        if f.name not in own
+    ]
+    return attrs.evolve(found, findings=tuple(findings))
+
+
+UNSEEN = Verdict.BUDGETED
+"""The verdict on a premise of which it is not decided whether it is ever met."""
+
+
+# Room
+
+
+def room_of(instance: Instance, found: Exploration, workers: int, limits: Limits) -> Room | None:
+    """Whether the bounds leave room for the faults; None where nothing is said to hold in every state."""
+    promised = [f for f in found.findings if f.kind in PROMISES and f.verdict is Verdict.EXHAUSTED]
+    if not promised or not of_kafka(instance.design):
+        return None
+    from isr_check.room import room
+    from isr_room import MILESTONES, larger, observed
+
+    engine, _ = registry.engine_named(registry.default_engine(), workers)
+    most = attrs.evolve(limits, max_states=4 * found.distinct + 100_000)
+    design = instance.design
+    return room(
+        observed(design),
+        MILESTONES,
+        instance.constants,
+        larger(design, instance.constants),
+        engine,
+        most,
+    )
+
+
+def judged(findings: Sequence[Finding], room: Room | None) -> tuple[Finding, ...]:
+    """The findings; a promise that holds where there is no room for the faults says too little."""
+    if room is None or room.witness is not None:
+        return tuple(findings)
+    return tuple(
+        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.EXHAUSTED else f
+        for f in findings
+    )
+
+
+def room_line(room: Room | None) -> RoomLine | None:
+    if room is None:
+        return None
+    lacking = room.lacking.name if room.lacking is not None else None
+    return RoomLine(lacking=lacking, cut=dict(room.cut), enough=dict(room.enough), complete=room.complete)
+
+
+def sentence(line: RoomLine) -> str:
+    """Why the bounds are too small, and which are not; for a line with something lacking."""
+    from isr_room import MILESTONES
+
+    lacking = next(m for m in MILESTONES if m.name == line["lacking"])
+    what = lacking.doc.rstrip(".")
+    none = f"no behaviour {'exists' if line['complete'] else 'was found'}"
+    said = f"within these bounds {none} with all of this: the faults, a new leader, a follower that rejoins, a commit. "
+    said += f"What is missing first: {what[0].lower()}{what[1:]}"
+    if not line["enough"]:
+        return f"{said}. No larger bounds that were tried have one, either"
+    return f"{said}. Too small: {options_of(line['cut'])}. Enough: {options_of(line['enough'])}"
+
+
+def options_of(constants: Mapping[str, Value]) -> str:
+    return " ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in constants.items())

@@ -1,0 +1,75 @@
+"""Whether bounds leave room: a behaviour within them that passes every milestone, or which bound is in its way.
+
+The milestones are properties of a design with history variables (`Design.observed`). A behaviour is looked for best
+first. Where none is found so, all states are explored, as far as the limits allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from isr_check.engine import Engine, Limits, Path, silent
+from isr_check.guided import guided
+from isr_lang import Design, Instance, Property, Value
+
+EXPANDED = 30_000
+"""States that the search for a witness expands, some seconds; the witnesses of usual bounds take some hundred."""
+
+
+@attrs.frozen
+class Room:
+    """`witness` passes every milestone; without one, `lacking` is the first milestone that no behaviour found passes.
+
+    `cut` are the bounds in its way, and `enough` the least values at which a witness was found with them. Without
+    `enough`, no bounds that were tried are large enough. `complete`: that there is no witness was found by exploring
+    every state; otherwise none was found by looking.
+    """
+
+    witness: Path | None = None
+    lacking: Property | None = None
+    cut: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    complete: bool = False
+
+
+def room(
+    design: Design,
+    milestones: Sequence[Property],
+    constants: Mapping[str, Value],
+    larger: Mapping[str, Value],
+    engine: Engine,
+    limits: Limits,
+) -> Room:
+    """Whether the last milestone can be reached under these constants; `larger` are bounds to be tried otherwise."""
+    instance = Instance(design, constants)
+    looked = guided(instance, milestones, EXPANDED, limits.stop)
+    if looked.passed == len(milestones):
+        return Room(looked.path)
+    lacking = milestones[looked.passed]
+    complete = looked.exhausted
+    if not complete:
+        found = engine(instance, (milestones[-1].name,), limits, silent)
+        witness = found.finding(milestones[-1].name).path
+        if witness is not None:
+            return Room(witness)
+        complete = found.complete
+    enough = {name: value for name, value in larger.items() if value != constants[name]}
+    if not _reached(design, milestones, {**constants, **enough}, limits):
+        return Room(lacking=lacking, complete=complete)
+    for name, value in tuple(enough.items()):
+        least, most = constants[name], value
+        assert isinstance(least, int)
+        assert isinstance(most, int)
+        enough[name] = next(
+            tried
+            for tried in range(least, most + 1)
+            if tried == most or _reached(design, milestones, {**constants, **enough, name: tried}, limits)
+        )
+    enough = {name: value for name, value in enough.items() if value != constants[name]}
+    return Room(None, lacking, {name: constants[name] for name in enough}, enough, complete)
+
+
+def _reached(design: Design, milestones: Sequence[Property], constants: Mapping[str, Value], limits: Limits) -> bool:
+    return guided(Instance(design, constants), milestones, EXPANDED, limits.stop).passed == len(milestones)

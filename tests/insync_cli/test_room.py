@@ -1,0 +1,88 @@
+"""A verdict that cannot be misread: bounds without room for the faults are TOO SMALL, promises about nothing VACUOUS.
+
+Without these, `insync check` would say of the settings that lose a record under two faults that every promise holds.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+
+TWO_FAULTS = "kip-966 --replicas 2 --crashes 1 --lossy-crashes 1"
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(command: str) -> int:
+    return main(["check", *command.split(), "--out", "run"])
+
+
+def run_of(folder: Path) -> dict[str, object]:
+    said: dict[str, object] = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
+    return said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        TWO_FAULTS,
+        "kip-966 --min-insync 1 --lossy-crashes 1 --crashes 0",
+        "kip-966 --replicas 2 --crashes 2 --lossy-crashes 1 --sessions-lost 1 --shutdowns 1",
+        pytest.param("kraft-3.5 --lossy-crashes 1 --crashes 0 --min-insync 2", marks=pytest.mark.slow),
+        pytest.param(
+            "kip-966 --replicas 3 --min-insync 2 --crashes 1 --lossy-crashes 1 --symmetry on", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_bounds_that_are_not_given_follow_the_faults(folder: Path, command: str) -> None:
+    assert check(f"{command} --property acked-survives --memory 4G") == 12
+
+
+def test_bounds_that_were_once_the_defaults_are_too_small(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{TWO_FAULTS} --epochs 1 --isr-changes 2 --property acked-survives") == 23
+    said = run_of(folder)
+    assert said["verdict"] == "TOO SMALL"
+    assert said["schema"] == "insync/run/2"
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("insync check kip-966: TOO SMALL - within these bounds no behaviour exists")
+    assert "Too small: --isr-changes 2. Enough: --isr-changes 6" in line
+
+
+def test_the_bounds_that_are_said_to_be_enough_are_enough(folder: Path) -> None:
+    command = "kip-966 --replicas 2 --property acked-survives"
+    assert check(f"{command} --isr-changes 2") == 23
+    assert run_of(folder)["room"] == {
+        "lacking": "follower-rejoins-after-them",
+        "cut": {"isr_changes": 2},
+        "enough": {"isr_changes": 3},
+        "complete": True,
+    }
+    assert check(f"{command} --isr-changes 3") == 0
+    assert run_of(folder)["room"] == {"lacking": None, "cut": {}, "enough": {}, "complete": False}
+
+
+def test_a_violation_needs_no_room(folder: Path) -> None:
+    assert check("kafka-15583 --property leaders-complete") == 12
+    assert run_of(folder)["room"] is None
+
+
+def test_an_expectation_of_too_little_room_can_be_said(folder: Path) -> None:
+    assert (
+        check("kip-966 --replicas 2 --isr-changes 2 --property acked-survives --expect acked-survives=EXHAUSTED") == 22
+    )
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["--acks 0 --property acked-survives", "--acks 0 --property acked-survives --simulate 3", "--acks 0"],
+)
+def test_what_is_promised_of_something_that_never_happens_is_vacuous(folder: Path, how: str) -> None:
+    assert check(f"kip-966 --replicas 2 {how}") == 21
+    verdicts = {line["name"]: line["verdict"] for line in run_of(folder)["properties"]}  # type: ignore[attr-defined]
+    assert verdicts["acked-survives"] == "VACUOUS"

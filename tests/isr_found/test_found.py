@@ -1,0 +1,112 @@
+"""The bugs that were found here in Apache Kafka: listed, refused politely, and reproduced on Kafka's own code."""
+
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+from isr_found import FOUND, JAVA_ROOT, Outcome, Reproduction, Trial
+from isr_kafka import Unavailable, jars, java, javac, tools
+
+FOLDER = JAVA_ROOT.parent
+RELEASES = ("4.4.0", "4.3.1")
+PLACES_OF = [(bug.name, place) for bug in FOUND.values() for place in bug.places]
+FIXES = [(bug.name, fix) for bug in FOUND.values() for fix in bug.fixes]
+FIXES_ON = [(bug.name, fix, place) for bug in FOUND.values() for fix in bug.fixes for place in bug.places]
+
+
+@pytest.fixture
+def kafka() -> None:
+    """Skips, visibly, where there is no Java or no way to Kafka's jars."""
+    try:
+        _ = java(), javac(), tools(), [jars(release) for release in RELEASES]
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+
+
+def outcome_of(bug: str, trial: Trial) -> Outcome | None:
+    reproduction = Reproduction(FOUND[bug], trial)
+    for line in reproduction.lines():
+        print(line)
+    return reproduction.outcome
+
+
+@pytest.mark.parametrize("bug", FOUND)
+def test_each_bug_has_a_page_and_a_reproduction_in_each_place(bug: str) -> None:
+    assert (FOLDER / bug / "README.md").is_file()
+    for place in FOUND[bug].places:
+        assert (JAVA_ROOT / place / "insync" / "found" / place / f"{FOUND[bug].scenario}.java").is_file()
+
+
+@pytest.mark.parametrize("fix", [fix for _, fix in FIXES])
+def test_each_fix_is_one_that_our_java_can_make(fix: str) -> None:
+    assert f'"{fix}"' in (JAVA_ROOT / "fixes" / "insync" / "found" / "fix" / "Fix.java").read_text(encoding="utf-8")
+
+
+def test_the_bugs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["found"]) == 0
+    said = capsys.readouterr().out
+    assert all(bug in said for bug in FOUND)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("kept-position", "did you mean 'kept-positions'?"),
+        ("overtaken-request --fix positions-reset", "overtaken-request has no fix 'positions-reset'"),
+        ("raised-min-insync --on classes", "raised-min-insync is shown on brokers only"),
+        ("kept-positions --on cluster", "invalid choice: 'cluster'"),
+    ],
+)
+def test_what_is_not_there_is_refused(capsys: pytest.CaptureFixture[str], command: str, sentence: str) -> None:
+    assert main(["found", *command.split()]) == 64
+    assert sentence in capsys.readouterr().err
+
+
+def test_without_java_it_could_not_be_tried(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("INSYNC_CACHE", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["found", "kept-positions"]) == 30
+    assert "is missing" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(("bug", "on"), PLACES_OF)
+def test_an_acknowledged_record_is_lost(bug: str, on: str, release: str) -> None:
+    assert outcome_of(bug, Trial(on=on, release=release)) is Outcome.LOST
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("bug", "on"), PLACES_OF)
+def test_without_the_condition_it_is_not_lost(bug: str, on: str) -> None:
+    assert outcome_of(bug, Trial(on=on, control=True)) is Outcome.HELD
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("bug", "fix", "on"), FIXES_ON)
+def test_with_a_fix_it_is_not_lost(bug: str, fix: str, on: str) -> None:
+    assert outcome_of(bug, Trial(on=on, fix=fix)) is Outcome.HELD
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+def test_the_exit_code_says_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["found", "kept-positions", "--quiet"]) == 12
+    assert main(["found", "kept-positions", "--control", "--quiet"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "insync found kept-positions --on classes: VIOLATED - an acknowledged record is lost"
+    assert said[1] == "insync found kept-positions --on classes --control: HOLDS - no acknowledged record is lost"

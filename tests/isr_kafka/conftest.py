@@ -1,0 +1,25 @@
+"""Apache Kafka for the tests that drive it: a visible skip where it cannot be had, a failure under CI."""
+
+import os
+
+import pytest
+
+from isr_kafka import Unavailable
+from isr_kafka.system import Kafka
+
+
+@pytest.fixture(scope="session")
+def newest() -> Kafka:
+    """The newest release, fetched and built."""
+    return driven(Kafka())
+
+
+def driven(kafka: Kafka) -> Kafka:
+    """The same, after it was fetched and built."""
+    try:
+        kafka.command()
+    except Unavailable as problem:
+        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+            pytest.fail(f"{problem}; under CI this is a failure, not a skip", pytrace=False)
+        pytest.skip(str(problem))
+    return kafka

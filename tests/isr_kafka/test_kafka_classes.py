@@ -1,0 +1,44 @@
+"""Apache Kafka's own classes along the edges of the model, in both directions."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from isr_conform.conformance import ConformanceResult, Limits, conform
+from isr_kafka.system import Kafka
+from isr_lang import Instance
+from isr_model import KIP_966
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
+
+EVERYTHING = Limits()
+SMALLEST: dict[str, int | str | bool] = {"replicas": 2, "crashes": 0, "isr_changes": 1}
+
+
+def held(
+    kafka: Kafka,
+    constants: Mapping[str, int | str | bool],
+    limits: Limits = EVERYTHING,
+    properties: Mapping[str, str] | None = None,
+) -> ConformanceResult:
+    instance = Instance(KIP_966, dict(constants))
+    return conform(instance, kafka.command(properties=properties), limits, patience=120.0)
+
+
+def test_every_edge_of_the_smallest_bounds_in_both_directions(newest: Kafka) -> None:
+    done = held(newest, SMALLEST)
+    assert done.conforms, done.differences
+    assert done.edges == done.of_edges
+    assert not done.cannot
+    assert done.name == "Apache Kafka 4.4.0"
+
+
+EXPLAINED = {"broker_restarts", "controller_fences_follower", "controller_fences_last_leader"}
+"""Where differences E and F of docs/kafka-classes.md show."""
+
+
+def test_walks_through_all_actions_differ_only_where_that_is_explained(newest: Kafka) -> None:
+    constants = SMALLEST | {"crashes": 1, "shutdowns": 1, "lossy_crashes": 1, "consumers": 1, "isr_changes": 4}
+    done = held(newest, constants, Limits(walks=20, walk_length=30, seed=1))
+    assert {d.action for d in done.differences} <= EXPLAINED
+    assert len(done.actions) > 20

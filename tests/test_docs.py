@@ -1,0 +1,57 @@
+"""The documents lead somewhere: links have targets, verbs are listed, and five things are where they are said to be.
+
+Without it a module that moves leaves readers at a dead end.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import VERBS
+
+TOP = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    page
+    for page in (*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md"), *(TOP / "found").rglob("*.md"))
+    if not any(part.startswith(".") for part in page.relative_to(TOP).parts)
+)
+
+
+def dead_links(text: str, folder: Path) -> list[str]:
+    """Relative links to files and folders that are not there."""
+    targets = (target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text))
+    return [t for t in targets if t and "://" not in t and not (folder / t).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(TOP).as_posix())
+def test_every_link_has_a_target(page: Path) -> None:
+    assert not dead_links(page.read_text(encoding="utf-8"), page.parent)
+
+
+def test_a_dead_link_is_seen() -> None:
+    assert dead_links("[x](no-such-page.md#part)", TOP) == ["no-such-page.md"]
+    assert not dead_links("[x](README.md#part) [y](#here) [z](https://example.org)", TOP)
+
+
+def test_every_verb_is_listed_once_by_name() -> None:
+    listed = (TOP / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert not [verb for verb in VERBS if f"`insync {verb}" not in listed]
+    assert not [verb for verb in re.findall(r"`insync ([a-z]+)", listed) if verb not in {*VERBS, "VERB"}]
+
+
+def test_what_people_look_for_is_two_hops_away() -> None:
+    """Each file that the table of ARCHITECTURE.md names exists, and each function is in one of its row's files."""
+    text = (TOP / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    part = text.split("## Five things that people look for")[1].split("\n## ")[0]
+    rows = [line.split("|")[2:4] for line in part.splitlines() if line.startswith("| W") or line.startswith("| H")]
+    assert len(rows) == 5
+    for first, then in rows:
+        named = re.findall(r"`([^`]+)`", first + then)
+        files = [n for n in named if "/" in n or n.endswith(".py")]
+        base = (TOP / files[0]) if (TOP / files[0]).is_dir() else (TOP / files[0]).parent
+        places = [next((p for p in (TOP / f, base / f, base.parent / f) if p.exists()), None) for f in files]
+        assert None not in places, files
+        sources = [p.read_text(encoding="utf-8") for p in places if p is not None and p.is_file()]
+        for name in (n for n in named if n not in files):
+            assert any(re.search(rf"^(def )?{name}\b", source, re.MULTILINE) for source in sources), name
