@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from isr_anomalies.index import WHOLE, History
+from isr_anomalies.history import WHOLE, History
 from isr_anomalies.operations import NEVER, Claims, Operation
 from isr_anomalies.results import Finding
 from isr_anomalies.view import View

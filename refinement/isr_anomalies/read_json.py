@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, Literal, cast
 
 import attrs
@@ -284,3 +286,19 @@ def _name(value: object) -> str:
         return "missing"
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@contextmanager
+def paused_garbage_collection() -> Generator[None, None, None]:
+    """Pause the garbage collector while a large history is read.
+
+    Its millions of tuples have no cycles, and traversing them
+    takes as long as everything else.
+    """
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()

@@ -1,4 +1,4 @@
-"""One partition, indexed: which value is at which offset, in which order, and what was known when."""
+"""The view of one partition: which value is at which offset, the version order, and what was known at each line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from functools import cached_property
 
-from isr_anomalies.index import WHOLE, Batch, Partition, Scan, Send
+from isr_anomalies.history import WHOLE, Batch, Partition, Scan, Send
 from isr_anomalies.operations import NEVER, Claims, Value
 
 
@@ -25,12 +25,12 @@ class Known:
                 self.offsets.append(offset)
 
     def before(self, key: int) -> int:
-        """-1 where nothing was known."""
+        """The largest offset known before a line, -1 if none was."""
         at = bisect_left(self.keys, key)
         return self.offsets[at - 1] if at else -1
 
     def since(self, offset: int) -> int:
-        """From where on some offset of at least this was known; NEVER."""
+        """The first line at which an offset of at least this was known; NEVER if none was."""
         at = bisect_left(self.offsets, offset)
         return self.keys[at] if at < len(self.keys) else NEVER
 
@@ -151,7 +151,10 @@ class View:
 
     @cached_property
     def gone(self) -> list[tuple[Send, bool]]:
-        """Acknowledged before the last complete read began, and read by nobody. True: lost, and not only unseen."""
+        """Committed sends whose value nobody read; true if the value is lost, false if it is only unseen.
+
+        A send counts if a complete read covers its offset, or began after the acknowledgement.
+        """
         last = self.last_scan
         found: list[tuple[Send, bool]] = []
         for send in self.sends if last else ():
@@ -163,8 +166,8 @@ class View:
         return found
 
     @cached_property
-    def not_looked_for(self) -> int:
-        """Acknowledged values that no complete read was late and long enough for, and that nobody read."""
+    def unchecked_values(self) -> int:
+        """How many acknowledged values nobody read, for which no complete read was late and long enough."""
         last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
         unread = [s for s in self.sends if s.outcome == "ok" and s.value not in self.polled]
         return sum(last is None or (s.completed >= last.invoked and (s.offset or beyond) >= beyond) for s in unread)

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import attrs
 
 from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
-from isr_anomalies.checking import concluded, needs_graphs
-from isr_anomalies.results import Lack, Part, Tally
-from isr_anomalies.times import too_little, undecided
+from isr_anomalies.checker import conclude, needs_graphs
+from isr_anomalies.results import NoVerdict, Part, Tally
+from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session
 from isr_pipeline.histories import chunks
 from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
@@ -111,7 +111,7 @@ class _Check:
         judged = self.timed("judge", self.judge)
         across = self.timed("cycles", lambda: self.cycles(judged))
         figures = self.timed("measure", self.measure)
-        answers = {h: self.concluded(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
+        answers = {h: self.conclude(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
         quotes = self.timed("quote", lambda: self.quotes(answers, pieces))
         return [Checked(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
 
@@ -211,7 +211,7 @@ class _Check:
         given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
         return availability(self.spark, self.folder, buckets, given)
 
-    def concluded(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
+    def conclude(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
         """The verdicts of one history, put together as the single-machine checker does."""
         summary, claims = self.summaries[history], self.claims[history]
         parts: dict[str, Part] = {}
@@ -220,20 +220,20 @@ class _Check:
                 continue
             part = parts[anomaly.name] = Part(cycles.get(anomaly.name, Tally()))
             if anomaly.name == "no-progress":
-                part.lack = undecided(list(summary.faults), times.progress, claims)
+                part.missing = no_verdict_on_progress(list(summary.faults), times.progress, claims)
                 for finding in too_little(times.progress, claims):
                     part.tally.add(finding)
             elif anomaly.name == "unavailability":
                 part.tally = times.too_long
-                part.lack = (
-                    None if any(one.result.counts.attempted for one in judged.values()) else Lack(True, "no sends")
+                part.missing = (
+                    None if any(one.result.counts.attempted for one in judged.values()) else NoVerdict(True, "no sends")
                 )
             elif anomaly.name == "ordered-cycle":
-                part.lack = None if summary.operations else Lack(True, "no operation at all")
+                part.missing = None if summary.operations else NoVerdict(True, "no operation at all")
             else:
-                part.lack = None if summary.several else Lack(True, "no operation of several steps")
+                part.missing = None if summary.several else NoVerdict(True, "no operation of several steps")
         results = [judged[name].result for name in sorted(judged)]
-        return concluded(self.wanted, claims, results, parts, times.figures, summary.operations)
+        return conclude(self.wanted, claims, results, parts, times.figures, summary.operations)
 
     def quotes(self, answers: dict[int, Answer], pieces: list[chunks.Chunk]) -> dict[int, dict[int, str]]:
         """The lines that witnesses point to."""

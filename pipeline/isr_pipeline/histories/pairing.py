@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from isr_anomalies import Claims, Malformed
 from isr_anomalies.cycles import process_edges
-from isr_anomalies.index import Exploding, History, Partition, operation_of, pair, still_open
+from isr_anomalies.history import History, OperationIndexer, Partition, operation_of, pair, still_open
 from isr_anomalies.operations import NOTHING, Dump, Event, Extra, Fault, Item, Micro, Operation, Polled, Sent
 from isr_anomalies.read_json import claims_of, item_of
 from isr_pipeline.histories.chunks import Chunk, objects
@@ -197,7 +197,7 @@ class Pair:
             yield Row(history, bucket, _summarised(attrs.evolve(summary, problem=min(problems))))
             return
         partitions = dict[str, Partition]()
-        explode = Exploding(partitions, acks="", stints=int(bucket) << 40)
+        explode = OperationIndexer(partitions, acks="", stints=int(bucket) << 40)
         for op in ops:
             explode.consumed(op)
             if op.f in ("produce", "txn"):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from isr_anomalies.collector import no_collector
+from isr_anomalies.read_json import paused_garbage_collection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +93,7 @@ class _Each(Generic[T]):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in cast("list[int]", cast("_Values", batch.column(0)).to_pylist()):
-                with no_collector():
+                with paused_garbage_collection():
                     for row in self.work(self.parts[number]):
                         yield from table([row]).to_batches()
 
@@ -109,7 +109,7 @@ class _Grouped:
     work: Callable[[int, str, list[bytes]], Iterator[Row]]
 
     def __call__(self, group: pa.Table) -> pa.Table:
-        with no_collector():
+        with paused_garbage_collection():
             return table(self.work(*payloads(group)))
 
 

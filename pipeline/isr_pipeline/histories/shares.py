@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from isr_anomalies import ANOMALIES, Claims, Partition, PartitionResult, check_partition
 from isr_anomalies.cycles import Order
-from isr_anomalies.index import Batch, Rewind, Scan, Send, proved_by
+from isr_anomalies.history import Batch, Rewind, Scan, Send, proved_by
 from isr_anomalies.operations import Dump, Held
 from isr_pipeline.histories.rows import Numbers, Row, file_of, keep
 

@@ -1,7 +1,8 @@
-"""From a history to its verdicts: partition by partition, then merged, then what only the whole shows.
+"""The checker: from a history to a verdict on each anomaly.
 
-`check_partition` needs one partition and nothing else, and its answers merge in any order; so partitions can be
-checked anywhere. Across partitions remain cycles, progress and availability.
+Partitions are checked one by one, and their results merged. `check_partition` needs nothing but its partition, and
+results can be merged in any order, so partitions can be checked anywhere. Cycles, progress and availability need the
+whole history.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import attrs
 from isr_anomalies import times, values
 from isr_anomalies.catalogue import ANOMALIES, Anomaly
 from isr_anomalies.cycles import Order, all_edges, order_of
-from isr_anomalies.index import History, Partition
+from isr_anomalies.history import History, Partition
 from isr_anomalies.operations import Claims
-from isr_anomalies.results import Counts, Judgement, Lack, Part, Tally, Verdict
+from isr_anomalies.results import Counts, Judgement, NoVerdict, Part, Tally, Verdict
 from isr_anomalies.times import SECOND, Availability
 from isr_anomalies.view import View
 
 
 @attrs.frozen
 class PartitionResult:
-    """All that one partition says. `lag` is the worst and the last, in nanoseconds, with when that was."""
+    """The result of one partition. `lag` is the worst lag, and the last with its time, in nanoseconds."""
 
     parts: dict[str, Part]
     counts: Counts
@@ -32,21 +33,21 @@ class PartitionResult:
 
 @attrs.frozen
 class Answer:
-    """All verdicts on one history, in the order of the catalogue."""
+    """The verdicts on one history, in the order of the catalogue."""
 
     judgements: tuple[Judgement, ...]
     counts: Counts
     fates: dict[str, int]
-    """How many were lost, unseen, duplicate, re-ordered, read and then lost."""
+    """How many values were lost, unseen, duplicate, reordered, or read and then lost."""
     lag: tuple[int, int] | None
-    """Worst and final, in nanoseconds."""
+    """The worst lag and the last, in nanoseconds."""
     availability: Availability
     operations: int
     partitions: int
 
     @property
     def verdict(self) -> Verdict:
-        """VIOLATED if anything is, else UNKNOWN if anything is; VACUOUS only if everything is."""
+        """VIOLATED if any anomaly is, else UNKNOWN if any is; VACUOUS only if all are."""
         words = {judgement.verdict for judgement in self.judgements}
         if words <= {Verdict.VACUOUS, Verdict.MEASURED}:
             return Verdict.VACUOUS
@@ -57,12 +58,12 @@ class Answer:
 
 
 def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anomaly] = ANOMALIES) -> PartitionResult:
-    """Every anomaly that one partition can show, of those wanted."""
+    """Check one partition for the wanted anomalies."""
     view = View(partition, claims)
     parts: dict[str, Part] = {}
     for anomaly in wanted:
         if anomaly.find is not None:
-            part = parts[anomaly.name] = Part(lack=anomaly.lack(view) if anomaly.lack else None)
+            part = parts[anomaly.name] = Part(missing=anomaly.missing(view) if anomaly.missing else None)
             for finding in anomaly.find(view):
                 part.tally.add(finding)
     lags = list(times.lags(view))
@@ -71,24 +72,24 @@ def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anoma
 
 
 def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
-    """One anomaly over all partitions: not vacuous if it is not so anywhere, unknown if it is anywhere."""
+    """The results of one anomaly merged: unknown if any partition is, vacuous only if all are."""
     tally = Tally()
-    lacks: list[Lack | None] = []
+    reasons: list[NoVerdict | None] = []
     for part in parts:
         tally.merge(part.tally)
-        lacks.append(part.lack)
-    unknown = [lack for lack in lacks if lack is not None and not lack.vacuous]
+        reasons.append(part.missing)
+    unknown = [reason for reason in reasons if reason is not None and not reason.vacuous]
     if unknown:
         more = f" (and {len(unknown) - 1} more)" if unknown[1:] else ""
-        return Part(tally, Lack(False, min(lack.why for lack in unknown) + more))
-    vacuous = [lack for lack in lacks if lack is not None]
-    if len(vacuous) == len(lacks):
-        return Part(tally, min(vacuous) if vacuous else Lack(True, "no partition at all"))
+        return Part(tally, NoVerdict(False, min(reason.why for reason in unknown) + more))
+    vacuous = [reason for reason in reasons if reason is not None]
+    if len(vacuous) == len(reasons):
+        return Part(tally, min(vacuous) if vacuous else NoVerdict(True, "no partition at all"))
     return Part(tally)
 
 
 def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
-    """Every wanted anomaly of a history, with its claims."""
+    """Check a history, with its own claims, for the wanted anomalies."""
     claims = history.claims
     results = [check_partition(history.partitions[name], claims, wanted) for name in sorted(history.partitions)]
     orders = (result.order for result in results) if needs_graphs(wanted) else iter(())
@@ -96,10 +97,12 @@ def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
     parts: dict[str, Part] = {}
     for anomaly in wanted:
         if anomaly.across is not None:
-            part = parts[anomaly.name] = Part(lack=anomaly.lacks(history) if anomaly.lacks else None)
+            part = parts[anomaly.name] = Part(
+                missing=anomaly.missing_across(history) if anomaly.missing_across else None
+            )
             for finding in anomaly.across(history, graphs, claims):
                 part.tally.add(finding)
-    return concluded(wanted, claims, results, parts, times.availability(history), len(history.operations))
+    return conclude(wanted, claims, results, parts, times.availability(history), len(history.operations))
 
 
 def needs_graphs(wanted: Iterable[Anomaly]) -> bool:
@@ -107,7 +110,7 @@ def needs_graphs(wanted: Iterable[Anomaly]) -> bool:
     return any(anomaly.across is not None and anomaly.number < 28 for anomaly in wanted)
 
 
-def concluded(
+def conclude(
     wanted: tuple[Anomaly, ...],
     claims: Claims,
     results: list[PartitionResult],
@@ -115,7 +118,7 @@ def concluded(
     figures: Availability,
     operations: int,
 ) -> Answer:
-    """The verdicts, from what each partition says and what only the whole shows (`across`)."""
+    """The verdicts, from the results of the partitions and those of the whole history (`across`)."""
     lags = [result.lag for result in results if result.lag is not None]
     lag = (max(worst for worst, _, _ in lags), max((at, last) for _, at, last in lags)[1]) if lags else None
     judgements: list[Judgement] = []
@@ -145,21 +148,21 @@ def _figure(anomaly: Anomaly, lag: tuple[int, int] | None, figures: Availability
 
 
 def _judged(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
-    tally, lack = part.tally, part.lack
+    tally, missing = part.tally, part.missing
     limited = {"realtime-lag": claims.max_lag, "unavailability": claims.max_unavailable}
     if tally.forbidden:
         verdict = Verdict.VIOLATED
-    elif lack is not None and not lack.vacuous:
+    elif missing is not None and not missing.vacuous:
         verdict = Verdict.UNKNOWN
     elif tally.found:
         verdict = Verdict.PERMITTED
-    elif lack is not None:
+    elif missing is not None:
         verdict = Verdict.VACUOUS
     elif anomaly.severity == "figure" and limited[anomaly.name] is None:
         verdict = Verdict.MEASURED
     else:
         verdict = Verdict.HOLDS
-    why = lack.why if lack is not None else part.measured
+    why = missing.why if missing is not None else part.measured
     return Judgement(
         anomaly.number, anomaly.name, verdict, tally.found, tally.forbidden, tally.largest, why, tuple(tally.least)
     )

@@ -1,8 +1,9 @@
-"""From lines to operations, and from operations to what concerns one partition.
+"""Histories: lines are paired to operations, and operations indexed by the partitions that they touch.
 
-Only here is a history seen as a whole: which completion belongs to which invocation, how long a consumer kept a
-partition, and which operations of unknown outcome are proved by a read (Jepsen's rule: one of their sends is seen,
-so all of them were done). The rest of the checker gets one partition at a time.
+Three things need the whole history, and are decided here: which completion belongs to which invocation; how long a
+consumer kept a partition; and which operations of unknown outcome were done after all. For the last one Jepsen's rule
+holds: if one of the values that an operation sent was read, all of its sends were done. Everything else in the checker
+gets one partition at a time.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from isr_anomalies.operations import (
 )
 
 WHOLE: Final = -1
-"""The stint of a final read, which continues no other poll."""
+"""The stint of a final read, which does not continue the position of any poll."""
 
 
 class Send(NamedTuple):
-    """One value on its way into this partition. `slot` orders the sends of one operation."""
+    """A send of one value to this partition. `slot` orders the sends of one operation."""
 
     op: int
     slot: int
@@ -48,16 +49,16 @@ class Send(NamedTuple):
     completed_at: int
     outcome: Outcome
     committed: bool
-    """Done as far as anybody can tell: ok, or of unknown outcome and seen by a read."""
+    """Whether the send was done: its outcome is ok, or it is unknown and the operation is proved by a read."""
     value: Value
     offset: int | None
     acks: str
 
 
 class Batch(NamedTuple):
-    """What one operation got from this partition, in the order of delivery.
+    """The records that one operation polled from this partition, in the order of delivery.
 
-    Within a `stint` a consumer keeps its position; `excused` is a batch during which the partition changed hands.
+    A stint is a time in which a consumer keeps its position. `excused`: the partition was rebalanced during the poll.
     """
 
     op: int
@@ -75,7 +76,7 @@ class Batch(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A read of [start, end) of this partition that leaves nothing out. `unseen`: see Extra."""
+    """A complete read of the offsets [start, end) of this partition. `unseen`: see Extra."""
 
     invoked: int
     completed: int
@@ -86,7 +87,7 @@ class Scan(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """A consumer went back to the beginning; the polls of this stint may become a scan."""
+    """A consumer sought to the beginning; the polls of its stint may add up to a complete read."""
 
     invoked: int
     stint: int
@@ -94,7 +95,7 @@ class Rewind(NamedTuple):
 
 @attrs.define
 class Partition:
-    """Everything about one partition. All that the checks of a partition need."""
+    """What the history says of one partition; its checks need nothing else."""
 
     name: str
     sends: list[Send] = attrs.field(factory=list[Send])
@@ -109,7 +110,7 @@ class Partition:
 
 @attrs.define
 class History:
-    """A whole history. `partitions` is made of `operations`, and belongs to nobody else."""
+    """A whole history; `partitions` is an index of its operations."""
 
     claims: Claims
     operations: list[Operation] = attrs.field(factory=list[Operation])
@@ -118,8 +119,8 @@ class History:
     ends_at: int = 0
 
 
-def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> History:
-    """The operations of a history, in order of invocation; `claims` override those of its header."""
+def pair_operations(items: Iterable[Item | Claims], claims: Claims | None = None) -> History:
+    """Pair the lines of a history to operations, in order of invocation; `claims` override those of its header."""
     history = History(claims or Claims())
     open_ones: dict[tuple[str, object], Event] = {}
     dumps: list[Dump | Held] = []
@@ -137,7 +138,7 @@ def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> Hist
     history.operations.extend(operation_of(event, None) for event in open_ones.values())
     history.operations.sort(key=lambda op: op.invoked)
     history.operations = [op._replace(number=n) for n, op in enumerate(history.operations)]
-    _explode(history)
+    _index_operations(history)
     for one in dumps:
         of = history.partitions.setdefault(one.partition, Partition(one.partition))
         if isinstance(one, Dump):
@@ -148,7 +149,7 @@ def paired(items: Iterable[Item | Claims], claims: Claims | None = None) -> Hist
 
 
 def pair(done: list[Operation], open_ones: dict[tuple[str, object], Event], event: Event) -> None:
-    """Add the operation that this event ends to those done; one that it begins is open."""
+    """Take one event: it opens an operation, or completes one, which is added to `done`."""
     who = (event.process, event.token)
     begun = open_ones.pop(who, None)
     if event.kind == "invoke":
@@ -166,13 +167,13 @@ def pair(done: list[Operation], open_ones: dict[tuple[str, object], Event], even
 
 
 def still_open(line: int, begun: Event) -> Malformed:
-    """A process begins something before it has ended what it began before."""
+    """The error for a process that invokes an operation while an earlier one of it is open."""
     what = f"process {begun.process} invokes while its {begun.f} of line {begun.line} is open (give them ids)"
     return Malformed(line, what)
 
 
 def operation_of(begun: Event, done: Event | None) -> Operation:
-    """The operation of an invocation and how it ended, if it did; it has no number yet."""
+    """The operation of an invocation and its completion, if there is one; its number is 0 for now."""
     at = (begun.line, NEVER, begun.time, NEVER)
     if done is None:
         return Operation(0, begun.f, begun.process, *at, "info", begun.micro, begun.extra or NOTHING)
@@ -184,7 +185,7 @@ def operation_of(begun: Event, done: Event | None) -> Operation:
 
 
 def _filled(begun: Event, done: Event) -> tuple[Micro, ...]:
-    """The steps with their results; a result may leave out what the invocation said."""
+    """The steps of the operation with their results; a completion may leave out what the invocation said."""
     if not done.micro:
         return begun.micro
     if begun.f == "produce":
@@ -200,7 +201,7 @@ def _filled(begun: Event, done: Event) -> tuple[Micro, ...]:
 
 
 def _joined(begun: Extra, done: Extra) -> Extra:
-    """What the completion says, or else the invocation."""
+    """The fields of the completion, or else those of the invocation."""
     return attrs.evolve(
         done,
         acks=done.acks or begun.acks,
@@ -218,10 +219,11 @@ class _Consumer:
         self.subscribed = False
 
 
-class Exploding:
-    """The one pass that hands every operation to the partitions that it touches, in order of invocation.
+class OperationIndexer:
+    """Adds operations, in order of invocation, to the partitions that they touch.
 
-    `acks` is that of sends which do not say it; stints are numbered from `stints` on. A process needs no other one.
+    `acks` is for sends that do not say theirs. Stints are numbered from `stints` on. The operations of one process can
+    be indexed without those of any other.
     """
 
     def __init__(self, partitions: dict[str, Partition], acks: str, stints: int = 0) -> None:
@@ -237,7 +239,7 @@ class Exploding:
         return found
 
     def consumed(self, op: Operation) -> None:
-        """What the operation reads, or does to where its process reads."""
+        """Index what the operation reads, and how it moves its process's positions."""
         if op.f == "produce":
             return
         consumer = self.consumers.get(op.process)
@@ -258,7 +260,7 @@ class Exploding:
         return found
 
     def assigned(self, op: Operation, consumer: _Consumer) -> None:
-        """Positions of partitions that are not kept are dropped, those of all others by a seek."""
+        """Drop the positions of partitions that are no longer assigned; a seek drops all of them."""
         if op.outcome == "fail":
             return
         consumer.subscribed = op.f == "subscribe"
@@ -269,7 +271,7 @@ class Exploding:
                 self.partition(name).rewinds.append(Rewind(op.invoked, self.stint(consumer, name)))
 
     def polled(self, op: Operation, consumer: _Consumer) -> None:
-        """One batch per partition, all polls of the operation together."""
+        """Index one batch for each partition, with all polls of the operation."""
         found: dict[str, list[Record]] = {}
         for step in op.micro:
             if isinstance(step, Polled):
@@ -301,8 +303,8 @@ class Exploding:
                 self.partition(step.partition).sends.append(send)
 
 
-def _explode(history: History) -> None:
-    explode = Exploding(history.partitions, history.claims.acks)
+def _index_operations(history: History) -> None:
+    explode = OperationIndexer(history.partitions, history.claims.acks)
     for op in history.operations:
         explode.consumed(op)
     proved = _proved(history)
@@ -315,7 +317,7 @@ def _explode(history: History) -> None:
 
 
 def _proved(history: History) -> set[int]:
-    """The operations of unknown outcome of which a send was read."""
+    """The operations of unknown outcome of which some value was read."""
     unknown: dict[str, dict[Value, int]] = {}
     for op in history.operations:
         if op.outcome == "info" and op.f in ("produce", "txn"):
