@@ -29,17 +29,20 @@ demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses a
 	echo; \
 	echo 'make demo: kip-966 holds (exit code 0); kafka-0.8 loses an acknowledged write (exit code 12, as expected)'
 
+# A process that has no tests left takes some of the other's; until then it does whole files, with one JVM and one browser.
+WORKERS := -n 2 --dist worksteal
+
 # What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/conftest.py keeps the markers honest.
 QUICK := not (slow or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
 
 quick: $(STAMP)  ## the tests of the inner loop, under a minute: language, cores, log, wire, histories, architecture
-	@$(BIN)/python -m pytest -n 2 -m '$(QUICK)' $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) -m '$(QUICK)' $(ARGS)
 
 test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) -m slow $(ARGS)
 
 kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the smallest model
 	@$(BIN)/insync kafka fetch

@@ -5,17 +5,7 @@ from __future__ import annotations
 from isr_committed_log import implements_committed_log
 from isr_history import KIP_279, KIP_320, KIP_497, joins_at_watermark, may_always_commit
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
-from isr_lang.blank import blank
-from isr_membership import (
-    answer_lapses,
-    behind,
-    current,
-    eligible,
-    fetch_in_new_epoch,
-    hears,
-    makes_follower,
-    metadata_changes,
-)
+from isr_metadata import makes_follower
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
@@ -28,17 +18,15 @@ from isr_properties import (
     strong_isr,
     weak_isr,
 )
-from isr_replication import advanced, answers_epoch_end, commits, continues, replicated, takes, waits
+from isr_replication import answers_epoch_end, continues, takes, waits
 from isr_state import (
     CONSUMERS,
     FOLLOWER_READS,
-    Alter,
     Fetch,
     Replica,
     State,
     end_of_epoch,
     epoch_not_above,
-    leads,
     log_end,
     smaller,
 )
@@ -208,112 +196,6 @@ KIP_392_NO_WAIT = (
     )
 )
 
-
-@action
-def becomes_leader_keeping_positions(old: State, new: State, r: Replica) -> Step:
-    """A replica learns that it leads in a new epoch; if it led before, it keeps its followers' positions.
-
-    Replica.resetReplicaState(isNewLeader = false), also when another led in between and this replica never knew.
-    """
-    led, isr, ends = leads(old, r), old.controller_isr, old.follower_end[r]
-    kept = when(led, ends, blank(ends))
-    up_to = replicated(old, r, log_end(old, r), kept, isr)
-    epochs = old.follower_broker_epoch[r]
-    return (
-        behind(old, r),
-        old.controller_leader == r,
-        new.leader[r] == old.controller_leader,
-        new.leader_epoch[r] == old.controller_epoch,
-        new.pending_isr[r] == blank(new.controller_isr),
-        new.follower_end[r] == kept,
-        new.follower_broker_epoch[r] == when(led, epochs, blank(epochs)),
-        *answer_lapses(old, new, r),
-        new.isr[r] == isr,
-        new.partition_epoch[r] == old.controller_partition_epoch,
-        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
-        *commits(old, new, r, advanced(old, r, up_to, isr)),
-    )
-
-
-KAFKA_KEEPS_POSITIONS = (
-    KIP_966.replacing(
-        "kafka-keeps-positions",
-        "KIP-966 where a leader that is elected again keeps its followers' positions, as Kafka's code does",
-        because="another may have led in between, and its followers have truncated, so positions must be forgotten.",
-        becomes_leader=becomes_leader_keeping_positions,
-    )
-    .with_defaults(crashes=0, sessions_lost=1, epochs=2, isr_changes=2)
-    .failing(
-        "a position from before another leader's epoch counts for the watermark",
-        leaders_complete,
-        weak_isr,
-        strong_isr,
-    )
-)
-
-
-@define
-def hears_what_it_waits_for(s: State, leader: Replica) -> Bool:
-    """The leader still waits for the answer; that of a copy is lost with the connection on which it was sent."""
-    return hears(s, leader) & ~s.pending_isr[leader].is_empty()
-
-
-def refuses_overtaken(old: State, new: State, leader: Replica) -> Step:
-    """The later copy of a request is refused and its leader has heard so; the earlier is still on its way."""
-    return (
-        old.alter[leader] == Alter.REQUESTED,
-        current(old, leader),
-        ~eligible(old, leader),
-        hears_what_it_waits_for(old, leader),
-        new.pending_isr[leader] == blank(new.controller_isr),
-    )
-
-
-@action
-def controller_refuses_later_copy(old: State, new: State, leader: Replica) -> Step:
-    """A request was sent again, and the later copy is refused first; the leader rolls back (in one step, for brevity).
-
-    On a time-out the leader sends on another connection (NodeToControllerRequestThread.handleResponse); what it wrote
-    to the first TCP may deliver later.
-    """
-    return refuses_overtaken(old, new, leader)
-
-
-@action
-def controller_refuses_later_copy_in_new_version(old: State, new: State, leader: Replica) -> Step:
-    """The same, with a new version of the metadata, to which the earlier copy is stale."""
-    return (
-        *refuses_overtaken(old, new, leader),
-        *metadata_changes(old, new, old.controller_isr, old.controller_elr),
-    )
-
-
-KAFKA_OVERTAKEN_REQUEST = (
-    KIP_966.replacing(
-        "kafka-overtaken-request",
-        "KIP-966 where an AlterPartition is sent again, and the copies overtake each other",
-        because="the leader rolls back what was refused, and an earlier copy of it is then accepted.",
-        hears=hears_what_it_waits_for,
-    )
-    .adding(controller_refuses_later_copy)
-    .with_defaults(replicas=2, crashes=0, sessions_lost=1, epochs=1, isr_changes=3, min_insync=1)
-    .failing(
-        "the leader does not wait for a member that an overtaken copy of its request brought in",
-        acked_survives,
-        committed_on_new_leader,
-        leaders_complete,
-        weak_isr,
-        strong_isr,
-        maximal_isr_covers,
-    )
-)
-
-REFUSAL_IN_NEW_VERSION = KAFKA_OVERTAKEN_REQUEST.replacing(
-    "refusal-in-new-version",
-    "kafka-overtaken-request where a refusal is a new version of the metadata: proposed here",
-    because="then every earlier copy is stale.",
-    controller_refuses_later_copy=controller_refuses_later_copy_in_new_version,
-).with_defaults(epochs=2, isr_changes=4)
 
 KAFKA_13141 = (
     KIP_966.replacing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import isr_bugs as bugs
 import isr_history as history
+import isr_kafka_bugs as found
 from isr_lang import Design
 from isr_model import KIP_966
 
@@ -31,9 +32,12 @@ DESIGNS: dict[str, Design] = {
         bugs.KIP_392_NO_WAIT,
         bugs.KAFKA_7164,
         bugs.KAFKA_7415,
-        bugs.KAFKA_KEEPS_POSITIONS,
-        bugs.KAFKA_OVERTAKEN_REQUEST,
-        bugs.REFUSAL_IN_NEW_VERSION,
+        found.KAFKA_KEEPS_POSITIONS,
+        found.KAFKA_RESETS_POSITIONS,
+        found.KAFKA_RESETS_SKIPPED,
+        found.KAFKA_OVERTAKEN_REQUEST,
+        found.REFUSAL_IN_NEW_VERSION,
+        found.REQUEST_EXPIRES,
         bugs.KAFKA_13141,
         bugs.KAFKA_14704,
         bugs.KAFKA_15583,

@@ -8,7 +8,8 @@ from isr_elections import relievable
 from isr_lang import NONE, Bool, Map, Step, action, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
-from isr_membership import answer_lapses, no_alter
+from isr_membership import no_alter
+from isr_metadata import answer_lapses
 from isr_state import (
     CONSUMERS,
     CRASHES,
@@ -52,6 +53,8 @@ def stops(old: State, new: State, r: Replica) -> Step:
         new.partition_epoch[r] == 0,
         new.follower_end[r] == blank(new.follower_end[r]),
         new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
+        new.leading_since[r] == 0,
+        new.known_away[r] == blank(new.fenced),
         new.fetch == left,
         new.fetch_to == kept(left, old.fetch_to),
         new.fetch_epoch == kept(left, old.fetch_epoch),

@@ -138,6 +138,7 @@ PROGRESS = (
     "becomes_leader",
     "becomes_follower",
     "leader_learns_isr",
+    "leader_learns_brokers",
     "controller_fences_outsider",
     "controller_fences_follower",
     "controller_fences_leader",

@@ -1,25 +1,22 @@
-"""Membership: who is in sync, who leads, and how brokers come to know it.
+"""Membership: who is in sync, and who leads.
 
-The leader asks the controller to change the in-sync set (AlterPartition); the controller alone changes it,
-also when it loses a broker; every broker learns the metadata at its own pace, and may skip what is overtaken.
+The leader asks the controller to change the in-sync set (AlterPartition); the controller alone changes it, also when it
+loses a broker. How brokers come to know it is in isr_metadata.
 
 The numbers in brackets are the rules that re-implementations often miss, listed in isr_model.
 """
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Seq, Set, Step, action, define, exists, forall, when
+from isr_lang import NONE, Bool, Set, Step, action, define, forall, when
 from isr_lang.blank import blank
-from isr_replication import acknowledged, advanced, commits, last_epoch_in, replicated, takes
+from isr_replication import acknowledged, advanced, commits, replicated
 from isr_state import (
     EPOCHS,
     ISR_CHANGES,
     MIN_INSYNC,
     Alter,
     BrokerEpoch,
-    Fetch,
-    Offset,
-    Record,
     Replica,
     State,
     leads,
@@ -83,9 +80,12 @@ def leader_proposes_shrink(old: State, new: State, leader: Replica, lagging: Set
 
 @define
 def caught_up(s: State, leader: Replica, f: Replica) -> Bool:
-    """The follower was seen at or past the leader's watermark in this epoch."""
+    """The follower was seen at or past the leader's watermark in this epoch; with OWN_VIEW, nor is it away.
+
+    Partition.isReplicaIsrEligible (4.3.1) also asks for its broker epoch, at which here the controller looks.
+    """
     seen = s.follower_end[leader][f]
-    return (seen != NONE) & (s.high_watermark[leader] <= seen.or_else(0))
+    return (seen != NONE) & (s.high_watermark[leader] <= seen.or_else(0)) & ~s.known_away[leader].has(f)
 
 
 @define
@@ -102,7 +102,7 @@ def leader_proposes_expansion(old: State, new: State, leader: Replica, f: Replic
     """A leader asks to add a follower that has caught up; from now on it counts for the watermark (1).
 
     Kafka asks only while it handles the follower's fetch, and looks at its own metadata first
-    (isReplicaIsrEligible); the controller looks again. Partition.maybeExpandIsr, isFollowerInSync.
+    (isReplicaIsrEligible, here with OWN_VIEW); the controller looks again. Partition.maybeExpandIsr, isFollowerInSync.
     """
     isr = old.isr[leader].including(f)
     return (
@@ -252,120 +252,4 @@ def leader_rolls_back(old: State, new: State, leader: Replica) -> Step:
         old.alter[leader] == Alter.REFUSED,
         new.pending_isr[leader] == blank(new.controller_isr),
         *no_alter(new, leader),
-    )
-
-
-# Brokers learn the metadata, each at its own pace.
-
-
-@define
-def behind(s: State, r: Replica) -> Bool:
-    """A living replica does not know the elected leader and its epoch."""
-    return s.alive.has(r) & ((s.leader_epoch[r] != s.controller_epoch) | (s.leader[r] != s.controller_leader))
-
-
-@define
-def request_lives(s: State, r: Replica) -> Bool:
-    """A request of the replica is on its way to a leader that would still take it."""
-    question = (s.fetch[r] == Fetch.REQUESTED) | (s.fetch[r] == Fetch.ASKED)
-    return question & exists(takes(s, q, r) for q in Replica.all().excluding(r))
-
-
-def fetch_in_new_epoch(
-    old: State, new: State, r: Replica, asks: Bool, log: Seq[Offset, Record], message: Fetch
-) -> Step:
-    """The first fetch of the new epoch, if the replica asks anybody; answers of older epochs are dropped.
-
-    A request that an older leader may yet take stays on its way, and follower_sends_fetch follows it.
-    """
-    kept, end, last = request_lives(old, r), log.length(), last_epoch_in(old, log)
-    return (
-        new.fetch[r] == when(kept, old.fetch[r], when(asks, message, Fetch.NONE)),
-        new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, old.controller_leader, NONE)),
-        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], when(asks, old.controller_epoch, 0)),
-        new.fetch_offset[r] == when(kept, old.fetch_offset[r], when(asks, end, 0)),
-        new.fetch_last_epoch[r] == when(kept, old.fetch_last_epoch[r], when(asks, last, 0)),
-        new.fetch_record[r] == NONE,
-        new.fetch_watermark[r] == 0,
-    )
-
-
-def answer_lapses(old: State, new: State, r: Replica) -> Step:
-    """An answer to an AlterPartition says nothing new to who knows newer metadata; a request stays on its way."""
-    kept = old.alter[r] == Alter.REQUESTED
-    return (new.alter[r] == when(kept, old.alter[r], Alter.NONE),)
-
-
-def enters_epoch(old: State, new: State, r: Replica) -> Step:
-    """The replica takes over leader and leader epoch, and forgets what it knew as a leader.
-
-    Kafka's keeps its followers' positions if it led before (Replica.resetReplicaState), even past another
-    leader's epoch: see kafka-keeps-positions in isr_bugs.
-    """
-    return (
-        new.leader[r] == old.controller_leader,
-        new.leader_epoch[r] == old.controller_epoch,
-        new.pending_isr[r] == blank(new.controller_isr),
-        new.follower_end[r] == blank(new.follower_end[r]),
-        new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
-        *answer_lapses(old, new, r),
-    )
-
-
-@action
-def becomes_leader(old: State, new: State, r: Replica) -> Step:
-    """A replica learns that it leads in a new epoch; alone in the in-sync set, it commits its whole log.
-
-    Partition.makeLeader.
-    """
-    isr = old.controller_isr
-    up_to = when(isr == Set.of(r), log_end(old, r), old.high_watermark[r])
-    return (
-        behind(old, r),
-        old.controller_leader == r,
-        *enters_epoch(old, new, r),
-        new.isr[r] == isr,
-        new.partition_epoch[r] == old.controller_partition_epoch,
-        *fetch_in_new_epoch(old, new, r, Bool.false, old.log[r], Fetch.NONE),
-        *commits(old, new, r, advanced(old, r, up_to, isr)),
-    )
-
-
-def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
-    """The replica learns of another leader, and asks it something first, or that there is none."""
-    return (
-        behind(old, r),
-        old.controller_leader != r,
-        *enters_epoch(old, new, r),
-        new.isr[r] == blank(new.controller_isr),
-        new.partition_epoch[r] == 0,
-        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, log, message),
-    )
-
-
-@action
-def becomes_follower(old: State, new: State, r: Replica) -> Step:
-    """A replica learns of another leader and fetches from it, or that there is none; its log stays as it is.
-
-    Partition.makeFollower.
-    """
-    return makes_follower(old, new, r, old.log[r], Fetch.REQUESTED)
-
-
-@action
-def leader_learns_isr(old: State, new: State, leader: Replica) -> Step:
-    """A leader learns newer metadata of its own epoch, which settles whatever it had asked."""
-    isr = old.controller_isr
-    up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
-    watermark = advanced(old, leader, up_to, isr)
-    return (
-        leads(old, leader),
-        old.leader_epoch[leader] == old.controller_epoch,
-        old.partition_epoch[leader] < old.controller_partition_epoch,
-        new.isr[leader] == isr,
-        new.pending_isr[leader] == blank(new.controller_isr),
-        new.partition_epoch[leader] == old.controller_partition_epoch,
-        *answer_lapses(old, new, leader),
-        *commits(old, new, leader, watermark),
-        new.acked == old.acked | acknowledged(old, leader, watermark, isr),
     )

@@ -1,9 +1,9 @@
 """The protocol as Kafka has it today: the design `kip-966`, on which every other design is a variation.
 
 Read in this order, each file a page: isr_state (what there is), isr_replication (append, fetch, commit),
-isr_membership (AlterPartition, metadata), isr_elections (sessions, leaders), isr_faults (crashes, returns,
-readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it implements), isr_history
-(what today's design replaced), isr_bugs (single rules taken out).
+isr_membership (AlterPartition), isr_metadata (what brokers learn), isr_elections (sessions, leaders), isr_faults
+(crashes, returns, readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it
+implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs (found).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
 controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment,
@@ -17,7 +17,7 @@ Rules that re-implementations often miss, marked by their number where they act:
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
   (5) only INELIGIBLE_REPLICA (to older brokers OPERATION_NOT_ATTEMPTED) rolls a pending in-sync set back, for it alone
       says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes
-      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_bugs);
+      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_kafka_bugs);
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """
@@ -47,17 +47,15 @@ from isr_faults import (
 from isr_lang import Design, assume
 from isr_liveness import LIVENESS
 from isr_membership import (
-    becomes_follower,
-    becomes_leader,
     controller_accepts_alter_partition,
     controller_refuses_alter_partition,
     controller_rejects_stale_alter_partition,
     leader_adopts_isr,
-    leader_learns_isr,
     leader_proposes_expansion,
     leader_proposes_shrink,
     leader_rolls_back,
 )
+from isr_metadata import becomes_follower, becomes_leader, leader_learns_isr
 from isr_properties import REACHABLE, SAFETY
 from isr_replication import (
     follower_appends,
@@ -67,7 +65,7 @@ from isr_replication import (
     leader_answers_fetch,
     leader_appends,
 )
-from isr_state import MIN_INSYNC, REPLICAS, State, healthy
+from isr_state import MIN_INSYNC, OWN_VIEW, REPLICAS, State, healthy
 
 KIP_966 = Design(
     "kip-966",
@@ -109,5 +107,8 @@ KIP_966 = Design(
     ),
     (*SAFETY, implements_committed_log, *REACHABLE, *LIVENESS),
     defaults={"min_insync": 2, "crashes": 1},
-    assumptions=(assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),),
+    assumptions=(
+        assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),
+        assume(~OWN_VIEW, otherwise="--own-view on is for kafka-overtaken-request and what mends it"),
+    ),
 )

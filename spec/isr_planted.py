@@ -15,10 +15,10 @@ from isr_bugs import (
     committed_isr_only,
     current_by_leader_epoch,
     follower_raises_watermark_first,
-    hears_what_it_waits_for,
     leader_answers_diverging_with_watermark,
 )
 from isr_history import eligible_if_available, joins_at_watermark, may_always_commit
+from isr_kafka_bugs import hears_what_it_waits_for
 from isr_lang import Action, Design, Value
 from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966
@@ -196,6 +196,31 @@ BUGS: tuple[Planted, ...] = (
         "a batch that an idempotent producer sends again is appended again",
         without="a producer of the model sends each record once",
     ),
+    Planted(
+        "acknowledges-past-end",
+        "a fetch past the leader's log end counts as an acknowledgement",
+        without="the model's logs have no start, so a log that is empty ends at 0",
+    ),
+    Planted(
+        "cut-keeps-start",
+        "a cut below the start of a log leaves it empty at its old start",
+        without="the model's logs have no start",
+    ),
+    Planted(
+        "cuts-damaged-metadata",
+        "a damaged record of the metadata log is cut off with all that comes after it",
+        without="the model's controller never forgets",
+    ),
+    Planted(
+        "trusts-clean-mark",
+        "the mark of a clean shutdown counts although a log is shorter than it was then",
+        without="no disk of the model loses what was flushed",
+    ),
+    Planted(
+        "refusals-outlive-topics",
+        "a refused AlterPartition is remembered after its topic was deleted",
+        without="the model has one partition, which is never deleted",
+    ),
 )
 PLANTED: dict[str, Planted] = {bug.name: bug for bug in BUGS}
-"""The 21 bugs by name, in the order of `isr_broker.designs.PLANTED`."""
+"""The 26 bugs by name, in the order of `isr_broker.designs.PLANTED`."""

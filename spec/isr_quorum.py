@@ -120,6 +120,7 @@ def majority_elects(old: State, new: State, candidate: Replica, voters: Set[Repl
         new.controller_partition_epoch == old.controller_partition_epoch + 1,
         new.leader == after(Maybe.of(candidate), old.leader),
         new.leader_epoch == after(old.controller_epoch + 1, old.leader_epoch),
+        new.leading_since == after(old.controller_epoch + 1, old.leading_since),
         new.follower_end == forgotten(old.follower_end),
         new.follower_broker_epoch == forgotten(old.follower_broker_epoch),
         new.fetch == forgotten(old.fetch),

@@ -11,6 +11,8 @@ from isr_state import (
     ACKS,
     LOG,
     MIN_INSYNC,
+    OWN_VIEW,
+    PRODUCERS_WAIT,
     RECORDS,
     Acks,
     Fetch,
@@ -31,11 +33,27 @@ from isr_state import (
 # The leader: append, and commit what every replica of the maximal in-sync set holds.
 
 
+def about_to_join(ends: Map[Replica, Maybe[Offset]], away: Set[Replica]) -> Set[Replica]:
+    """Whom a leader waits for before it joins: heard of in this epoch, and not away by the leader's own metadata.
+
+    Only with OWN_VIEW. Kafka stops waiting for one that was not caught up for replica.lag.time.max.ms; here that time
+    never passes, so that with OWN_VIEW every wait of Kafka's is kept, and without it none.
+    Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr (4.3.1).
+    """
+    return Replica.all().where(lambda f: OWN_VIEW & (ends[f] != NONE) & ~away.has(f))
+
+
 def replicated(
-    old: State, leader: Replica, end: Offset, ends: Map[Replica, Maybe[Offset]], members: Set[Replica]
+    old: State,
+    leader: Replica,
+    end: Offset,
+    ends: Map[Replica, Maybe[Offset]],
+    members: Set[Replica],
+    away: Set[Replica] | None = None,
 ) -> Offset:
     """(1) The smallest log end over the members, the leader's being `end`; one not heard of holds nothing."""
-    return smallest((when(q == leader, end, ends[q].or_else(0)) for q in members), or_else=old.high_watermark[leader])
+    counted = members | about_to_join(ends, old.known_away[leader] if away is None else away)
+    return smallest((when(q == leader, end, ends[q].or_else(0)) for q in counted), or_else=old.high_watermark[leader])
 
 
 @define
@@ -73,19 +91,24 @@ def acknowledged(
 ) -> Set[Record]:
     """The records whose producers get their acknowledgement when the watermark passes them.
 
-    (7) None while the maximal set is under the minimum: the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Here
-    only the leader that appended a record, in the epoch in which it did, has its producer waiting; Kafka's waits
-    as long as the leader does not step down.
-    Partition.checkEnoughReplicasReachOffset.
+    (7) None while the maximal set is under the minimum: the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Only the
+    leader that appended a record has its producer waiting: with PRODUCERS_WAIT as long as it does not step down, as
+    in Kafka; else only in the epoch in which it appended.
+    Partition.checkEnoughReplicasReachOffset, DelayedProduce.tryComplete.
     """
     records = old.log[leader] if log is None else log
     epochs = old.written_in if written_in is None else written_in
     enough = (ACKS == Acks.ALL) & (maximal.size() >= MIN_INSYNC)
+
+    def waiting(m: Record) -> Bool:
+        led_on = leads(old, leader) & (old.leading_since[leader] <= epochs[m])
+        return when(PRODUCERS_WAIT, led_on, epochs[m] == old.leader_epoch[leader])
+
     return Record.all().where(
         lambda m: (
             enough
             & exists((records[o] == m) & (old.high_watermark[leader] <= o) for o in Offset.below(watermark))
-            & (epochs[m] == old.leader_epoch[leader])
+            & waiting(m)
         )
     )
 

@@ -91,6 +91,14 @@ FLUSH = setting(
     default="never",
 )
 FOLLOWER_READS = switch("follower_reads", "consumers may fetch from followers (KIP-392)", default=False)
+PRODUCERS_WAIT = switch(
+    "producers_wait",
+    "producers wait for as long as their leader does not step down, also across its epochs",
+    default=False,
+)
+OWN_VIEW = switch(
+    "own_view", "a leader asks its own metadata whom to propose, and whom to wait for before it joins", default=False
+)
 
 
 class Replica(Sort, size=REPLICAS, prefix="r"):
@@ -186,6 +194,13 @@ class State(Struct):
         "the incarnation of the follower in that fetch", when=RESTARTS > 0
     )
 
+    leading_since: Map[Replica, LeaderEpoch] = var(
+        "the epoch in which each leader began to lead without a break", when=PRODUCERS_WAIT, ghost=True
+    )
+    known_away: Map[Replica, Set[Replica]] = var(
+        "brokers that each leader's own metadata calls fenced or shutting down", when=OWN_VIEW
+    )
+
     # One fetch per follower, in either direction.
     fetch: Map[Replica, Fetch] = var("the fetch of each follower: request, answer or none in flight")
     fetch_to: Map[Replica, Maybe[Replica]] = var("the leader that is asked")
@@ -250,6 +265,8 @@ def healthy(new: State, first: Replica) -> Step:
         new.partition_epoch == blank(new.partition_epoch),
         new.follower_end == blank(new.follower_end),
         new.follower_broker_epoch == blank(new.follower_broker_epoch),
+        new.leading_since == blank(new.leading_since),
+        new.known_away == blank(new.known_away),
         new.fetch == Map.build(Replica, lambda r: when(r == first, Fetch.NONE, Fetch.REQUESTED)),
         new.fetch_to == Map.build(Replica, lambda r: when(r == first, blank(new.controller_leader), Maybe.of(first))),
         new.fetch_epoch == blank(new.fetch_epoch),

@@ -11,10 +11,10 @@ from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, when
 from isr_membership import (
     all_lag,
     caught_up,
-    makes_follower,
     no_alter,
     past_epoch_start,
 )
+from isr_metadata import makes_follower
 from isr_replication import (
     acknowledged,
     advanced,

@@ -21,8 +21,8 @@ functions that take such a step are called what the action is called.
 Rooms
 -----
 
-- `core/`: what a broker decides, as values without I/O. Read `messages`, `inputs` and `effects` first (what is said), then
-  `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`, `node`.
+- `core/`: what a broker decides, as values without I/O. Read `messages`, `inputs` and `effects` first (what is said),
+  then `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`, `node`.
 - `storage/`: what a broker keeps. `disk` is the interface; `segment`, `log`, `log_directory`, `checkpoints` and
   `metadata_log` are built on it.
 - `wire/`: Kafka's protocol. `decoder` and `encoder` read and write frames by Kafka's schemas, `protocol` lists the

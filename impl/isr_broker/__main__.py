@@ -14,6 +14,7 @@ from isr_broker.server import run
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk_files import InUse
 from isr_broker.storage.meta_properties import NotOurs
+from isr_broker.storage.metadata_log import DamagedMetadata
 
 
 def address_of(text: str) -> Address | None:
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
     try:
         cluster, tied = str(options.cluster), bool(options.tied)
         why = run(int(options.id), settings, data, address, controller_at, cluster, tied=tied, advertised=advertised)
-    except (InUse, NotOurs) as error:
+    except (InUse, NotOurs, DamagedMetadata) as error:
         print(f"isr_broker: {error}", file=sys.stderr)
         return 2
     except OSError as error:

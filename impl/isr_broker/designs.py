@@ -60,6 +60,11 @@ class Design:
     - `keep_elr`: a replica that comes back without the mark of a clean shutdown stays in the ELR.
     - `ungated_last_leader`: who led last is elected although there is an ELR.
     - `append_retries`: a batch that the producer sends again is appended again.
+    - `acknowledges_past_end`: a fetch past the leader's log end counts as an acknowledgement.
+    - `cut_keeps_start`: a cut below the start of a log leaves it empty at its old start.
+    - `trusts_clean_mark`: the mark of a clean shutdown counts although a log is shorter than it was then.
+    - `cuts_damaged_metadata`: a damaged record of the metadata log is cut off with all that comes after it.
+    - `refusals_outlive_topics`: a refused AlterPartition is remembered after its topic was deleted.
     """
 
     name: str
@@ -90,6 +95,11 @@ class Design:
     keep_elr: bool = False
     ungated_last_leader: bool = False
     append_retries: bool = False
+    acknowledges_past_end: bool = False
+    cut_keeps_start: bool = False
+    trusts_clean_mark: bool = False
+    cuts_damaged_metadata: bool = False
+    refusals_outlive_topics: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")
@@ -158,6 +168,11 @@ PLANTED: Final[dict[str, Design]] = {
         attrs.evolve(KIP_966, name="keep-elr", keep_elr=True),
         attrs.evolve(KIP_966, name="ungated-last-leader", ungated_last_leader=True),
         attrs.evolve(KIP_966, name="append-retries", append_retries=True),
+        attrs.evolve(KIP_966, name="acknowledges-past-end", acknowledges_past_end=True),
+        attrs.evolve(KIP_966, name="cut-keeps-start", cut_keeps_start=True),
+        attrs.evolve(KIP_966, name="cuts-damaged-metadata", cuts_damaged_metadata=True),
+        attrs.evolve(KIP_966, name="trusts-clean-mark", trusts_clean_mark=True),
+        attrs.evolve(KIP_966, name="refusals-outlive-topics", refusals_outlive_topics=True),
     )
 }
 """Today's design with one bug each, which `insync.design` takes as well; the model's are in isr_planted."""

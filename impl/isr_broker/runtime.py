@@ -32,6 +32,7 @@ from isr_broker.core.effects import (
     Halt,
     OpenLog,
     Send,
+    Slice,
     StopProcess,
     Took,
     TruncateLog,
@@ -57,7 +58,9 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     RegisterBroker,
+    TopicPartition,
 )
+from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refused
@@ -139,7 +142,7 @@ class Runtime:
         self.running = True
         self._next_retention = now + min(self.settings.log_retention_check_interval_ms, _FIRST_RETENTION_MS)
         if with_controller:
-            self.metadata_log, records = MetadataLog.open(self.disk)
+            self.metadata_log, records = MetadataLog.open(self.disk, self.settings.insync_design.cuts_damaged_metadata)
             self.controller = recovered(self.settings, records, now)
         self.logs = LogDirectory(self.disk, self.settings)
         clean_epoch, opened = self.logs.load()
@@ -250,9 +253,27 @@ class Runtime:
             if self.trace is not None:
                 self.trace.node_stepped(before, told, step, now)
             for effect in step.effects:
-                done = self._perform(effect)
+                try:
+                    done = self._perform(effect)
+                except OSError as error:
+                    # A checkpoint, or the orderly end. Without them the process is no broker that could go on.
+                    self._ends(f"halted: {error}")
+                    return
                 if done is not None:
                     queue.append(done)
+
+    def _read(self, tp: TopicPartition, wanted: Slice | None) -> bytes | None:
+        """The batches of a slice, empty if none is wanted; None where the disk does not give them back.
+
+        Whoever asked is told KAFKA_STORAGE_ERROR. A batch that is damaged is no reason to end: the others can be read.
+        """
+        if wanted is None:
+            return b""
+        try:
+            return self.logs.read(tp, wanted)
+        except (OSError, BadBatch) as error:
+            self.outside.log(f"{tp}: what is at offset {wanted.offset} cannot be read: {error}")
+            return None
 
     def _perform(self, effect: Effect) -> NodeInput | None:
         match effect:
@@ -267,12 +288,17 @@ class Runtime:
             case Send(to, message):
                 self._send(to, self.me, message)
             case AnswerFetch(to=to, response=response, records=wanted):
-                records = self.logs.read(response.partition, wanted) if wanted else b""
-                self._send(to, self.me, attrs.evolve(response, records=records))
+                records = self._read(response.partition, wanted)
+                if records is None:
+                    response = attrs.evolve(response, error=Error.KAFKA_STORAGE_ERROR)
+                self._send(to, self.me, attrs.evolve(response, records=records or b""))
             case AnswerProduce():
                 self._answered(effect, b"")
             case AnswerConsume(partition=tp, records=wanted):
-                self._answered(effect, self.logs.read(tp, wanted) if wanted else b"")
+                records = self._read(tp, wanted)
+                if records is None:
+                    effect = attrs.evolve(effect, error=Error.KAFKA_STORAGE_ERROR)
+                self._answered(effect, records or b"")
             case Took(action=action, partition=tp, replica=replica):
                 self._note(action, f"{tp} on broker {replica}")
                 if action in _NEW_ROLES:

@@ -1,13 +1,13 @@
-"""What an exploration leaves in its folder, and what it goes on from.
+"""The folder of an exploration: what it writes there, and what it resumes from.
 
     states/level=7/bucket-0003.parquet   the states of a level that belong to a bucket, packed: word0, word1, ...
     actions/level=7.parquet              how often each action was taken in the states of a level: action, taken
     commits/0007.json                    level 7 is complete: how many states each bucket has, and all counts so far
-    plan.json, kernels.ll                what was asked, and the kernels that answer it
-    sets/                                what can be made from the above: visited sets, while it runs
+    plan.json, kernels.ll                the question, and the kernels for it
+    sets/                                visited sets, while the exploration runs; they can be rebuilt from the above
 
-A file gets its name when it is whole. A level counts when its commit is there: what a task wrote for a level without
-one is written again, and by the same bucket under the same name. So a level is never lost, nor counted twice.
+A file gets its name when it is complete. A level counts once its commit is there. What tasks wrote for a level without
+a commit is written again, under the same names. So no level is lost, and none is counted twice.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from isr_broker.trace_reader import BadTrace, read
 from isr_check import native
 from isr_check.engine import Limits, Verdict
 from isr_kills.crash_points import first_broken_promise
+from isr_kills.situations import broken_in_a_situation
 from isr_lang import Instance, Value
 from isr_planted import PLANTED as MODEL_BUGS
 from isr_replay import replay
@@ -190,11 +191,14 @@ def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
 
 
 def by_crash_points(bug: str) -> Found | None:
-    """A log directory breaks a promise when it crashes before some write."""
+    """A log directory breaks a promise when it crashes before some write, or a situation made by hand shows the bug."""
     broken = first_broken_promise(PLANTED[bug])
-    if broken is None or first_broken_promise(KIP_966) is not None:
+    if broken is not None and first_broken_promise(KIP_966) is None:
+        return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    situation = broken_in_a_situation(PLANTED[bug])
+    if situation is None or broken_in_a_situation(KIP_966) is not None:
         return None
-    return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+    return Found(Layer.CRASH_POINTS, situation, "made by hand")
 
 
 RUN_LAYERS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {

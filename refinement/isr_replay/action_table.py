@@ -90,6 +90,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "partition_epoch": "`Replica.partition_epoch` of a leader",
     "follower_end": "`Follower.end`",
     "follower_broker_epoch": "`Follower.broker_epoch`, 0 for none",
+    "leading_since": "not compared: only with `producers_wait`",
+    "known_away": "not compared: only with `own_view`",
     "fetch": "the message in flight: `FetchRequest`, `FetchResponse` with or without a divergence",
     "fetch_to": "the leader to which the request in flight goes",
     "fetch_epoch": "`leader_epoch` of the message",

@@ -7,7 +7,7 @@ core, and remembered. So most steps of the system are a few look-ups, and the re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -36,6 +36,10 @@ COMPARABLE = ("kip-966", "kraft-3.5", "kip-903", "kip-841")
 
 class NoSuchCores(ValueError):
     """The broker does not have this design, or not as the model has it; the message says which designs it has."""
+
+
+NOT_COMPARED: Final = ("own_view", "producers_wait")
+"""Settings that the abstraction does not read: what a leader's own metadata says, and since when it leads."""
 
 
 class NumberedValues(Generic[T]):
@@ -130,6 +134,9 @@ class Cores:
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
         if instance.design.name not in COMPARABLE:
             raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
+        lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
+        if lacking:
+            raise NoSuchCores(f"the cores are not compared with {' and '.join(lacking)} on")
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)

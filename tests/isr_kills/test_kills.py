@@ -19,6 +19,7 @@ from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, repeat_cell, run_bug, run_fix, table
 from isr_kills.crash_points import first_broken_promise
+from isr_kills.situations import broken_in_a_situation
 from isr_planted import PLANTED as MODEL_BUGS
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
@@ -48,7 +49,7 @@ FOUND: Final = {place: cell for place, cell in MATRIX.items() if cell not in (""
 def test_the_bugs_of_the_table_are_the_switches_of_cores_and_model() -> None:
     named = list(dict.fromkeys(bug for bug, _ in MATRIX))
     assert named == list(PLANTED) == list(MODEL_BUGS) == list(PLANS)
-    assert len(named) == 21
+    assert len(named) == 26
 
 
 def test_each_switch_is_off_in_every_real_design_and_alone_in_its_own() -> None:
@@ -71,7 +72,7 @@ def test_every_bug_is_in_the_model_or_says_why_not() -> None:
 
 def test_the_summary_counts_the_cells() -> None:
     by = [sum((bug, layer) in FOUND for layer in Layer) for bug in PLANTED]
-    assert f"{sum(n > 0 for n in by)} of 21 bugs are found, {sum(n > 1 for n in by)} by two layers or more." in PAGE
+    assert f"{sum(n > 0 for n in by)} of 26 bugs are found, {sum(n > 1 for n in by)} by two layers or more." in PAGE
     assert min(by) >= 1
     assert sum(n > 1 for n in by) >= 19
 
@@ -108,6 +109,10 @@ def test_the_sample_has_every_layer() -> None:
 @pytest.mark.parametrize(("bug", "layer"), sorted(FOUND))
 def test_what_any_cell_says_is_found_again(bug: str, layer: Layer) -> None:
     again(bug, layer)
+
+
+def test_todays_design_stands_every_situation() -> None:
+    assert broken_in_a_situation(KIP_966) is None
 
 
 def test_todays_log_directory_breaks_no_promise_at_any_write() -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.isr_anomalies.test_anomalies import NEAR_MISSES, PERMITTED, PLANTED
-from tests.isr_anomalies.test_history_random import EDITS, Line, Log
 from tests.support.histories import Story, judged, with_word, words
+from tests.support.planted_anomalies import NEAR_MISSES, PERMITTED, PLANTED
+from tests.support.random_histories import EDITS, Line, Log
 from tests.support.sparks import spark
 
 from insync_cli.main import main

@@ -157,6 +157,12 @@ CLAIMS: list[Claim] = [
     ("forgotten-epoch-7415", "kafka-7415", "committed-on-new-leader", {"log": 1}, HOLDS),
     ("skipped-truncation-7164", "kafka-7164", "no-divergence", {"epochs": 2}, HOLDS),
     ("unnoticed-bounce-7235", "kip-841", "no-divergence", {}, HOLDS),
+    ("overtaken-request", "request-expires", "acked-survives", {}, HOLDS),
+    ("overtaken-request", "kafka-overtaken-request", "acked-survives", {"sessions_lost": 1}, HOLDS),
+    ("overtaken-request", "kafka-overtaken-request", "acked-survives", {"own_view": False, "sessions_lost": 1}, 13),
+    ("kept-positions", "kafka-resets-skipped", "acked-survives", {}, HOLDS),
+    ("kept-positions", "kafka-keeps-positions", "acks-meet-minimum", {}, 11),
+    ("kept-positions", "kafka-keeps-positions", "acked-survives", {"producers_wait": False}, HOLDS),
 ]
 
 
@@ -177,6 +183,7 @@ def test_what_a_readme_says_of_other_settings_is_so(claim: Claim) -> None:
     ("name", "design", "without", "settings", "expected"),
     [
         ("unfenced-fetch", "kip-279", (), {}, 11),
+        ("overtaken-request", "kafka-overtaken-request", (), {}, 16),
         ("power-loss-divergence", "zookeeper", (), {}, 11),
         ("power-loss-divergence", "kip-279", (), {}, HOLDS),
         ("fenced-rejoin", "kip-497", (), {}, 10),

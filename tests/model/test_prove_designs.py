@@ -40,14 +40,17 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         "refusal-in-new-version",
         TINY,
     ),
-    ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kip-966", TINY),
+    ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kafka-resets-positions", TINY),
     ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
     ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),
     ("kafka-15583", "leaders-count-candidates", "controller_accepts_alter_partition", "kip-966", TINY),
 )
 """Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
 
-PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"}
+PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"} | {
+    "request-expires",
+    "kafka-resets-positions",
+}
 """At the bounds at which the engines are compared; or else their agreement would be about nothing."""
 
 ALWAYS = {"kip-966", "kafka-0.8"}

@@ -31,7 +31,7 @@ from isr_broker.core.replica_state import (
     following,
 )
 from isr_broker.core.truncation import asks_again, truncation_point
-from isr_broker.core.watermark import moves
+from isr_broker.core.watermark import moves, without_unreadable
 from isr_broker.designs import Truncation
 
 
@@ -93,9 +93,8 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
     """An answer arrives: what it brings is sent to the disk first, unless it brings nothing."""
     if not waits(replica, answer):
         return Step(replica)
-    if isinstance(answer, FetchResponse) and _has_nothing_of(answer, replica):
-        cut = TruncateLog(partition=replica.partition, offset=answer.log_start, anew=True)
-        return Step(attrs.evolve(replica, awaited=FollowerTruncation(answer.log_start, anew=True)), (cut,))
+    if isinstance(answer, FetchResponse) and answer.error is Error.OFFSET_OUT_OF_RANGE:
+        return _out_of_range(replica, answer, now)
     if answer.error is not Error.NONE:
         return _tries_later(replica, now)
     if isinstance(answer, OffsetForLeaderEpochResponse):
@@ -121,9 +120,23 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
     return Step(attrs.evolve(replica, awaited=FollowerAppend(answer)), (write,))
 
 
-def _has_nothing_of(answer: FetchResponse, replica: Replica) -> bool:
-    """The leader's log starts past the end of this one (AbstractFetcherThread.fetchOffsetAndTruncate)."""
-    return answer.error is Error.OFFSET_OUT_OF_RANGE and answer.log_start > replica.log.end
+def _out_of_range(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
+    """The follower's log end is outside the leader's log (AbstractFetcherThread.fetchOffsetAndTruncate).
+
+    Where the leader's log ends below it, the follower cuts to that end; where the leader's log starts above it, the
+    follower begins anew at that start. No action of the model, whose logs have no start.
+    """
+    ends = answer.diverging.end if answer.diverging is not None else replica.log.end
+    if ends < replica.log.end:
+        cut, anew = ends, False
+    elif answer.log_start > replica.log.end:
+        cut, anew = answer.log_start, True
+    else:
+        return _tries_later(replica, now)
+    awaited = FollowerTruncation(cut, anew=True)
+    return Step(
+        attrs.evolve(replica, awaited=awaited), (TruncateLog(partition=replica.partition, offset=cut, anew=anew),)
+    )
 
 
 def _tries_later(replica: Replica, now: Millis) -> Step:
@@ -166,7 +179,9 @@ def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
     awaited = replica.awaited
     watermark = max(done.log.start, min(replica.high_watermark, done.log.end))
     cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
+    cut, read = without_unreadable(cut)
     replica, effects = _sends(cut, now, truncating=awaited.again)
+    effects = (*read, *effects)
     if awaited.anew:
         return Step(replica, effects)
     return Step(replica, effects, "follower_truncates_to_watermark" if awaited.to_watermark else "follower_truncates")

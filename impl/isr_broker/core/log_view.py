@@ -148,10 +148,13 @@ class LogView:
         return attrs.evolve(self, end=end, epochs=epochs, producers=producers, flushed=end if flushed else self.flushed)
 
     def truncated(self, end: Offset, producers: Producers) -> LogView:
-        """After the log was cut at `end`; which producers remain only the log can say."""
-        end = max(end, self.start)
+        """After the log was cut at `end`; which producers remain only the log can say.
+
+        A cut below the start leaves an empty log that starts at the cut (UnifiedLog.truncateTo).
+        """
         return attrs.evolve(
             self,
+            start=min(self.start, end),
             end=end,
             flushed=min(self.flushed, end),
             epochs=self.epochs.cut(end),

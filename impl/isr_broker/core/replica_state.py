@@ -155,10 +155,12 @@ class FollowerAppend:
 
 @attrs.frozen
 class FollowerTruncation:
-    """The log is being cut where it parts from the leader's; `again`: that is not yet where they agree.
+    """The log is being cut where it parts from the leader's.
 
-    `to_watermark`: it is cut at the replica's own watermark, for the leader does not know its epoch. `anew`: it begins
-    there, where the leader's log does.
+    - `again`: the logs may part earlier still, so the follower asks again before it fetches (KIP-279).
+    - `to_watermark`: it is cut at the replica's own watermark, because the leader does not know its epoch.
+    - `anew`: the log end was outside the leader's log, so the follower moves to the leader's start or end; no action of
+      the model, whose logs have no start.
     """
 
     point: Offset

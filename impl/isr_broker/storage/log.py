@@ -19,7 +19,7 @@ import attrs
 from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import Epochs, LogView, Producers, with_batch
 from isr_broker.core.messages import LeaderEpoch, Millis, Offset
-from isr_broker.core.record_batch import batches
+from isr_broker.core.record_batch import Stamp, batches
 from isr_broker.core.topics import FILE, file_of, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
@@ -152,9 +152,13 @@ class Log:
     def truncate(self, offset: Offset) -> LogView:
         """Cut the log at the offset, the first of some batch, and its epochs with it (UnifiedLog.truncateTo).
 
-        Model: the log of follower_truncates.
+        A cut below the first segment leaves an empty log that starts at the cut. Had it its old start, it would ask its
+        leader for records after offsets that it never had. Model: the log of follower_truncates.
         """
-        offset = max(offset, self.view.start)
+        if self.settings.insync_design.cut_keeps_start:
+            offset = max(offset, self.view.start)
+        elif offset < self.segments[0].base_offset:
+            return self.begin_anew(offset)
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             segment = self.segments.pop()
             segment.file.close()
@@ -166,7 +170,7 @@ class Log:
         return self.view
 
     def begin_anew(self, offset: Offset) -> LogView:
-        """Forget everything, and start at an offset past the log end (UnifiedLog.truncateFullyAndStartAt)."""
+        """Forget everything, and start at the offset (UnifiedLog.truncateFullyAndStartAt)."""
         for segment in reversed(self.segments):
             segment.file.close()
             self._drop(segment.base_offset)
@@ -223,6 +227,19 @@ class Log:
             if segment.base_offset <= wanted.offset:
                 return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
         return b""
+
+    def first_record_since(self, time: Millis) -> Stamp | None:
+        """The first record whose timestamp is not before a time (UnifiedLog.fetchOffsetByTimestamp).
+
+        Only segments with a timestamp that late are read.
+        """
+        found = (segment.since(time, self.view.start) for segment in self.segments)
+        return next((record for record in found if record is not None), None)
+
+    def newest_record(self) -> Stamp | None:
+        """The first record with the largest timestamp (KIP-734); None in an empty log."""
+        newest = max((segment.newest for segment in self.segments if segment.size), default=-1)
+        return self.first_record_since(newest) if newest >= 0 else None
 
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""

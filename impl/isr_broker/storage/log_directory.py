@@ -25,7 +25,7 @@ from isr_broker.core.effects import (
 )
 from isr_broker.core.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Retained, Truncated
 from isr_broker.core.messages import Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import leader_epoch_of
+from isr_broker.core.record_batch import BadBatch, leader_epoch_of
 from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
@@ -47,26 +47,34 @@ _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 class LogDirectory:
     """The logs of one broker (LogManager).
 
-    `points` are the recovery points as they are on disk. None of them may ever be past what is durable, or a torn batch
-    below it would be taken for whole: so they are written again, before anything else, when a log has become shorter.
+    `points` and `starts` are the recovery points and log starts as they are on disk. No point may ever be past what is
+    durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
+    log has become shorter or starts earlier.
     """
 
     disk: Disk
     settings: Settings
     logs: dict[TopicPartition, Log] = attrs.field(factory=dict[TopicPartition, Log])
     points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
+    starts: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
 
     def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
 
-        -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs).
+        -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs). It says that every log is
+        as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
+        counts as unclean: else the controller would take this broker for one that has all that it acknowledged
+        (KIP-966).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
-        starts = read_offsets(self.disk, LOG_STARTS)
+        starts = self.starts = read_offsets(self.disk, LOG_STARTS)
         watermarks = read_offsets(self.disk, WATERMARKS)
         found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
         names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
+        trusts = self.settings.insync_design.trusts_clean_mark
+        if mark is not None and points.keys() != names.keys() and not trusts:
+            mark = None
 
         def recovered(tp: TopicPartition) -> tuple[Log, int]:
             point = points.get(tp, 0) if mark is None else MAX_LONG
@@ -79,6 +87,9 @@ class LogDirectory:
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
             opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
+        shortened = [tp for tp, point in points.items() if tp in self.logs and self.logs[tp].view.end < point]
+        if shortened and not trusts:
+            mark = None
         self._lower_points()
         return -1 if mark is None else mark, opened
 
@@ -115,7 +126,7 @@ class LogDirectory:
                     return done
                 case AssignEpoch(epoch=epoch, start=start):
                     return EpochAssigned(partition=tp, log=log.assign_epoch(epoch, start))
-        except OSError as error:
+        except (OSError, BadBatch) as error:
             return DiskFailed(partition=tp, why=str(error))
 
     def begins_epoch(self, write: AppendLog) -> bool:
@@ -143,7 +154,7 @@ class LogDirectory:
                 start = log.retained(since, settings.log_retention_bytes, watermark)
                 if start > before.start:
                     log.advance_start(start)
-            except OSError as error:
+            except (OSError, BadBatch) as error:
                 yield DiskFailed(partition=tp, why=str(error))
                 continue
             log.view = log.view.without_idle(wall - settings.producer_id_expiration_ms)
@@ -151,7 +162,7 @@ class LogDirectory:
                 yield Retained(partition=tp, log=log.view)
 
     def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
-        """The batches of a slice."""
+        """The batches of a slice; OSError or BadBatch where the disk does not give them back."""
         return self.logs[tp].read(wanted)
 
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
@@ -160,8 +171,14 @@ class LogDirectory:
         self._checkpoint_logs()
 
     def _lower_points(self) -> None:
-        """Write the recovery points if one on disk is past what is durable (LogManager.truncateTo)."""
-        if any(point > self.logs[tp].view.flushed for tp, point in self.points.items() if tp in self.logs):
+        """Write the checkpoints if, on disk, a recovery point is past what is durable or a start past the log's.
+
+        LogManager.truncateTo. A start that is too high would make the next start of the process drop the records
+        below it.
+        """
+        past_flushed = any(point > self.logs[tp].view.flushed for tp, point in self.points.items() if tp in self.logs)
+        past_start = any(start > self.logs[tp].view.start for tp, start in self.starts.items() if tp in self.logs)
+        if past_flushed or past_start:
             self._checkpoint_logs()
 
     def _checkpoint_logs(self) -> None:
@@ -169,7 +186,9 @@ class LogDirectory:
         in_place = self.settings.insync_design.checkpoint_in_place
         write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
         self.points = points
-        write_offsets(self.disk, LOG_STARTS, [(tp, log.view.start) for tp, log in self.logs.items()], in_place)
+        starts = {tp: log.view.start for tp, log in self.logs.items()}
+        write_offsets(self.disk, LOG_STARTS, starts.items(), in_place)
+        self.starts = starts
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
         """The orderly end: flush everything, write every checkpoint, and only then leave the mark.

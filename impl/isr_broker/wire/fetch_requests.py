@@ -69,8 +69,8 @@ class FetchRequests:
 
     - `waits`: by follower and partition, the session and the part that a replica's next answer belongs to.
     - `ready`: sessions whose fetch is answered at the end of this turn.
-    - `short`: partitions that have records, but fewer than `min_bytes`. Their replicas are asked again at the end of this
-      turn, to answer when there are more.
+    - `short`: partitions that have records, but fewer than `min_bytes`. Their replicas are asked again at the end of
+      this turn, to answer when there are more.
     """
 
     runtime: Runtime

@@ -111,8 +111,10 @@ public final class Rolling implements AutoCloseable {
 
   /**
    * Restarts brokers for that long, with that many records a second; then looks for every record.
+   *
+   * @param inARow how often each broker is restarted before the next one is
    */
-  public void run(Duration time, int rate) throws Exception {
+  public void run(Duration time, int rate, int inARow) throws Exception {
     long end = System.nanoTime() + time.toNanos();
     int restarts = 0;
     try (KafkaProducer<String, String> producer =

@@ -1,9 +1,9 @@
-"""The visited set of one bucket: two files that are mapped into the memory of whoever owns it for a while.
+"""The visited set of one bucket, as two files that a task maps into its memory.
 
-The files are those of the native engine's memory, an array of states and an open-addressing table of positions. Being
-files, they may be larger than memory: the system keeps of them what there is room for. They are made again from the
-states of all levels whenever their last owner did not close them in order, so that whatever becomes of a task, the
-next one begins with exactly the states of the levels before.
+One file is an array of states, the other an open-addressing table of positions, as in the memory of the native engine.
+They may be larger than memory: the system keeps as much of them there as it has room for. If the last task did not
+close them properly, they are rebuilt from the states of all levels. So every task begins with exactly the states of the
+levels before, whatever became of the last one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from isr_check.native.actions import FOUND
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
-from isr_pipeline.kit import Hand, Kit
+from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 CHUNK = 1 << 16
-"""States added before it is seen to that there is room for so many more."""
+"""States that are added between two checks for room."""
 SMALLEST = 1 << 14
 
 
-class Mapped:
+class MappedFile:
     """A file of 64-bit words in memory."""
 
     def __init__(self, path: Path, count: int) -> None:
@@ -43,12 +43,12 @@ class Mapped:
         os.close(self.file)
 
 
-class Owned:
-    """The set of a bucket before the level, which has `before` states; nobody else has it until it is closed."""
+class BucketStates:
+    """The set of a bucket before a level, with `before` states. It is locked until it is closed."""
 
-    def __init__(self, kit: Kit, hand: Hand, bucket: int, level: int, before: int) -> None:
-        self.kit, self.hand, self.bucket, self.level, self.before = kit, hand, bucket, level, before
-        self.folder = Path(kit.folder) / "sets"
+    def __init__(self, spec: KernelSpec, hand: KernelWorker, bucket: int, level: int, before: int) -> None:
+        self.spec, self.hand, self.bucket, self.level, self.before = spec, hand, bucket, level, before
+        self.folder = Path(spec.folder) / "sets"
         self.folder.mkdir(exist_ok=True)
         self._lock = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -59,13 +59,13 @@ class Owned:
             self._map(size, before + 1 + CHUNK)
             self.next = before + 1
         else:
-            self._make_again()
+            self._rebuild()
 
     def _path(self, kind: str) -> Path:
         return self.folder / f"bucket-{self.bucket:04d}.{kind}"
 
     def _size_if_closed(self) -> int:
-        """Of the table, if the set was closed with as many states as it must have now."""
+        """The size of the table, if the set was closed properly with the expected number of states; else 0."""
         try:
             said = cast("dict[str, int]", json.loads(self._closed.read_text(encoding="utf-8")))
             return said["size"] if said["states"] == self.before else 0
@@ -74,11 +74,11 @@ class Owned:
 
     def _map(self, size: int, rows: int) -> None:
         self.size = size
-        self.states = Mapped(self._path("states"), rows * self.kit.words)
+        self.states = MappedFile(self._path("states"), rows * self.spec.words)
         self.rows = rows
-        self.table = Mapped(self._path("table"), size)
+        self.table = MappedFile(self._path("table"), size)
 
-    def _make_again(self) -> None:
+    def _rebuild(self) -> None:
         for kind in ("states", "table"):
             self._path(kind).unlink(missing_ok=True)
         size = SMALLEST
@@ -88,17 +88,17 @@ class Owned:
         self.next = 1
         into = self.all_states()
         for level in range(self.level):
-            path = store.part(self.kit.folder, level, self.bucket)
-            for block in store.read_states(path, self.kit.words) if path.exists() else ():
+            path = store.part(self.spec.folder, level, self.bucket)
+            for block in store.read_states(path, self.spec.words) if path.exists() else ():
                 into[self.next : self.next + len(block)] = block
                 self.next += len(block)
         assert self.next == self.before + 1, "the levels have the states that were counted"
-        self._index()
+        self._rebuild_table()
 
     def all_states(self) -> Words:
-        return self.states.words[: self.rows * self.kit.words].reshape(-1, self.kit.words)
+        return self.states.words[: self.rows * self.spec.words].reshape(-1, self.spec.words)
 
-    def _index(self) -> None:
+    def _rebuild_table(self) -> None:
         worker = self.hand.worker
         worker.next = self.next
         self._attach()
@@ -110,7 +110,7 @@ class Owned:
         self.hand.worker.set([(Job.MASK, self.size - 1)])
 
     def absorb(self, states: Words) -> None:
-        """Add those that are not there yet."""
+        """Add the states that are new."""
         worker = self.hand.worker
         for start in range(0, len(states), CHUNK):
             end = min(start + CHUNK, len(states))
@@ -118,7 +118,7 @@ class Owned:
             self._attach()
             self.hand.source(states)
             worker.next, worker.limit = self.next, self.rows
-            with self.hand.spent.spending("absorb"):
+            with self.hand.spent.timed("absorb"):
                 self.hand.run("absorb", start, end)
             self.next = worker.next
 
@@ -126,16 +126,16 @@ class Owned:
         if self.next + more > self.rows:
             self.states.close()
             self.rows = max(2 * self.rows, self.next + more)
-            self.states = Mapped(self._path("states"), self.rows * self.kit.words)
+            self.states = MappedFile(self._path("states"), self.rows * self.spec.words)
         if self.next + more + BATCH > self.size * FULLEST:
             self.table.close()
             self._path("table").unlink()
             self.size *= 4 if self.size < 1 << 20 else 2
-            self.table = Mapped(self._path("table"), self.size)
-            self._index()
+            self.table = MappedFile(self._path("table"), self.size)
+            self._rebuild_table()
 
     def places(self, states: Words) -> Numbers:
-        """Where these states are, from 1 on; 0 for one that is not there."""
+        """The positions of these states in the set, from 1 on; 0 for a state that is not in it."""
         found = np.zeros(len(states), dtype=np.int64)
         self._attach()
         self.hand.worker.set([(Job.RESULTS, address(found))])
@@ -149,34 +149,34 @@ class Owned:
     def new(self) -> int:
         return self.next - 1 - self.before
 
-    def checked(self, wanted: int) -> int:
+    def decided_checks(self, wanted: int) -> int:
         """The checks that a new state decides."""
         worker = self.hand.worker
         worker.report[FOUND] = 0
-        if wanted or self.kit.ranged:
+        if wanted or self.spec.ranged:
             self.hand.source(self.all_states())
-            with self.hand.spent.spending("check"):
+            with self.hand.spent.timed("check"):
                 self.hand.run("check", self.before + 1, self.next, wanted)
         return int(worker.report[FOUND])
 
     def orbits(self) -> int:
-        """By symmetry, how many states the orbits of the new ones have."""
-        if not self.kit.symmetric:
+        """How many states the orbits of the new states have; 0 without symmetry."""
+        if not self.spec.symmetric:
             return 0
         self.hand.worker.set([(Job.SUM, 0)])
         self.hand.source(self.all_states())
-        with self.hand.spent.spending("check"):
+        with self.hand.spent.timed("check"):
             self.hand.run("orbits", self.before + 1, self.next)
         return int(self.hand.worker.job[Job.SUM])
 
     def keep(self) -> None:
-        """Write the new states as those of the level."""
+        """Write the new states to the file of the level."""
         if self.new:
-            path = store.part(self.kit.folder, self.level, self.bucket)
-            with self.hand.spent.spending("files"):
+            path = store.part(self.spec.folder, self.level, self.bucket)
+            with self.hand.spent.timed("files"):
                 store.write_states(path, self.all_states()[self.before + 1 : self.next])
 
-    def __enter__(self) -> Owned:
+    def __enter__(self) -> BucketStates:
         return self
 
     def __exit__(

@@ -9,90 +9,63 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Consumer;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
-import kafka.server.FailedPartitions;
 import kafka.server.KafkaConfig;
-import kafka.server.RemoteLeaderEndPoint;
-import kafka.server.ReplicaFetcherManager;
 import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
-import kafka.server.share.DelayedShareFetch;
 import org.apache.kafka.clients.ClientResponse;
-import org.apache.kafka.clients.FetchSessionHandler;
 import org.apache.kafka.clients.NodeApiVersions;
-import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.OperationNotAttemptedException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.FileRecords;
-import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
-import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
-import org.apache.kafka.server.LeaderEndPoint;
 import org.apache.kafka.server.PartitionFetchState;
 import org.apache.kafka.server.ReplicaFetch;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
-import org.apache.kafka.server.DelayedActionQueue;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
-import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
-import org.apache.kafka.server.purgatory.DelayedDeleteRecords;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationKey;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
-import org.apache.kafka.server.purgatory.DelayedProduce;
-import org.apache.kafka.server.purgatory.DelayedRemoteFetch;
-import org.apache.kafka.server.purgatory.DelayedRemoteListOffsets;
 import org.apache.kafka.server.quota.QuotaFactory;
 import org.apache.kafka.server.quota.ReplicaQuota;
-import org.apache.kafka.server.quota.ReplicationQuotaManager;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.replica.ReplicaState;
-import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LazyIndex;
-import org.apache.kafka.storage.internals.log.LogCleaner;
-import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
-import org.apache.kafka.storage.internals.log.LogManager;
 import org.apache.kafka.storage.internals.log.LogSegment;
-import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
-import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.BoxedUnit;
 
-/** How Kafka 4.4's ReplicaManager, LogManager and AlterPartitionManager are put together, and held where they would wait. */
+/**
+ * What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways
+ * to others.
+ */
 final class Parts {
   static final String VERSION = AppInfoParser.getVersion();
   static final ReplicaQuota UNBOUNDED = QuotaFactory.UNBOUNDED_QUOTA;
-  private static final Metrics METRICS = new Metrics();
-  private static final BrokerTopicStats STATS = new BrokerTopicStats();
+  static final Metrics METRICS = new Metrics();
+  static final BrokerTopicStats STATS = new BrokerTopicStats();
   private static final Map<Integer, KafkaConfig> CONFIGS = new HashMap<>();
   private static final Map<Integer, QuotaFactory.QuotaManagers> QUOTAS = new HashMap<>();
 
@@ -145,13 +118,17 @@ final class Parts {
     }
 
     @Override
-    public <K extends DelayedOperationKey> boolean tryCompleteElseWatch(DelayedFetch fetch, List<K> keys) {
+    public <K extends DelayedOperationKey> boolean tryCompleteElseWatch(
+        DelayedFetch fetch, List<K> keys) {
       last = fetch;
       return super.tryCompleteElseWatch(fetch, keys);
     }
   }
 
-  /** Kafka's metadata cache, whose view of other brokers can be set for one question (see docs/kafka-classes.md). */
+  /**
+   * Kafka's metadata cache, whose view of other brokers can be set for one question (see
+   * docs/kafka-classes.md).
+   */
   static final class Cache extends KRaftMetadataCache {
     int eligible = -1;
     long eligibleEpoch;
@@ -197,7 +174,8 @@ final class Parts {
 
     @Override
     public void sendRequest(
-        AbstractRequest.Builder<? extends AbstractRequest> request, ControllerRequestCompletionHandler handler) {
+        AbstractRequest.Builder<? extends AbstractRequest> request,
+        ControllerRequestCompletionHandler handler) {
       broker.sent = ((AlterPartitionRequest) request.build()).data();
       broker.whenAnswered = handler;
     }
@@ -208,12 +186,15 @@ final class Parts {
     }
   }
 
-  /** DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request is in flight. */
+  /**
+   * DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request
+   * is in flight.
+   */
   private static final class Door implements AlterPartitionManager {
     private final Broker broker;
-    private final DefaultAlterPartitionManager behind;
+    private final AlterPartitionManager behind;
 
-    Door(Broker broker, DefaultAlterPartitionManager behind) {
+    Door(Broker broker, AlterPartitionManager behind) {
       this.broker = broker;
       this.behind = behind;
     }
@@ -234,7 +215,7 @@ final class Parts {
   }
 
   /** The way to another broker: the answer is the one that the adapter delivers. */
-  private static final class Sender implements BlockingSend {
+  static final class Sender implements BlockingSend {
     private final Broker broker;
     private final BrokerEndPoint to;
 
@@ -255,7 +236,8 @@ final class Parts {
         throw new IllegalStateException("asked " + request + " with no answer at hand");
       }
       broker.delivered = null;
-      RequestHeader header = new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
+      RequestHeader header =
+          new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
       return new ClientResponse(header, null, "", 0, 0, false, null, null, answer);
     }
 
@@ -266,105 +248,27 @@ final class Parts {
     public void close() {}
   }
 
-  /** A fetcher thread that is never started. */
-  private static final class Fetcher extends ReplicaFetcherThread {
-    Fetcher(
-        String name,
-        LeaderEndPoint leader,
-        KafkaConfig config,
-        FailedPartitions failed,
-        ReplicaManager manager,
-        ReplicaQuota quota) {
-      super(name, leader, config, failed, manager, quota, name);
-    }
-
-    @Override
-    public synchronized void start() {}
-
-    @Override
-    public void awaitShutdown() {}
-  }
-
-  private static final class Fetchers extends ReplicaFetcherManager {
-    private final Broker broker;
-    private final KafkaConfig config;
-    private final ReplicaManager manager;
-    private final ReplicationQuotaManager quota;
-    private final Cache cache;
-
-    Fetchers(Broker broker, ReplicaManager manager, Cache cache, Metrics metrics, Time time, ReplicationQuotaManager quota) {
-      super(manager.config(), manager, metrics, time, quota, cache::metadataVersion, () -> broker.epoch);
-      this.broker = broker;
-      this.config = manager.config();
-      this.manager = manager;
-      this.quota = quota;
-      this.cache = cache;
-    }
-
-    @Override
-    public ReplicaFetcherThread createFetcherThread(int fetcher, BrokerEndPoint source) {
-      FetchSessionHandler sessions = new FetchSessionHandler(new LogContext(), source.id());
-      Sender sender = new Sender(broker, source);
-      LeaderEndPoint leader =
-          new RemoteLeaderEndPoint(
-              "", sender, sessions, config, manager, quota, cache::metadataVersion, () -> broker.epoch);
-      return new Fetcher("fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
-    }
-  }
-
-  private static final class Manager extends ReplicaManager {
-    private final Broker broker;
-    private final Cache cache;
-
-    Manager(Broker broker, Parts parts, Scheduler scheduler, AlterPartitionManager alter, LogDirFailureChannel channel) {
-      super(
-          parts.config, METRICS, broker.clock, scheduler, parts.logs, Option.empty(), parts.quotas, parts.cache, channel,
-          alter, STATS, Option.apply(purgatory("Produce", broker.id)), Option.apply(parts.parked),
-          Option.apply(purgatory("DeleteRecords", broker.id)), Option.apply(purgatory("RemoteFetch", broker.id)),
-          Option.apply(purgatory("RemoteListOffsets", broker.id)), Option.apply(purgatory("ShareFetch", broker.id)),
-          () -> broker.epoch, Option.empty(), DirectoryEventHandler.NOOP, new DelayedActionQueue());
-      this.broker = broker;
-      this.cache = parts.cache;
-      Fields.set(this, "replicaFetcherManager", fetchers(parts.quotas.follower()));
-    }
-
-    @Override
-    public ReplicaFetcherManager createReplicaFetcherManager(Metrics metrics, Time time, ReplicationQuotaManager quota) {
-      return null; // called by the constructor of ReplicaManager, before the broker is known
-    }
-
-    private ReplicaFetcherManager fetchers(ReplicationQuotaManager quota) {
-      return new Fetchers(broker, this, cache, METRICS, broker.clock, quota);
-    }
-  }
-
-  private final KafkaConfig config;
-  private final QuotaFactory.QuotaManagers quotas;
-  private final LogManager logs;
+  final KafkaConfig config;
+  final QuotaFactory.QuotaManagers quotas;
+  final Release.Logs logs;
   final Cache cache;
   final Parked parked;
   final ReplicaManager manager;
 
   Parts(Broker broker, File folder) throws IOException {
     config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
-    quotas = QUOTAS.computeIfAbsent(broker.id, i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
+    quotas =
+        QUOTAS.computeIfAbsent(
+            broker.id,
+            i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
     cache = new Cache(broker.id);
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();
     LogDirFailureChannel channel = new LogDirFailureChannel(1);
-    logs =
-        new LogManager(
-            List.of(folder.getAbsoluteFile()), List.of(), cache, new LogConfig(config.extractLogConfigMap()),
-            new CleanerConfig(false), 1, 1000, 10000, 10000, 1000, 5 * 60 * 1000,
-            new ProducerStateManagerConfig(86400000, false), 600000, scheduler, STATS, channel, broker.clock, false,
-            1000000L, LogCleaner::new);
-    for (FileLock lock : logs.dirLocks()) {
-      lock.destroy(); // the next process of this broker uses the folder again
-    }
-    Fields.set(logs, "dirLocks", List.of());
+    logs = new Release.Logs(broker, this, folder, scheduler, channel);
     AlterPartitionManager alter =
-        new Door(broker, new DefaultAlterPartitionManager(new Channel(broker), scheduler, broker.id, () -> broker.epoch));
-    manager = new Manager(broker, this, scheduler, alter, channel);
+        new Door(broker, Release.alterPartitions(new Channel(broker), scheduler, broker));
+    manager = new Release.Manager(broker, this, scheduler, alter, channel);
   }
 
   private static KafkaConfig config(int broker) {
@@ -384,8 +288,10 @@ final class Parts {
     return new KafkaConfig(given, false);
   }
 
-  private static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(String name, int broker) {
-    DelayedOperationPurgatory<T> made = new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
+  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(
+      String name, int broker) {
+    DelayedOperationPurgatory<T> made =
+        new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
     oneShard(made);
     return made;
   }
@@ -399,12 +305,12 @@ final class Parts {
   // Logs
 
   UnifiedLog logOf(TopicPartition partition) {
-    return logs.getLog(partition, false).orElse(null);
+    return logs.of(partition);
   }
 
   void startLogs() {
     try {
-      logs.startup(Set.of(HeldController.TOPIC), log -> false);
+      logs.start(Set.of(HeldController.TOPIC));
     } catch (Exception problem) {
       throw new IllegalStateException(problem);
     }
@@ -415,14 +321,23 @@ final class Parts {
     if (log != null) {
       ownIndexes(log.activeSegment(), log.dir());
     }
-    logs.shutdown(epoch);
+    logs.stop(epoch);
   }
 
-  /** Copies share the mapped files of the indexes, which are empty, and which only a process that stops closes. */
+  /**
+   * Copies share the mapped files of the indexes, which are empty, and which only a process that
+   * stops closes.
+   */
   private static void ownIndexes(LogSegment segment, File folder) {
     long base = segment.baseOffset();
-    Fields.set(segment, "lazyOffsetIndex", LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
-    Fields.set(segment, "lazyTimeIndex", LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
+    Fields.set(
+        segment,
+        "lazyOffsetIndex",
+        LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
+    Fields.set(
+        segment,
+        "lazyTimeIndex",
+        LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
   }
 
   HeapChannel file(UnifiedLog log) {
@@ -451,7 +366,8 @@ final class Parts {
     } catch (IOException problem) {
       throw new IllegalStateException(problem);
     }
-    Fields.set(log.leaderEpochCache(), "checkpoint", HeapEpochs.of(log.leaderEpochCache().epochEntries()));
+    Fields.set(
+        log.leaderEpochCache(), "checkpoint", HeapEpochs.of(log.leaderEpochCache().epochEntries()));
   }
 
   /** As if the follower had fetched at the leader's log end this moment. */
@@ -476,30 +392,19 @@ final class Parts {
 
   // Calls whose shapes differ between releases
 
-  void append(short acks, AppendOrigin origin, Map<TopicIdPartition, MemoryRecords> entries, Consumer<Errors> told) {
-    manager.appendRecords(
-        1_000_000_000L,
-        acks,
-        false,
-        origin,
-        CollectionConverters.asScala(entries),
-        answers -> {
-          answers.forEach((k, answer) -> told.accept(answer.error));
-          return BoxedUnit.UNIT;
-        },
-        manager.appendRecords$default$7(),
-        manager.appendRecords$default$8(),
-        manager.appendRecords$default$9(),
-        manager.appendRecords$default$10());
-  }
-
   Broker.Ask buildFetch(ReplicaFetcherThread thread) {
     PartitionFetchState state = thread.fetchState(Broker.PARTITION).get();
     Map<TopicPartition, PartitionFetchState> asked = new HashMap<>();
     asked.put(Broker.PARTITION, state);
     Optional<ReplicaFetch> fetch = thread.leader().buildFetch(asked).result();
     return fetch
-        .map(f -> new Broker.Ask(thread, f.partitionData(), f.fetchRequest(), thread.leader().brokerEndPoint().id()))
+        .map(
+            f ->
+                new Broker.Ask(
+                    thread,
+                    f.partitionData(),
+                    f.fetchRequest(),
+                    thread.leader().brokerEndPoint().id()))
         .orElse(null);
   }
 

@@ -1,8 +1,8 @@
-"""Trace datasets: walks by seed, covers of all edges, covers of all pairs of actions; each part is made by a task.
+"""Trace datasets: random walks by seed, or covers of all edges or of all pairs of actions.
 
-A dataset is a folder: `traces/part-*/` has ITF files, `index/part-*.parquet` a row for each of them. A part is a
-function of the question alone, so it does not matter who makes it, or how often. For covers, every task explores the
-whole graph by kernels, and covers its share of the edges or pairs; the graph has to fit into a process.
+A dataset is a folder. `traces/part-*/` has ITF files, and `index/part-*.parquet` a row for each of them. A task makes a
+part. A part depends on its recipe only, so making it again, or elsewhere, gives the same files. For covers every task
+explores the whole graph with kernels, and covers its share of edges or pairs; the graph must fit into a process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Row = dict[str, object]
 
 
 class Cover(StrEnum):
-    """What the traces are made for."""
+    """What the traces cover."""
 
     WALKS = "walks"
     EDGES = "edges"
@@ -51,13 +51,13 @@ class Cover(StrEnum):
 
 @attrs.frozen
 class Recipe:
-    """A dataset: of which model (made by `instance`, a function that can be sent), for what, and where."""
+    """A dataset to be made: the model, from `instance`, a function that can be pickled; the cover; and the folder."""
 
     instance: Callable[[], Instance]
     cover: Cover
     folder: Path
     steps: int
-    """At most so many in a walk; a trace of a cover goes on for so many after it came to something new."""
+    """The most steps of a walk. A trace of a cover goes on for at most so many steps after its first uncovered edge."""
 
 
 @attrs.frozen
@@ -72,7 +72,7 @@ class Part:
 
 
 def parts(recipe: Recipe, many: int, seeds: range) -> list[Part]:
-    """The dataset in so many shares; what was there before is removed."""
+    """The parts of a dataset; files of an earlier one in the folder are removed."""
     for kind in ("traces", "index"):
         shutil.rmtree(recipe.folder / kind, ignore_errors=True)
     if recipe.cover is not Cover.WALKS:
@@ -81,8 +81,8 @@ def parts(recipe: Recipe, many: int, seeds: range) -> list[Part]:
     return [Part(recipe, n, many, first, end) for n, (first, end) in enumerate(pairwise(cuts)) if first < end]
 
 
-def made(part: Part) -> int:
-    """Write a share: its traces, then its index. How many traces there are."""
+def make_part(part: Part) -> int:
+    """Write a part: its traces, then its index. Returns the number of traces."""
     recipe, instance = part.recipe, part.recipe.instance()
     evaluator = Evaluator(instance)
     name = f"part-{part.number:05}"
@@ -114,7 +114,7 @@ Labels = list[int]
 
 
 def edges(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
-    """Paths that together take every edge from every `of`-th state: the farthest first, on as long as there is more."""
+    """Paths that together take every edge from every `of`-th state, those from the farthest states first."""
     reached = graph.explore(None)
     order = {state: place for place, state in enumerate(reached.predecessor)}
     left = {s: set(steps) for s, place in order.items() if place % of == number and (steps := graph.steps(s))}
@@ -134,7 +134,7 @@ def edges(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[
 
 
 def _next(graph: ModelGraph, left: dict[int, set[int]], at: int) -> int | None:
-    """An edge that is left, or one to a state with such an edge."""
+    """The label of an uncovered edge, or of an edge to a state with one; None if there is neither."""
     if at in left:
         return min(left[at])
     return next((label for label, target in graph.steps(at).items() if target in left), None)
@@ -149,7 +149,7 @@ def _took(graph: ModelGraph, left: dict[int, set[int]], at: int, label: int) -> 
 
 
 def pairs(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
-    """Paths that together show every pair of successive actions, of a share of all pairs; `most` adds nothing."""
+    """Paths that together have every pair of consecutive actions in a share of all pairs; `most` is not used."""
     reached = graph.explore(None)
     found: dict[tuple[str, str], Labels] = {}
     starts: dict[tuple[str, str], int] = {}
@@ -169,7 +169,10 @@ def pairs(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[
 
 
 def _row(recipe: Recipe, file: str, seed: int, trace: Trace, evaluator: Evaluator) -> Row:
-    """What the index says of a trace. `witnessed`: probes that it reaches; `violated`: promises that it breaks."""
+    """The row of a trace in the index.
+
+    `witnessed` are the probes that it reaches, `violated` the promises it breaks.
+    """
     instance = evaluator.instance
     states = [tuple(state[v.name] for v in instance.variables) for state in trace.states]
     witnessed: list[str] = []

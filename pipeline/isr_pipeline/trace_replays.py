@@ -1,7 +1,8 @@
-"""Traces of a dataset on the broker's cores, and logs of brokers against the model: many at once, results as a table.
+"""Many traces at once: those of a dataset replayed on the broker's cores, and those of brokers validated.
 
-Along a trace, everything that the cores could do is compared with what the model allows there, not only the step that
-the trace takes. A failure brings its trace with all steps left out that it can do without.
+The results are tables. Along a trace everything that the cores can do is compared with what the model allows, not only
+the step that the trace takes. A trace on which they differ is stored again without the steps that the difference does
+not need.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from isr_check.reference import Evaluator, State
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
-from isr_pipeline.traces import SUFFIX
+from isr_pipeline.trace_datasets import SUFFIX
 from isr_replay.core_system import State as Cores
 from isr_replay.environment import Environment
 from isr_replay.replay import Kind
@@ -33,7 +34,7 @@ REPLAYED: Final = schema(
     **dict.fromkeys(("length", "steps", "minimal_length"), pa.int64()),
     **dict.fromkeys(("kind", "action", "parameters", "variables", "minimal"), pa.string()),
 )
-"""`steps`: how far the trace was followed; `minimal`: the file of the smaller trace, beside the table."""
+"""`steps`: how many steps were replayed; `minimal`: the file of the reduced trace, beside the table."""
 ALIKE, DIFFERS, STOPPED, EXPLAINED = "alike", "differs", "stopped", "explained"
 """STOPPED: the cores, having come this way, do not take a step of the model. Others that look the same to the model
 may: that is for `insync replay` to say, which knows them all. EXPLAINED: the same for a known reason."""
@@ -43,7 +44,7 @@ Row = dict[str, object]
 
 @attrs.frozen
 class Outcome:
-    """How a replay ended: after how many steps, and what was not alike there."""
+    """How the replay of a trace ended: the verdict, the number of steps, and what differed."""
 
     verdict: str
     steps: int
@@ -53,8 +54,8 @@ class Outcome:
     variables: tuple[str, ...] = ()
 
 
-class OnCores:
-    """Cores and model in lock-step along a path."""
+class CoresOnTrace:
+    """Replays cores and model in lock-step along a path."""
 
     def __init__(self, instance: Instance, planted: Planted | None = None) -> None:
         self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
@@ -118,7 +119,7 @@ class OnCores:
 
 
 @attrs.frozen
-class Replaying:
+class ReplayPart:
     """The traces in a part of a dataset, for a task: `instance` makes the model, `planted` names a bug of the cores."""
 
     instance: Callable[[], Instance]
@@ -129,14 +130,14 @@ class Replaying:
     def __call__(self, part: str) -> dict[str, int]:
         """Writes the table of the part, and smaller traces of what failed; how many had which verdict."""
         instance = self.instance()
-        on, evaluator = OnCores(instance, self.planted), Evaluator(instance)
+        on, evaluator = CoresOnTrace(instance, self.planted), Evaluator(instance)
         rows = [self.row(path, on, evaluator) for path in sorted((self.dataset / "traces" / part).glob(f"*{SUFFIX}"))]
         columns = {name: [row[name] for row in rows] for name in REPLAYED.names}
         keep(self.out / "replayed" / f"{part}.parquet", columns, REPLAYED)
         verdicts = [str(row["verdict"]) for row in rows]
         return {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
 
-    def row(self, path: Path, on: OnCores, evaluator: Evaluator) -> Row:
+    def row(self, path: Path, on: CoresOnTrace, evaluator: Evaluator) -> Row:
         trace = read_itf(path, on.instance.design.model_hash())
         start = tuple(trace.states[0][v.name] for v in on.instance.variables)
         labels = [
@@ -171,7 +172,7 @@ VALIDATED: Final = schema(
 )
 
 
-def validated(folder: str) -> Row:
+def validate_folder(folder: str) -> Row:
     """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level

@@ -1,7 +1,7 @@
-"""Rows of Arrow batches as tasks exchange them: for a bucket, some packed states, or numbers about what was done.
+"""The rows of Arrow batches that tasks exchange: a bucket, and packed states for it or numbers about it.
 
-Blocks of states travel as one value each, so what Spark does for a row it does for thousands of states. All batches
-have one schema, as Spark demands of what a task yields.
+A block of states is one value, so the price that Spark takes for a row is paid once for thousands of states. All
+batches have the same schema, because Spark demands that of what a task yields.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 from isr_check.native.memory import Numbers, Words
 
 STATES, EXPANDED, FOUND, SPENT = 0, 1, 2, 3
-"""Kinds of rows: states for a bucket, what expanding one was like, what is new in one, and what that took."""
+"""Kinds of rows: states for a bucket, counts of expanding one, counts of new states in one, and time spent."""
 _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}
 SCHEMA = pa.schema([pa.field(name, type, nullable=False) for name, type in _NAMES.items()])
 DDL = "bucket int not null, kind int not null, payload binary not null"
 """The same for Spark."""
 PIECE = 1 << 17
-"""Bytes of states that travel together, at most: what Java's collector still takes for an ordinary object."""
+"""The most bytes of states in a row: what Java's collector still treats as an ordinary object."""
 
 Batches = Iterator[pa.RecordBatch]
 Answer = tuple[int, int, Numbers]
@@ -49,7 +49,7 @@ def numbers(bucket: int, kind: int, values: Iterable[int]) -> pa.RecordBatch:
 
 
 def states(dealt: Words, bounds: Numbers) -> pa.RecordBatch:
-    """The states of each bucket, those of bucket b from bounds[b] on, in rows of a size that travels well."""
+    """Rows with the states of each bucket, of at most PIECE bytes; those of bucket b begin at bounds[b]."""
     width = 8 * dealt.shape[1]
     step = max(1, PIECE // width)
     starts, owners = list[int](), list[int]()
@@ -73,7 +73,7 @@ def rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, memoryview]]:
 
 
 def answers(batches: Batches) -> list[Answer]:
-    """Rows of numbers, for whoever asked."""
+    """The rows of numbers in these batches."""
     return [(b, kind, as_numbers(payload)) for batch in batches for b, kind, payload in rows(batch)]
 
 

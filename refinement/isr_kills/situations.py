@@ -1,0 +1,144 @@
+"""Situations that chance in the simulator does not make: damaged disks, logs that start late, topics made again.
+
+Each is built from the broker's own parts and ends with one question. The layer "crash points" asks them after its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+from immutables import Map
+
+from isr_broker.core import controller as controllers
+from isr_broker.core import replica as replicas
+from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
+from isr_broker.core.inputs import Received, Truncated, Written
+from isr_broker.core.log_view import LogView
+from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerMetadata,
+    CreateTopic,
+    DeleteTopic,
+    Error,
+    FetchRequest,
+    Message,
+    TopicPartition,
+)
+from isr_broker.core.record_batch import new_batch, stamped
+from isr_broker.core.replica_state import Follower, Leading, Replica
+from isr_broker.designs import Design
+from isr_broker.settings import Settings
+from isr_broker.storage.disk_memory import MemoryDisk, Nothing
+from isr_broker.storage.log_directory import LogDirectory
+from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
+
+_TP: Final = TopicPartition("t", 0)
+_EPOCH: Final = 7
+
+
+def _filled(settings: Settings, first: int, end: int) -> tuple[LogDirectory, MemoryDisk]:
+    """A log directory with one log, which starts at `first` and ends at `end`."""
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, settings)
+    logs.load()
+    logs.open(_TP)
+    logs.perform(TruncateLog(partition=_TP, offset=first, anew=True))
+    for offset in range(first, end):
+        logs.perform(AppendLog(partition=_TP, records=stamped(new_batch(b"x"), offset, 0), flush=True))
+    return logs, disk
+
+
+def follower_past_the_end_is_no_acknowledgement(settings: Settings) -> bool:
+    """An empty follower that starts at 24 fetches from a leader whose log ends at 3."""
+    role = Leading(
+        isr=frozenset({1}),
+        followers=Map({2: Follower()}),
+        epoch_start=3,
+        min_insync_replicas=1,
+        next_lag_check=1_000,
+    )
+    leader = Replica(
+        partition=_TP, me=1, broker_epoch=1, settings=settings, log=LogView(end=3), high_watermark=3, role=role
+    )
+    fetch = FetchRequest(partition=_TP, replica=2, broker_epoch=2, leader_epoch=-1, offset=24, last_epoch=-1)
+    step = replicas.handle(leader, fetch, 0)
+    answers = [e.response.error for e in step.effects if isinstance(e, AnswerFetch)]
+    return answers == [Error.OFFSET_OUT_OF_RANGE]
+
+
+def cut_below_the_start_restarts_the_log(settings: Settings) -> bool:
+    """A log of offsets 20 to 24 is cut at 10, and ends there."""
+    logs, _ = _filled(settings, 20, 24)
+    done = logs.perform(TruncateLog(partition=_TP, offset=10))
+    return isinstance(done, Truncated) and (done.log.start, done.log.end) == (10, 10)
+
+
+def durable_metadata_survives(settings: Settings) -> bool:
+    """A bit in the middle of the metadata log flips: the log refuses to open, and loses nothing."""
+    disk = MemoryDisk()
+    log, _ = MetadataLog.open(disk)
+    for broker in range(1, 5):
+        log.append((BrokerMetadata(broker=broker, epoch=broker),))
+    disk.crash(Nothing())
+    image = disk.image(NAME)
+    size, middle = len(image.durable), len(image.durable) // 2
+    image.settle(image.durable[:middle] + bytes([image.durable[middle] ^ 1]) + image.durable[middle + 1 :])
+    try:
+        MetadataLog.open(disk, settings.insync_design.cuts_damaged_metadata)
+    except DamagedMetadata:
+        return len(disk.image(NAME).durable) == size
+    return False
+
+
+def shortened_log_is_unclean(settings: Settings) -> bool:
+    """After an orderly end a log loses its last byte, and the stop no longer counts as clean."""
+    logs, disk = _filled(settings, 0, 4)
+    logs.close(_EPOCH, CheckpointWatermarks(((_TP, 4),)))
+    disk.crash(Nothing())
+    image = disk.image(f"{_TP}/{0:020d}.log")
+    image.settle(image.durable[:-1])
+    return LogDirectory(disk, settings).load()[0] == -1
+
+
+def refusal_ends_with_its_topic(settings: Settings) -> bool:
+    """A leader's request is refused; its topic is made again, and the same request is valid and accepted."""
+    two = BrokerMetadata(broker=2, epoch=2, fenced=False)
+    core = recovered(settings, (BrokerMetadata(broker=1, epoch=1, fenced=False), two), 0)
+    create = CreateTopic(request=1, topic=_TP.topic, assignments=((1, 2),))
+    asks = AlterPartitionRequest(
+        partition=_TP, leader=1, broker_epoch=1, leader_epoch=0, partition_epoch=0, isr=((1, 1), (2, 2))
+    )
+    core, _ = _told(core, create)
+    core, _ = _told(attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(two, fenced=True))), asks)
+    core, _ = _told(attrs.evolve(core, brokers=core.brokers.set(2, two)), DeleteTopic(request=2, topic=_TP.topic))
+    core, _ = _told(core, create)
+    _, errors = _told(core, asks)
+    return errors == [Error.NONE]
+
+
+def _told(core: Controller, message: Message) -> tuple[Controller, list[Error]]:
+    """The controller after a message of broker 1, and what it answers to an AlterPartition."""
+    step = controllers.handle(core, Received(1, message), 0)
+    written = controllers.handle(step.core, Written(step.core.offset), 0)
+    sent = [e.message for e in (*step.effects, *written.effects) if isinstance(e, Send)]
+    return written.core, [m.error for m in sent if isinstance(m, AlterPartitionResponse)]
+
+
+SITUATIONS: Final[dict[str, Callable[[Settings], bool]]] = {
+    "follower-past-the-end": follower_past_the_end_is_no_acknowledgement,
+    "cut-below-the-start": cut_below_the_start_restarts_the_log,
+    "damaged-metadata": durable_metadata_survives,
+    "shortened-log": shortened_log_is_unclean,
+    "topic-made-again": refusal_ends_with_its_topic,
+}
+"""By name: does the broker with these settings what it must?"""
+
+
+def broken_in_a_situation(design: Design) -> str | None:
+    """The first situation that the design does not stand; None if it stands all."""
+    settings = Settings(insync_design=design)
+    return next((name for name, stands in SITUATIONS.items() if not stands(settings)), None)

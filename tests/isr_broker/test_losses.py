@@ -1,0 +1,301 @@
+"""Five ways in which a broker once lost or corrupted what was acknowledged, with the switches that bring them back."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import attrs
+import pytest
+from tests.isr_broker.test_log import FOLDER, SMALL
+from tests.support.brokers import SETTINGS, TP, answer, batch_at, fetch, follower_of, leader_of, log, tell
+
+from isr_broker.core import controller as controllers
+from isr_broker.core.controller import recovered
+from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
+from isr_broker.core.inputs import Appended, Consume, Received, Truncated, Written
+from isr_broker.core.log_view import LogView
+from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerMetadata,
+    CreateTopic,
+    DeleteTopic,
+    EpochEnd,
+    Error,
+    MetadataRecord,
+    TopicPartition,
+)
+from isr_broker.core.replica_state import leading
+from isr_broker.designs import KIP_966, PLANTED, Design
+from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.settings import Settings
+from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offsets
+from isr_broker.storage.disk_memory import Fault, MemoryDisk, Nothing
+from isr_broker.storage.log_directory import LogDirectory
+from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
+
+
+def using(design: Design, settings: Settings = SETTINGS) -> Settings:
+    return attrs.evolve(settings, insync_design=design)
+
+
+# 1: a follower above the leader's log end
+
+
+def fetched_past_the_end(design: Design) -> AnswerFetch:
+    """Who leads ends at 3; an empty follower that starts at 24 fetches, and is outside the ISR."""
+    core = leader_of(log(0, 0, 0), epoch=1, isr=(1, 3), settings=using(design), watermark=3)
+    step = tell(core, fetch(2, 24, epoch=1))
+    (effect,) = (e for e in step.effects if isinstance(e, AnswerFetch))
+    assert (2 in leading(step.core).joining) == (effect.response.error is Error.NONE)
+    return effect
+
+
+def test_a_fetch_past_the_leaders_end_is_out_of_range_and_acknowledges_nothing() -> None:
+    response = fetched_past_the_end(KIP_966).response
+    assert response.error is Error.OFFSET_OUT_OF_RANGE
+    assert response.diverging == EpochEnd(-1, 3)
+    assert fetched_past_the_end(PLANTED["acknowledges-past-end"]).response.error is Error.NONE
+
+
+def test_a_follower_that_is_out_of_range_cuts_to_the_leaders_end() -> None:
+    core = follower_of(1, LogView(start=24, end=24), watermark=24)
+    out = attrs.evolve(answer(24), error=Error.OFFSET_OUT_OF_RANGE, diverging=EpochEnd(-1, 3), log_start=2)
+    step = tell(core, out)
+    assert (step.core.log.start, step.core.log.end, step.core.high_watermark) == (3, 3, 3)
+    assert Send(1, fetch(2, 3)) in step.effects
+
+
+def started_late(design: Design) -> tuple[LogDirectory, MemoryDisk]:
+    """A log whose first segment begins at 20, as its checkpoint says, and ends at 24."""
+    disk, settings = MemoryDisk(), using(design, SMALL)
+    logs = LogDirectory(disk, settings)
+    logs.load()
+    logs.open(TP)
+    logs.perform(TruncateLog(partition=TP, offset=20, anew=True))
+    for offset in range(20, 24):
+        done = logs.perform(AppendLog(partition=TP, records=batch_at(offset, epoch=1), flush=True))
+        assert isinstance(done, Appended)
+    logs.checkpoint(CheckpointWatermarks(((TP, 24),)))
+    assert read_offsets(disk, LOG_STARTS) == {TP: 20}
+    return logs, disk
+
+
+@pytest.mark.parametrize(("design", "start"), [(KIP_966, 10), (PLANTED["cut-keeps-start"], 20)])
+def test_a_cut_below_the_first_segment_restarts_the_log_at_the_cut(design: Design, start: int) -> None:
+    logs, _ = started_late(design)
+    done = logs.perform(TruncateLog(partition=TP, offset=10))
+    assert isinstance(done, Truncated)
+    assert (done.log.start, done.log.end) == (start, start)
+
+
+def test_what_is_written_after_a_cut_below_the_start_survives_a_crash() -> None:
+    logs, disk = started_late(KIP_966)
+    logs.perform(TruncateLog(partition=TP, offset=10))
+    logs.perform(AppendLog(partition=TP, records=batch_at(10, epoch=2), flush=True))
+    disk.crash(Nothing())
+    _, (opened,) = LogDirectory(disk, SMALL).load()
+    assert (opened.log.start, opened.log.end) == (10, 11)
+
+
+# 2: a damaged metadata log
+
+RECORDS: list[MetadataRecord] = [BrokerMetadata(broker=n, epoch=n, host="h" * 20) for n in range(1, 6)]
+
+
+def written_metadata() -> MemoryDisk:
+    disk = MemoryDisk()
+    made, _ = MetadataLog.open(disk)
+    for record in RECORDS:
+        made.append((record,))
+    disk.crash(Nothing())
+    return disk
+
+
+def flipped(disk: MemoryDisk, at: int) -> None:
+    image = disk.image(NAME)
+    contents = bytearray(image.durable)
+    contents[at] ^= 1
+    image.settle(bytes(contents))
+
+
+def test_one_flipped_bit_anywhere_in_the_metadata_log_refuses_the_start_and_cuts_nothing() -> None:
+    size = len(written_metadata().image(NAME).durable)
+    for at in range(size):
+        disk = written_metadata()
+        flipped(disk, at)
+        with pytest.raises(DamagedMetadata, match=r"metadata\.log: the record at byte \d+"):
+            MetadataLog.open(disk)
+        assert len(disk.image(NAME).durable) == size
+
+
+def test_a_torn_last_record_of_the_metadata_log_is_cut() -> None:
+    whole = written_metadata().image(NAME).durable
+    last = whole.rindex(b"\n", 0, len(whole) - 1) + 1
+    for torn in (*(whole[:end] for end in range(last, len(whole) - 1)), whole[: last + 5] + bytes(16)):
+        disk = written_metadata()
+        disk.image(NAME).settle(torn)
+        _, found = MetadataLog.open(disk)
+        assert found == RECORDS[:-1]
+        assert disk.image(NAME).durable == whole[:last]
+
+
+def test_the_planted_bug_cuts_durable_metadata_away() -> None:
+    disk = written_metadata()
+    flipped(disk, 60)
+    _, found = MetadataLog.open(disk, cuts=PLANTED["cuts-damaged-metadata"].cuts_damaged_metadata)
+    assert found == []
+
+
+# 3: a clean mark over a log that has become shorter
+
+
+def stopped_in_order(design: Design) -> MemoryDisk:
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, using(design, SMALL))
+    logs.load()
+    logs.open(TP)
+    for offset in range(6):
+        logs.perform(AppendLog(partition=TP, records=batch_at(offset)))
+    logs.close(7, CheckpointWatermarks(((TP, 6),)))
+    disk.crash(Nothing())
+    assert disk.exists(CLEAN_SHUTDOWN)
+    return disk
+
+
+def _shorter(disk: MemoryDisk) -> None:
+    last = max(n for n in disk.names(FOLDER) if n.endswith(".log") and disk.image(f"{FOLDER}/{n}").durable)
+    image = disk.image(f"{FOLDER}/{last}")
+    image.settle(image.durable[:-1])
+
+
+def _bit_of_a_header(disk: MemoryDisk) -> None:
+    image = disk.image(f"{FOLDER}/{0:020d}.log")
+    image.settle(b"\x01" + image.durable[1:])
+
+
+def _no_folder(disk: MemoryDisk) -> None:
+    for name in disk.names(FOLDER):
+        disk.remove(f"{FOLDER}/{name}")
+    disk.remove(FOLDER)
+
+
+@pytest.mark.parametrize("harm", [_shorter, _bit_of_a_header, _no_folder])
+def test_damage_found_under_a_clean_mark_is_an_unclean_stop(harm: Callable[[MemoryDisk], None]) -> None:
+    for design, clean in ((KIP_966, -1), (PLANTED["trusts-clean-mark"], 7)):
+        disk = stopped_in_order(design)
+        harm(disk)
+        assert LogDirectory(disk, using(design, SMALL)).load()[0] == clean
+    assert LogDirectory(stopped_in_order(KIP_966), SMALL).load()[0] == 7
+
+
+# 4: a refusal that outlives its topic
+
+
+def answer_after_recreation(design: Design) -> Error:
+    """A leader's request for an ineligible member is refused; the topic is made again, and the same one is valid."""
+    brokers = [BrokerMetadata(broker=b, epoch=b, fenced=False) for b in (1, 2)]
+    core = recovered(using(design), brokers, 0)
+
+    def told(message: Received) -> AlterPartitionResponse | None:
+        nonlocal core
+        step = controllers.handle(core, message, 0)
+        after = controllers.handle(step.core, Written(step.core.offset), 0)
+        core = after.core
+        said = [e.message for e in (*step.effects, *after.effects) if isinstance(e, Send)]
+        return next((m for m in said if isinstance(m, AlterPartitionResponse)), None)
+
+    create = CreateTopic(request=1, topic=TP.topic, assignments=((1, 2),))
+    told(Received(1, create))
+    asks = AlterPartitionRequest(
+        partition=TP, leader=1, broker_epoch=1, leader_epoch=0, partition_epoch=0, isr=((1, 1), (2, 2))
+    )
+    core = attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(brokers[1], fenced=True)))
+    refused = told(Received(1, asks))
+    assert refused is not None
+    assert refused.error is Error.INELIGIBLE_REPLICA
+    core = attrs.evolve(core, brokers=core.brokers.set(2, brokers[1]))
+    told(Received(1, DeleteTopic(request=2, topic=TP.topic)))
+    told(Received(1, create))
+    answered = told(Received(1, asks))
+    assert answered is not None
+    return answered.error
+
+
+def test_a_refusal_is_forgotten_with_its_topic() -> None:
+    assert answer_after_recreation(KIP_966) is Error.NONE
+    assert answer_after_recreation(PLANTED["refusals-outlive-topics"]) is Error.INVALID_UPDATE_VERSION
+
+
+# 5: errors of the disk in a running broker
+
+
+@attrs.define
+class Elsewhere:
+    """What a runtime sends and says."""
+
+    answers: list[object] = attrs.field(factory=list[object])
+    ended: str = ""
+
+    def send(self, to: int, address: object, source: int, message: object) -> None:
+        """Lost."""
+
+    def answer(self, to: int, answer: object) -> None:
+        """Kept."""
+        self.answers.append(answer)
+
+    def leaves(self, partition: TopicPartition) -> None:
+        """Nobody is asked."""
+
+    def stopped(self, why: str) -> None:
+        """Why it ended."""
+        self.ended = why
+
+    def log(self, line: str) -> None:
+        """Nobody reads."""
+
+
+def running() -> tuple[Runtime, Elsewhere, MemoryDisk]:
+    """A broker with its controller that leads one partition with a record."""
+    disk, outside = MemoryDisk(), Elsewhere()
+    runtime = Runtime(1, Settings(), disk, ("h", 1), ("h", 1), outside)
+    runtime.start(1, 0, with_controller=True)
+    for now in range(0, 100, 10):
+        runtime.tick(now)
+    made: list[ClientAnswer] = []
+    runtime.ask(lambda n: CreateTopic(request=n, topic=TP.topic), lambda a, _: made.append(a), 100)
+    for now in range(100, 200, 10):
+        runtime.tick(now)
+    assert len(made) == 1
+    runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
+    return runtime, outside, disk
+
+
+@pytest.mark.parametrize("operation", ["append", "flush", "rename", "flush_folder"])
+def test_a_checkpoint_that_cannot_be_written_ends_the_process(operation: str) -> None:
+    runtime, outside, disk = running()
+
+    def full(_: MemoryDisk, doing: str, path: str) -> Fault | None:
+        broken = doing == operation and ("checkpoint" in path or not path)
+        return Fault(OSError(errno.ENOSPC, "no space left")) if broken else None
+
+    disk.hook = full
+    runtime.tick(10_000)
+    assert not runtime.running
+    assert outside.ended.startswith("halted: ")
+
+
+def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request() -> None:
+    runtime, outside, disk = running()
+    replica = runtime.node.held[TP]
+    there = attrs.evolve(replica, log=runtime.logs.logs[TP].view, high_watermark=1)
+    runtime.node = attrs.evolve(runtime.node, held=runtime.node.held.set(TP, there))
+    image = disk.image(f"{TP}/{0:020d}.log")
+    image.settle(bytes(len(image.durable)))
+    said: list[ClientAnswer] = []
+    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda a, _: said.append(a), 300)
+    assert [getattr(a, "error", None) for a in said] == [Error.KAFKA_STORAGE_ERROR]
+    assert runtime.waiting == {}
+    assert runtime.running
+    assert outside.ended == ""
