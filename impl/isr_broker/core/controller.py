@@ -10,7 +10,6 @@ its way to the disk. Otherwise a controller that crashed could have told of a de
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -53,6 +52,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
 )
+from isr_broker.core.topics import may_be_called
 from isr_broker.settings import Settings
 
 Key = TopicPartition | BrokerId
@@ -193,9 +193,6 @@ def answers(controller: Controller, to: BrokerId, message: FromController) -> Co
 MOST_PARTITIONS: Final = 10_000
 """In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""What a topic may be called, for it becomes the name of a folder (org.apache.kafka.common.internals.Topic)."""
-
 
 def handle(controller: Controller, told: ControllerInput, now: Millis) -> ControllerStep:
     """One input of the controller."""
@@ -240,7 +237,9 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
     error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
     if error is Error.INELIGIBLE_REPLICA:
         controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
-    return decides(controller, (), () if change is None else (change,), (Send(source, request.answer(error)),))
+    new = old if change is None else change.partition
+    answer = request.answer(error) if new is None else request.answer(error, new.leader_epoch, new.partition_epoch)
+    return decides(controller, (), () if change is None else (change,), (Send(source, answer),))
 
 
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
@@ -343,7 +342,7 @@ def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> 
     copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
     there = sorted(b for b in controller.brokers if available(controller.brokers, b))
     error = Error.NONE
-    if not _NAME.fullmatch(request.topic) or request.topic in (".", ".."):
+    if not may_be_called(request.topic):
         error = Error.INVALID_TOPIC_EXCEPTION
     elif any(tp.topic == request.topic for tp in controller.partitions):
         error = Error.TOPIC_ALREADY_EXISTS

@@ -22,7 +22,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
-from isr_broker.core.topics import Topics, uuid_of
+from isr_broker.core.topics import Topics, may_be_called, uuid_of
 from isr_broker.runtime import Admin, ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
@@ -129,6 +129,9 @@ class AdminRequests:
             there, error = topics.by_name.get(name), 0
             if there is None and by_id:
                 error = UNKNOWN_TOPIC_ID
+            elif there is None and not may_be_called(name):
+                # Without this error a producer asks for ever.
+                error = Error.INVALID_TOPIC_EXCEPTION.value
             elif there is None:
                 error = LEADER_NOT_AVAILABLE if may_create else _UNKNOWN_TOPIC
                 if may_create:

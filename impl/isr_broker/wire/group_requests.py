@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -31,6 +31,9 @@ COORDINATOR_NOT_AVAILABLE: Final = 15
 NOT_COORDINATOR: Final = 16
 _COMMITS_WITHIN: Final = 5_000
 """Milliseconds (offsets.commit.timeout.ms)."""
+
+_LONGEST_NOTE: Final = 4_096
+"""Characters beside an offset (offset.metadata.max.bytes)."""
 
 _SERVED: Final = {
     protocol.FIND_COORDINATOR,
@@ -194,19 +197,31 @@ class GroupRequests:
         code = groups.may_commit(group, body.text("member_id"), generation, now)
         where = self._partition_of(group)
         if code or not new or where is None:
-            reply(_of_each(new, code))
+            reply(_of_each(dict.fromkeys(new, code)))
+            return
+        refused = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
+        new = {tp: said for tp, said in new.items() if tp not in refused}
+        if not new:
+            reply(_of_each(refused))
             return
 
         def written(answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             if answer.error is Error.NONE:
                 groups.committed.update({(group, tp): said for tp, said in new.items()})
-            reply(_of_each(new, _AS_COORDINATOR.get(answer.error, answer.error.value)))
+            code = _AS_COORDINATOR.get(answer.error, answer.error.value)
+            reply(_of_each({**refused, **dict.fromkeys(new, code)}))
 
         told = Produce(
             request=0, partition=where.partition, records=batch_of(group, new, now), acks=-1, timeout_ms=_COMMITS_WITHIN
         )
         self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+
+    def _refusal(self, tp: TopicPartition, note: str) -> Error | None:
+        """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
+        if tp not in self.runtime.node.partitions:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        return Error.OFFSET_METADATA_TOO_LARGE if len(note) > _LONGEST_NOTE else None
 
 
 _AS_COORDINATOR: Final = {
@@ -236,10 +251,10 @@ def _not_here(request: Request, error: int) -> Answer:
     return {"error_code": error, "topics": topics, "generation_id": -1, "assignment": b""}
 
 
-def _of_each(new: Iterable[TopicPartition], code: int) -> Answer:
-    """The same for every partition."""
+def _of_each(codes: Mapping[TopicPartition, int]) -> Answer:
+    """An error code for every partition."""
     topics: dict[str, list[Answer]] = {}
-    for tp in new:
+    for tp, code in codes.items():
         topics.setdefault(tp.topic, []).append({"partition_index": tp.partition, "error_code": code})
     return {"topics": [{"name": name, "partitions": partitions} for name, partitions in sorted(topics.items())]}
 
