@@ -48,7 +48,7 @@ kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the 
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
-check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of them even when one complains
+check: $(STAMP)  ## formatting, lint, types, contracts on imports and dead code, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
@@ -56,6 +56,7 @@ check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of the
 	run mypy; \
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
 	run tests.support.import_graph; \
+	run vulture; \
 	exit $$bad
 
 bench: $(STAMP)  ## every measurement in bench/

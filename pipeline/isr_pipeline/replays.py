@@ -165,14 +165,8 @@ class Replaying:
         }
 
 
-VALIDATED: Final = schema(
-    **dict.fromkeys(("folder", "verdict", "life", "action", "why"), pa.string()),
-    **dict.fromkeys(("events", "line", "minimal_lines"), pa.int64()),
-)
-
-
 def validated(folder: str) -> Row:
-    """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
+    """One run's logs, a folder of NODE.LIFE.jsonl, against the model: the verdict, and where it is rejected the line and the smallest part that still is."""
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
