@@ -166,7 +166,10 @@ class Replaying:
 
 
 def validated(folder: str) -> Row:
-    """One run's logs, a folder of NODE.LIFE.jsonl, against the model: the verdict, and where it is rejected the line and the smallest part that still is."""
+    """One run's logs, a folder of NODE.LIFE.jsonl, against the model.
+
+    Where it is rejected, the row says at which line, and how small a part of it still is rejected.
+    """
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
