@@ -42,8 +42,10 @@ from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AdminAnswer,
     AlterPartitionResponse,
+    AlterTopicConfigs,
     BrokerId,
     BrokerRegistered,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectPreferredLeader,
@@ -72,7 +74,9 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import MetadataLog
 from isr_broker.trace import Trace
 
-Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+Admin: TypeAlias = (
+    CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+)
 Asked: TypeAlias = Produce | Consume | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog

@@ -37,6 +37,15 @@ class State(Enum):
     STABLE = "everybody has a part"
 
 
+STATE_NAMES: Final = {
+    State.EMPTY: "Empty",
+    State.JOINING: "PreparingRebalance",
+    State.SYNCING: "CompletingRebalance",
+    State.STABLE: "Stable",
+}
+"""What ListGroups calls them."""
+
+
 @attrs.define
 class Member:
     """One member. `joining` and `syncing` answer the request that it waits for."""

@@ -63,7 +63,7 @@ final class Node {
 
   /** Waits until the node has started. */
   void awaitUp() throws Exception {
-    String answer = answers.poll(180, TimeUnit.SECONDS);
+    String answer = answers.poll(300, TimeUnit.SECONDS);
     if (!"up".equals(answer)) {
       throw new NotTried("node " + id + " did not start: " + answer);
     }
@@ -98,7 +98,7 @@ final class Node {
 
   /** Waits until its process has ended. */
   void awaitEnd() throws Exception {
-    if (!process.waitFor(120, TimeUnit.SECONDS)) {
+    if (!process.waitFor(300, TimeUnit.SECONDS)) {
       throw new NotTried("node " + id + " did not shut down");
     }
   }
