@@ -137,7 +137,7 @@ def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path,
             yield one.path, one.answer, one.claims, one.quotes
         return
     for path in given.files:
-        with paused_garbage_collection():
+        with paused_garbage_collection(), given.output.ticker().meanwhile(f"checking {path}"):
             history = read(path, given)
             answer = check(history, wanted)
         yield path, answer, history.claims, quoted(path, answer)
