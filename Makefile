@@ -48,7 +48,7 @@ kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the 
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
-check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of them even when one complains
+check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
@@ -56,6 +56,8 @@ check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of the
 	run mypy; \
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
 	run tests.support.import_graph; \
+	run vulture; \
+	run tests.support.javascript; \
 	exit $$bad
 
 bench: $(STAMP)  ## every measurement in bench/
@@ -65,7 +67,7 @@ bench: $(STAMP)  ## every measurement in bench/
 	for script in "$${scripts[@]}"; do echo "\$$ python $$script"; $(BIN)/python "$$script" $(ARGS); done
 
 clean:  ## remove .venv, caches and built packages
-	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp names the folder it was made for: an editable install points at its checkout, so a checkout

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -125,6 +126,26 @@ class Ticker:
         for n, thing in enumerate(things, 1):
             self.count(n, total, what)
             yield thing
+
+    @contextmanager
+    def meanwhile(self, what: str) -> Generator[None]:
+        """How long something takes that tells nothing of itself, from a thread: nothing may fork meanwhile."""
+        over = threading.Event()
+
+        def tell() -> None:
+            while not over.wait(REDRAW_EVERY):
+                now = self.clock()
+                if self._due(now):
+                    self.draw([what, f"{human_time(now - self.began)} so far"], now)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
+            self.close()
 
     def _due(self, now: float) -> bool:
         return not self.quiet and now - self.last >= (REDRAW_EVERY if self.redraws else LINE_EVERY)

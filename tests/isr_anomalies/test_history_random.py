@@ -20,7 +20,7 @@ from tests.support.random_histories import (
     swap_two,
 )
 
-from isr_anomalies import ANOMALIES, Partition, check, check_partition, merge, paired, read_json
+from isr_anomalies import ANOMALIES, Partition, check, check_partition, merge, pair_operations, read_json
 
 
 @settings(max_examples=120, deadline=None)
@@ -42,7 +42,7 @@ def test_the_random_histories_have_everything_that_can_happen() -> None:
 def test_partitions_may_be_judged_anywhere_and_merged_in_any_order(seed: int) -> None:
     lines = Log(Random(seed)).run(80)
     lines += Story().send(1, 0, p="t-2").final({0: 2}, p="t-2").lines
-    history = paired(read_json(lines))
+    history = pair_operations(read_json(lines))
     sent = [cast("Partition", pickle.loads(pickle.dumps(part))) for part in history.partitions.values()]
     Random(seed).shuffle(sent)
     results = [check_partition(part, history.claims) for part in sent]

@@ -26,9 +26,19 @@ from insync_cli.options import (
     switch,
 )
 from insync_cli.terminal import QuietOutput
-from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json
-from isr_anomalies.collector import no_collector
-from isr_anomalies.read_json import checked_claims
+from isr_anomalies import (
+    ANOMALIES,
+    Answer,
+    Claims,
+    Item,
+    Malformed,
+    Verdict,
+    check,
+    pair_operations,
+    read_edn,
+    read_json,
+)
+from isr_anomalies.read_json import checked_claims, paused_garbage_collection
 
 if TYPE_CHECKING:
     from isr_anomalies import Anomaly, History
@@ -127,7 +137,7 @@ def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path,
             yield one.path, one.answer, one.claims, one.quotes
         return
     for path in given.files:
-        with no_collector():
+        with paused_garbage_collection(), given.output.ticker().meanwhile(f"checking {path}"):
             history = read(path, given)
             answer = check(history, wanted)
         yield path, answer, history.claims, quoted(path, answer)
@@ -153,7 +163,7 @@ def read(path: Path, given: Options) -> History:
     try:
         with path.open(encoding="utf-8") as file:
             items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(file)
-            return paired(with_claims(items, given.claims))
+            return pair_operations(with_claims(items, given.claims))
     except OSError as problem:
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
     except UnicodeDecodeError:

@@ -105,15 +105,6 @@ class Question:
     def open(self) -> list[str]:
         return [name for name, value in self.constants.items() if value is None]
 
-    @property
-    def open_sorts(self) -> list[str]:
-        """The options of bounds that are left open and say how many elements a sort has."""
-        from isr_lang import walk
-        from isr_lang.types import SortType
-
-        sizes = [n for t in self.design.types() if isinstance(t, SortType) for n in walk(t.size) if n.op == "constant"]
-        return [n.attr.option for n in sizes if self.constants.get(n.attr.name, 0) is None]
-
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.wanted if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
