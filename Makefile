@@ -29,23 +29,26 @@ demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses a
 	echo; \
 	echo 'make demo: kip-966 holds (exit code 0); kafka-0.8 loses an acknowledged write (exit code 12, as expected)'
 
+# A process that has no tests left takes some of the other's; until then it does whole files, with one JVM and one browser.
+WORKERS := -n 2 --dist worksteal
+
 # What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/conftest.py keeps the markers honest.
 QUICK := not (slow or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
 
 quick: $(STAMP)  ## the tests of the inner loop, under a minute: language, cores, log, wire, histories, architecture
-	@$(BIN)/python -m pytest -n 2 -m '$(QUICK)' $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) -m '$(QUICK)' $(ARGS)
 
 test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) -m slow $(ARGS)
 
 kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the smallest model
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
-check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of them even when one complains
+check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
@@ -53,6 +56,8 @@ check: $(STAMP)  ## ruff, mypy, pyright and the contracts on imports, all of the
 	run mypy; \
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
 	run tests.support.import_graph; \
+	run vulture; \
+	run tests.support.javascript; \
 	exit $$bad
 
 bench: $(STAMP)  ## every measurement in bench/
@@ -62,7 +67,7 @@ bench: $(STAMP)  ## every measurement in bench/
 	for script in "$${scripts[@]}"; do echo "\$$ python $$script"; $(BIN)/python "$$script" $(ARGS); done
 
 clean:  ## remove .venv, caches and built packages
-	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp names the folder it was made for: an editable install points at its checkout, so a checkout

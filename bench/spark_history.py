@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter, sleep
 
-from isr_anomalies import Answer, Claims, check, paired, read_json
+from isr_anomalies import Answer, Claims, check, pair_operations, read_json
 from isr_pipeline import session
 from isr_pipeline.histories import check_files
 
@@ -211,7 +211,7 @@ def main() -> None:
         if "--local" in sys.argv:
             begin = perf_counter()
             with path.open(encoding="utf-8") as file:
-                alone = check(paired(read_json(file)))
+                alone = check(pair_operations(read_json(file)))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             same = "the same" if alone == found.answer else "NOT the same"
             print(f"{same} by one process, {perf_counter() - begin:.0f} s, peak {peak:,} MB")

@@ -38,6 +38,29 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         guard.GUARD.watch(None)
 
 
+STARTED = pytest.StashKey[float]()
+
+
+def processor_seconds() -> float:
+    """Of this process, and of those that it started and waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[STARTED] = processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Tell tests/support/durations.py what the test took, by --junitxml."""
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("processor_seconds", f"{processor_seconds() - item.stash[STARTED]:.2f}"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     result = yield

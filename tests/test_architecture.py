@@ -58,11 +58,10 @@ RANDOM_MODULES = frozenset({"random", "secrets", "uuid", "numpy.random"})
 RANDOM_ALLOWED = (
     "impl/isr_sim",
     "spec/isr_check/sample",
-    "counterexamples/isr_report/simulated",
     "refinement/isr_conform/edge_cover",
     "impl/isr_experiment/nemesis",
 )
-"""The simulator's scheduler, the explorer's sampler, the report's third way to a probability, and the walks of
+"""The simulator's scheduler, the explorer's sampler, and the walks of
 `insync conform`; all take a seed."""
 
 ANY_ALLOWED = (

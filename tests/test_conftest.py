@@ -12,8 +12,10 @@ import subprocess
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
+from tests.support.durations import rows, taken
 from tests.support.guard import GUARD, Guard
 
 
@@ -52,7 +54,7 @@ def fork() -> None:
 
 FORBIDDEN = {
     "a program": lambda: subprocess.run(["true"], check=True),
-    "a shell": lambda: os.system("true"),
+    "a spawned program": lambda: os.posix_spawn("/bin/true", ["true"], {}),
     "a fork": fork,
     "a spawned process": get_context("spawn").Process(target=listen).start,
     "a server": listen,
@@ -99,3 +101,24 @@ def test_between_tests_everything_is_allowed() -> None:
     guard.watch(None)
     guard.notice("os.fork")
     assert not guard.seen
+
+
+def test_what_a_test_took_is_told_by_file(tmp_path: Path) -> None:
+    cases = "".join(
+        f'<testcase classname="{where}" name="test_it[{n}]" time="9"><properties>'
+        f'<property name="processor_seconds" value="{n}"/></properties>{skipped}</testcase>'
+        for n, (where, skipped) in enumerate(
+            [
+                ("tests.a.test_x", ""),
+                ("tests.a.test_x.TestAll", ""),
+                ("tests.test_y", ""),
+                ("tests.test_y", "<skipped/>"),
+            ]
+        )
+    )
+    (tmp_path / "run.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert rows(taken(tmp_path / "run.xml")) == [
+        "| `tests/test_y.py` | 1 | 2.0 | 9.0 | `test_it` | 2.0 |",
+        "| `tests/a/test_x.py` | 2 | 1.0 | 18.0 | `test_it` | 1.0 |",
+        "| `all` | 3 | 3.0 | 27.0 | `test_it` | 2.0 |",
+    ]

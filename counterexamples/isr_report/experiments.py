@@ -13,11 +13,11 @@ from isr_report import charts
 from isr_report.charts import ACCENT, BAD, Series
 from isr_report.html import code, command, counted, link, table
 from isr_report.material import Included
-from isr_report.simulated import CONFIDENCE
 
 SCHEMA = "insync/experiment/1"
 Json = Mapping[str, object]
 COUNTS = ("attempted", "acknowledged", "survived", "lost", "recovered")
+CONFIDENCE = 0.95
 GOOD = "AS EXPECTED"
 EXAMPLE = "jepsen-2013"
 

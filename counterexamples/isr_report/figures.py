@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
 from html import escape
 from typing import cast
 
@@ -26,13 +25,11 @@ from isr_report.experiments import is_experiment
 from isr_report.heat import guards
 from isr_report.html import code, command, link, prose, table, verdict
 from isr_report.material import Included, Material
-from isr_report.simulated import CONFIDENCE, simulate
 
-DOWN, DOWN_SIMULATED = Fraction(1, 100), Fraction(1, 10)
+DOWN = Fraction(1, 100)
 NODES, MINIMUMS = (3, 5), (1, 2, 3)
 DISKS_LOST, REPAIR_YEARS = 0.04, 1 / 365
 FAILURES_PER_YEAR, NOTICED, ELECTED = 12, 9, 3
-EVENTS, SEED = 600_000, 2
 
 MEANING = {
     Verdict.PROVED: "a solver shows it for every value of the bounds that were left open",
@@ -48,17 +45,13 @@ def availability() -> str:
     text = _odds_table()
     if not charts.available():
         return f'{text}<p class="quiet">{charts.MISSING}</p>'
-    three = f'<figure class="chart">{_three_ways()}<figcaption>No leader, with three nodes that are each down for '
-    three += (
-        f"{float(DOWN_SIMULATED):.0%} of the time: formula, chain and simulation. {_agreement()}</figcaption></figure>"
-    )
     front = (
         f'<figure class="chart">{_frontier()}<figcaption>Writes that wait, against records that are lost: stalls of '
     )
     front += f"{NOTICED} s until a failure is noticed are part of it (a majority: elections of {ELECTED} s), with "
     front += f"{FAILURES_PER_YEAR} failures and {DISKS_LOST:g} lost disks per node and year, repaired in a day."
     front += "</figcaption></figure>"
-    return f'{text}<div class="charts">{three}{front}</div>'
+    return f'{text}<div class="charts">{front}</div>'
 
 
 def _odds_table() -> str:
@@ -92,45 +85,6 @@ def _odds_table() -> str:
     )
     about = f"<p>The part of all time, where each node is down for {float(DOWN):.0%} of it:</p>"
     return about + table(header, rows, numbers=tuple(range(9)))
-
-
-@cache
-def _simulated() -> list[tuple[int, float, float, float]]:
-    """Of each minimum: the chain's probability of no leader, and the interval of the simulation."""
-    found: list[tuple[int, float, float, float]] = []
-    for minimum in MINIMUMS:
-        _, leaderless = simulate(NODES[0], minimum, float(DOWN_SIMULATED), events=EVENTS, seed=SEED)
-        exact = float(in_sync_unavailable(NODES[0], minimum, DOWN_SIMULATED).no_leader)
-        found.append((minimum, exact, leaderless.low, leaderless.high))
-    return found
-
-
-def _agreement() -> str:
-    found = _simulated()
-    inside = sum(low <= exact <= high for _, exact, low, high in found)
-    return f"{inside} of {len(found)} intervals (of {CONFIDENCE:.0%}, seed {SEED}) hold the value of the chain."
-
-
-def _three_ways() -> str:
-    n, found = NODES[0], _simulated()
-    formula = [float(no_leader_nearly(n, m, DOWN_SIMULATED)) for m in MINIMUMS]
-    series = [
-        Series("formula", WARM, MINIMUMS, formula, marker="D", joined=True),
-        Series("Markov chain, exact", ACCENT, [m - 0.06 for m in MINIMUMS], [e for _, e, _, _ in found]),
-        Series(
-            "simulation, interval",
-            GOOD,
-            [m + 0.06 for m in MINIMUMS],
-            [(low + high) / 2 for _, _, low, high in found],
-            low=[low for _, _, low, _ in found],
-            high=[high for _, _, _, high in found],
-            marker="s",
-        ),
-    ]
-    about = "The probability that there is no leader, by min.insync.replicas, found in three ways"
-    return charts.chart(
-        series, "min.insync.replicas", "part of all time without a leader", logs="", ticks=MINIMUMS, about=about
-    )
 
 
 def _frontier() -> str:

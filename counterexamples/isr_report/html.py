@@ -11,6 +11,8 @@ from isr_trace.scene import Row, scene
 from isr_trace.trace import Trace
 
 HOLDS = ("PROVED", "EXHAUSTED", "BOUNDED")
+KINDS = {"VIOLATED": "violated", "VACUOUS": "vacuous", **dict.fromkeys(HOLDS, "holds")}
+"""How each verdict is shown; any other is open."""
 EPOCHS_SHOWN = 6
 
 
@@ -44,7 +46,7 @@ def command(words: str) -> str:
 
 
 def verdict(word: str) -> str:
-    kind = "holds" if word in HOLDS else {"VIOLATED": "violated", "VACUOUS": "vacuous"}.get(word, "open")
+    kind = KINDS.get(word, "open")
     return f'<span class="verdict {kind}">{escape(word)}</span>'
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 
 from isr_report.grid import CellEntry, FaultEntry, PromiseEntry, verdict_of
-from isr_report.html import HOLDS, counted, link, verdict
+from isr_report.html import KINDS, counted, link, verdict
 from isr_report.material import Material, target
 
 SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
@@ -83,8 +83,7 @@ def kind_of(said: PromiseEntry | None) -> str:
     """How a verdict is shown."""
     if said is None:
         return "none"
-    kinds = {"VIOLATED": "violated", "VACUOUS": "vacuous", **dict.fromkeys(HOLDS, "holds")}
-    return kinds.get(said["verdict"], "open")
+    return KINDS.get(said["verdict"], "open")
 
 
 def summed(found: list[PromiseEntry]) -> PromiseEntry | None:

@@ -9,11 +9,11 @@ from html import escape
 from pathlib import Path
 
 from isr_report import conformance, distance, experiments, figures, overview, sections, since, traceability
-from isr_report.html import HOLDS
+from isr_report.html import KINDS
 from isr_report.material import Material, claims
 
 TEMPLATES = Path(__file__).parent / "templates"
-VISUAL = Path(__file__).parent.parent / "isr_visual" / "templates" / "page.css"
+VISUAL = Path(__file__).parent.parent / "isr_visual" / "style" / "page.css"
 """The visualiser's style, on which the report's is built, so that both look alike."""
 
 CONTENTS = {
@@ -92,7 +92,7 @@ def data(material: Material) -> str:
         }
         for cell in matrix["cells"]
     ]
-    known = {"cells": cells, "promises": matrix["promises"], "holds": list(HOLDS)}
+    known = {"cells": cells, "promises": matrix["promises"], "kinds": KINDS}
     known["faults"] = {f["name"]: f["says"] for f in matrix["faults"]}
     return json.dumps(known, ensure_ascii=False).replace("<", "\\u003c")
 

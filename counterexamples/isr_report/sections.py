@@ -11,6 +11,11 @@ from isr_report.html import HOLDS, code, command, link, picture, prose, table, v
 from isr_report.material import Alternative, Claim, Control, Material, Played, Story, Together, questions, target
 from isr_report.overview import SIGNS, kind_of
 
+FILTER = (
+    '<p class="filtering"><input type="search" class="filter" placeholder="Filter: a word" aria-label="Filter cards">'
+    '<span class="filter-note quiet" role="status"></span></p>'
+)
+
 
 def facts(m: Material, asked: list[Claim]) -> str:
     states = sum(c["distinct"] for c in m.matrix["cells"])
@@ -145,7 +150,7 @@ def stories(found: list[Story]) -> str:
             f"<h3>{link(s.page, escape(s.case.title))}</h3>{prose(s.case.result)}"
             f'<p class="quiet">{about}</p></li>'
         )
-    return f'<ul class="cards">{"".join(cards)}</ul>'
+    return f'{FILTER}<ul class="cards">{"".join(cards)}</ul>'
 
 
 def scenes(found: list[Played]) -> str:

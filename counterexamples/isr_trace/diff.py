@@ -10,6 +10,7 @@ from typing import cast
 
 import attrs
 
+from isr_lang.types import Type
 from isr_trace.codec import Json, encode
 from isr_trace.trace import Trace
 
@@ -33,7 +34,11 @@ class Change:
 
 def expression(trace: Trace, index: int, name: str) -> Json:
     """The value of a variable in a state as an ITF expression; None when the state does not have it."""
-    value, type = trace.states[index].get(name), trace.variables.get(name)
+    return as_expression(trace.states[index].get(name), trace.variables.get(name))
+
+
+def as_expression(value: object, type: Type | None) -> Json:
+    """A value of the engines as an ITF expression; one of another program, which has no type, is one already."""
     return value if type is None else encode(value, type)
 
 

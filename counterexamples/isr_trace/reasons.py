@@ -53,9 +53,10 @@ class Reason:
 
 
 class ReasonEntry(TypedDict):
-    """A reason as the JSON reports have it, without lines of the model."""
+    """A reason as the JSON reports have it, without lines of the model; `says`: the rule in words, if it has a name."""
 
     text: str
+    says: str
     holds: bool
     binding: str
     note: str
@@ -67,6 +68,7 @@ def entry(reason: Reason) -> ReasonEntry:
     """The reason and all below it."""
     return ReasonEntry(
         text=reason.text,
+        says=reason.doc,
         holds=reason.holds,
         binding=reason.binding,
         note=reason.note,

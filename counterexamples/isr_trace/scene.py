@@ -14,12 +14,13 @@ them in `ROLES`; a part without its variable is left out, and a model without lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from isr_trace.diff import Plain, expression, plain
-from isr_trace.trace import Trace
+from isr_lang.types import Type
+from isr_trace.diff import Plain, as_expression, plain
+from isr_trace.trace import State, Trace
 
 LEGEND = "L leads, * in sync, x down; record@epoch; left of the bar: known to be committed"
 
@@ -112,11 +113,22 @@ class View:
     """A state by role: what the scene is drawn from; `names`: which variable has the role."""
 
     def __init__(self, trace: Trace, index: int) -> None:
+        self.read(trace.states[index], trace.variables)
+
+    @classmethod
+    def of_values(cls, trace: Trace, values: Sequence[object]) -> View:
+        """A state that the trace does not have, in the order of its variables."""
+        view = cls.__new__(cls)
+        view.read(dict(zip(trace.variables, values, strict=True)), trace.variables)
+        return view
+
+    def read(self, state: State, types: Mapping[str, Type | None]) -> None:
+        """Finds each role's variable in a state."""
         self.found: dict[str, Plain] = {}
         self.names: dict[str, str] = {}
         for role, (shape, names) in ROLES.items():
             for name in names:
-                value = plain(expression(trace, index, name)) if name in trace.states[index] else None
+                value = plain(as_expression(state[name], types.get(name))) if name in state else None
                 if value is not None and isinstance(value, shape):
                     self.found[role], self.names[role] = value, name
                     break
@@ -151,6 +163,14 @@ class View:
         """By its own account where that is known (a deposed leader still acts), else by the controller's."""
         believes = self.each("follows", replica)
         return (believes if believes is not None else self.found.get("leader")) == replica
+
+    def acting(self) -> bool:
+        """Whether whoever was elected acts as leader of that epoch already; until then it can still be replaced."""
+        elected, epoch = self.found.get("leader"), self.found.get("controller epoch")
+        if not isinstance(elected, str) or elected not in self.replicas:
+            return False
+        own = self.each("epoch", elected)
+        return self.leads(elected) and not self.down(elected) and (own is None or epoch is None or own == epoch)
 
     def row(self, replica: str, room: int) -> Row:
         watermark, epoch = self.each("high watermark", replica), self.each("epoch", replica)
@@ -190,16 +210,23 @@ class View:
             yield "clients: " + ", ".join(clients)
 
     def lost(self) -> Iterator[str]:
-        """In words: what was acknowledged or committed, and is where nobody can serve it."""
+        """In words: what was acknowledged or committed, and is where nobody can serve it.
+
+        It is LOST once a leader acts without it. Before that it is AT RISK: another may still be elected, or an answer
+        under way may bring it back.
+        """
         acked = self.many("acked")
         for record in dict.fromkeys((*acked, *self.many("committed"))):
             was = f"record {record} was {'acknowledged' if record in acked else 'committed'}"
             holders = [r for r in self.replicas if record in self.log(r)]
             leader = self.found.get("leader")
             if not holders:
-                yield f"LOST: {was}, and no replica has it"
+                yield f"{'LOST' if self.acting() else 'AT RISK'}: {was}, and no replica has it"
             elif isinstance(leader, str) and leader in self.replicas and leader not in holders:
-                yield f"LOST: {was}, and the leader {leader} does not have it"
+                if self.acting():
+                    yield f"LOST: {was}, and the leader {leader} does not have it"
+                else:
+                    yield f"AT RISK: {was}, and {leader}, which was elected, does not have it"
             elif all(self.down(r) for r in holders):
                 yield f"UNAVAILABLE: {was}, and only {', '.join(holders)} has it, which is down"
 

@@ -13,19 +13,21 @@ import attrs
 
 from isr_lang import Value, show
 from isr_trace.cases import Case
+from isr_trace.cause import cause_of
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.diff import changes
-from isr_trace.explain import step_roles
+from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
 from isr_trace.reasons import ReasonEntry
-from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, actors_of, check_goal, run_of
+from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Values, actors_of, check_goal, run_of
 from isr_trace.scene import EVENTS, View
 from isr_trace.show import minimality, narration
+from isr_trace.story import Story, story
 from isr_trace.trace import Step, Trace, TraceError
 from isr_visual.messages import Arrow, arrows
-from isr_visual.neighbours import BYTES_AT_MOST, Neighbourhood, Node
+from isr_visual.model_script import model_script
 from isr_visual.roles import CLIENTS, roles
-from isr_visual.schedule import Counterfactual, counterfactual, without_states
+from isr_visual.schedule import Counterfactual, counterfactual, mending, without_states
 from isr_visual.sources import Source, with_helpers
 from isr_visual.states import ChangeLine
 from isr_visual.strip import Promise, Strip
@@ -42,13 +44,12 @@ DIAGRAMS_UP_TO = 200
 class Model:
     """The model of a trace, ready to run; `roomier` is the same with more room at the bounds that end the world.
 
-    `against` is the design to compare with; `branches`: how many bytes the states around the trace may take.
+    `against` is the design to compare with.
     """
 
     evaluator: Evaluator
     roomier: Evaluator
     against: Evaluator | None = None
-    branches: int = BYTES_AT_MOST
 
 
 class StepEntry(TypedDict):
@@ -77,6 +78,21 @@ class CaseEntry(TypedDict):
     command: str
 
 
+class SentenceEntry(TypedDict):
+    step: int | None
+    part: str
+    text: str
+
+
+class StoryEntry(TypedDict):
+    """`breaks`: the step at which the promise breaks; `cause`: the one that took the guarantee away, if known."""
+
+    headline: str
+    breaks: int | None
+    cause: int | None
+    sentences: list[SentenceEntry]
+
+
 class VariableEntry(TypedDict):
     name: str
     type: str
@@ -84,7 +100,11 @@ class VariableEntry(TypedDict):
 
 
 class Document(TypedDict):
-    """`mismatch` says why today's model cannot vouch for the trace; `digest` is the SHA-256 of the ITF text."""
+    """`mismatch` says why today's model cannot vouch for the trace; `digest` is the SHA-256 of the ITF text.
+
+    `model` is JavaScript (isr_visual.model_script), with room for one election more than the trace's bounds have;
+    `states` are those of the trace in the form that it computes with. Both are empty where no model is at hand.
+    """
 
     schema: str
     name: str
@@ -102,6 +122,7 @@ class Document(TypedDict):
     minimality: str
     loop: int | None
     anywhere: bool
+    story: StoryEntry
     case: CaseEntry | None
     variables: list[VariableEntry]
     steps: list[StepEntry]
@@ -113,7 +134,8 @@ class Document(TypedDict):
     lanes: list[str]
     arrows: list[Arrow]
     survival: list[list[Outcome]]
-    nodes: list[Node]
+    states: list[Values]
+    model: str
     against: Counterfactual | None
     roles: dict[str, object]
     mermaid: str
@@ -129,6 +151,9 @@ def document(
     diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
     actions, helpers = _sources(trace, model)
     views = [View(trace, i) for i in range(len(trace.states))]
+    found = _roles(trace, run, model)
+    other = _against(trace, run, model)
+    script = model_script(model.roomier.instance) if model is not None and run is not None else ""
     return Document(
         schema=SCHEMA,
         name=name,
@@ -146,9 +171,10 @@ def document(
         minimality=minimality(trace.minimised) if trace.minimised is not None else "",
         loop=trace.loop,
         anywhere=trace.anywhere,
+        story=_story(trace, run, model, found, other),
         case=_case(case) if case is not None else None,
         variables=_variables(trace, model),
-        steps=_steps(trace, views, _roles(trace, run, model)),
+        steps=_steps(trace, views, {s.index: (s.role, list(s.enables)) for s in found}),
         lost=[list(v.lost()) if v.replicas else [] for v in views],
         actions=actions,
         helpers=helpers,
@@ -157,8 +183,9 @@ def document(
         lanes=_lanes(trace),
         arrows=arrows(trace),
         survival=survival(trace, run.states, model.roomier) if model is not None and run is not None else [],
-        nodes=_nodes(run, model, strip),
-        against=_against(trace, run, model),
+        states=list(run.states) if script and run is not None else [],
+        model=script,
+        against=without_states(other) if other is not None else None,
         roles=roles(),
         mermaid=diagrams[0],
         plantuml=diagrams[1],
@@ -231,15 +258,32 @@ def _events(before: View, after: View) -> list[str]:
     return [*changed, "loss"] if list(after.lost()) != list(before.lost()) else changed
 
 
-def _roles(trace: Trace, run: Run | None, model: Model | None) -> dict[int, tuple[str, list[int]]]:
+def _roles(trace: Trace, run: Run | None, model: Model | None) -> tuple[StepRole, ...]:
     """Of each step whether the end needs it; nothing where nobody can say (no model, too long, liveness)."""
     if run is None or model is None or not trace.property_name or len(run.moves) > ROLES_UP_TO:
-        return {}
+        return ()
     try:
         check_goal(run, model.evaluator, trace.property_name)
     except TraceError:
-        return {}
-    return {s.index: (s.role, list(s.enables)) for s in step_roles(trace, run, Replay(model.evaluator))}
+        return ()
+    return step_roles(trace, run, Replay(model.evaluator))
+
+
+def _story(
+    trace: Trace, run: Run | None, model: Model | None, found: tuple[StepRole, ...], other: Counterfactual | None
+) -> StoryEntry:
+    cause, mend = None, ""
+    if run is not None and model is not None and found:
+        parts = other["parts"] if other is not None else None
+        cause = cause_of(trace, run, model.evaluator, model.roomier, found, parts)
+        mend = mending(trace, other) if other is not None else ""
+    told: Story = story(trace, cause, _promise(trace, model), mend)
+    return StoryEntry(
+        headline=told.headline,
+        breaks=told.breaks,
+        cause=cause.step if cause is not None else None,
+        sentences=[SentenceEntry(step=s.step, part=s.part, text=s.text) for s in told.sentences],
+    )
 
 
 def _sources(trace: Trace, model: Model | None) -> tuple[dict[str, Source], dict[str, Source]]:
@@ -261,13 +305,7 @@ def _lanes(trace: Trace) -> list[str]:
     return list(dict.fromkeys([*clients, *named, *outside, *sorted(acting - {*named, *outside})]))
 
 
-def _nodes(run: Run | None, model: Model | None, strip: Strip | None) -> list[Node]:
-    if run is None or model is None or strip is None:
-        return []
-    return Neighbourhood(run.states, Replay(model.evaluator), strip, model.branches).nodes
-
-
 def _against(trace: Trace, run: Run | None, model: Model | None) -> Counterfactual | None:
     if run is None or model is None or model.against is None or trace.anywhere:
         return None
-    return without_states(counterfactual(trace, run.states, model.evaluator, model.against))
+    return counterfactual(trace, run.states, model.evaluator, model.against)

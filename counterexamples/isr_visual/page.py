@@ -14,57 +14,69 @@ from pathlib import Path
 
 from isr_visual.document import Document
 
-TEMPLATES = Path(__file__).parent / "templates"
+HERE = Path(__file__).parent
+SCRIPT, STYLE = HERE / "script", HERE / "style"
 SCRIPTS = (
-    "sha256.js",
     "values.js",
+    "roles.js",
+    "scene.js",
+    "model.js",
     "elements.js",
     "watch.js",
     "trace.js",
-    "scene.js",
-    "scene_parts.js",
     "lanes.js",
     "timeline.js",
     "step.js",
     "table.js",
-    "branches.js",
+    "explore.js",
     "exports.js",
     "gallery.js",
-    "heading.js",
+    "story.js",
     "app.js",
-    "controls.js",
-    "start.js",
 )
 STYLES = ("page.css", "scene.css", "views.css", "print.css")
 
 
 def page(traces: Sequence[tuple[Document, str]], title: str) -> str:
     """The file of one trace, or of a gallery: documents, each with the text of its ITF file."""
-    script = "".join(_template(name) for name in SCRIPTS)
+    models = {_key(document["model"]): document["model"] for document, _ in traces if document["model"]}
+    table = "".join(f"{json.dumps(key)}: () => {_no_end(text)},\n" for key, text in models.items())
+    script = f"const MODELS = {{\n{table}}};\n" + "".join(_text(SCRIPT / name) for name in SCRIPTS)
     parts = {
         "TITLE": escape(title),
         "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "STYLE": "".join(_template(name) for name in STYLES),
+        "STYLE": "".join(_text(STYLE / name) for name in STYLES),
         "DATA": "\n".join(_data(i, document, itf) for i, (document, itf) in enumerate(traces)),
         "SCRIPT": script,
     }
-    text = _template("page.html")
+    text = _text(HERE / "page.html")
     for name, value in parts.items():
         text = text.replace(f"<!--{name}-->", value, 1)
     return text
 
 
-def _template(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _key(model: str) -> str:
+    """A name for a model's code, which traces of one design at equal bounds share."""
+    return hashlib.sha256(model.encode()).hexdigest()[:12]
 
 
 def _data(index: int, document: Document, itf: str) -> str:
     """A document and its trace, in script elements that are no scripts; the trace as a string, to the byte."""
-    about, states = (_inert(json.dumps(d, ensure_ascii=False, separators=(",", ":"))) for d in (document, itf))
+    told = {**document, "model": _key(document["model"]) if document["model"] else ""}
+    about, states = (_inert(json.dumps(d, ensure_ascii=False, separators=(",", ":"))) for d in (told, itf))
     return (
         f'<script type="application/json" class="document" data-n="{index}">{about}</script>\n'
         f'<script type="application/json" class="itf" data-n="{index}">{states}</script>'
     )
+
+
+def _no_end(code: str) -> str:
+    """Code whose strings no HTML parser takes for the end of its element; an operator stands between spaces."""
+    return code.replace("</", "<\\/")
 
 
 def _inert(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from isr_trace.scene import EACH, MANY, ONE
 from isr_trace.scene import ROLES as OF_THE_SCENE
 
 
@@ -65,6 +66,8 @@ CLIENTS, CONTROLLER = "clients", "controller"
 LEADER, LOG, ACKED = "controller_leader", "log", "acked"
 """Who was elected, what each replica holds, what producers were promised: for the survival lane."""
 
+SHAPES: Mapping[type, str] = {ONE: "one", MANY: "many", EACH: "each"}
+
 ROOM = {"epochs": 1, "isr_changes": 1}
 """Bounds that would forbid an election only because the explored world ends there, and how much they need."""
 
@@ -72,7 +75,7 @@ ROOM = {"epochs": 1, "isr_changes": 1}
 def roles() -> dict[str, object]:
     """Everything the page needs to know about names."""
     return {
-        "scene": {role: list(names) for role, (_, names) in OF_THE_SCENE.items()},
+        "scene": {role: [SHAPES[shape], list(names)] for role, (shape, names) in OF_THE_SCENE.items()},
         "mail": [attrs.asdict(mail) for mail in MAIL],
         "seen": SEEN,
     }

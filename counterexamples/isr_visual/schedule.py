@@ -13,6 +13,7 @@ from isr_trace.cases import option
 from isr_trace.codec import Json
 from isr_trace.reasons import Explainer, ReasonEntry, entry, substitute
 from isr_trace.replay import Evaluator, Move, Replay, Values
+from isr_trace.story import phrase
 from isr_trace.trace import Trace
 from isr_visual.sources import Source, source
 from isr_visual.states import ChangeLine, changed, expressions
@@ -65,6 +66,39 @@ def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, th
     )
 
 
+TELLING = ("log", "high_watermark", "committed", "controller_leader", "controller_isr")
+"""Of the cells in which two designs differ, those that a reader knows from the picture, the best first."""
+
+
+def kept(found: Counterfactual, name: str) -> bool:
+    """Whether the other design keeps the promise under this schedule, and does something else than the trace."""
+    return found["parts"] is not None and not any(name in turn["broken"] for turn in found["turns"])
+
+
+def mending(trace: Trace, found: Counterfactual) -> str:
+    """A sentence on what the other design does instead: the rule in words, then what it refuses or where it differs."""
+    parts = found["parts"]
+    if parts is None or not trace.property_name:
+        return ""
+    broken = next((i for i, turn in enumerate(found["turns"]) if trace.property_name in turn["broken"]), None)
+    rule = f": {found['summary'].rstrip('.')}" if found["design"] != trace.design else ""
+    if broken is not None:
+        return f"{found['label']} does not help{rule}; there the promise breaks at T{broken}."
+    refused = next((i for i, turn in enumerate(found["turns"]) if turn["refused"] is not None), None)
+    if refused is not None:
+        said = f"There T{refused} is refused ({phrase(trace, trace.steps[refused - 1])})"
+    else:
+        cell = min(found["turns"][parts]["apart"], key=lambda c: _rank(c["path"]))
+        name, text = cell["path"], cell["after"] or f"without {cell['before']}"
+        said = f"It does otherwise at T{parts}: {name} is {text}" + (f", not {cell['before']}" if cell["after"] else "")
+    return f"{found['label']} keeps the promise{rule}. {said.removesuffix(', not ')}."
+
+
+def _rank(path: str) -> int:
+    name = path.split("[")[0].split(".")[0]
+    return TELLING.index(name) if name in TELLING else len(TELLING)
+
+
 def _label(here: Evaluator, there: Evaluator) -> str:
     ours, theirs = here.instance.constants, there.instance.constants
     other = [option(name, value) for name, value in theirs.items() if name in ours and ours[name] != value]
@@ -100,7 +134,7 @@ def _conditions(action: FoldedAction, move: Move) -> list[Node]:
 
 
 def _nothing(text: str) -> ReasonEntry:
-    return ReasonEntry(text=text, holds=False, binding="", note="", values={}, because=[])
+    return ReasonEntry(text=text, says="", holds=False, binding="", note="", values={}, because=[])
 
 
 def without_states(found: Counterfactual) -> Counterfactual:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
-TEMPLATES = Path(__file__).parent / "templates"
+STYLE = Path(__file__).parent / "style"
 NAMESPACE = "http://www.w3.org/2000/svg"
 COLOURS, LOOKS = "page.css", "scene.css"
 MARGIN = 18
@@ -58,8 +58,8 @@ def alone(drawing: Element) -> str:
 
 def _style() -> str:
     """The rules of the scene in light, then what is another colour in the dark."""
-    light, dark = _palettes((TEMPLATES / COLOURS).read_text(encoding="utf-8"))
-    rules = [(".ground", "fill: var(--surface)"), *_rules((TEMPLATES / LOOKS).read_text(encoding="utf-8"))]
+    light, dark = _palettes((STYLE / COLOURS).read_text(encoding="utf-8"))
+    rules = [(".ground", "fill: var(--surface)"), *_rules((STYLE / LOOKS).read_text(encoding="utf-8"))]
     coloured = [(selector, "; ".join(d for d in body.split("; ") if "var(" in d)) for selector, body in rules]
     return f"{_written(rules, light)}@media (prefers-color-scheme: dark) {{\n{_written(coloured, dark)}}}\n"
 

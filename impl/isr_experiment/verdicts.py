@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from isr_anomalies import Answer, Verdict, check, paired, read_json
+from isr_anomalies import Answer, Verdict, check, pair_operations, read_json
 from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
 from isr_broker.settings import Settings
@@ -157,7 +157,7 @@ def note_replicas(
 def judged(history: Path) -> Answer:
     """The 29 checks."""
     with history.open(encoding="utf-8") as lines:
-        return check(paired(read_json(lines)))
+        return check(pair_operations(read_json(lines)))
 
 
 def violated(answer: Answer) -> list[str]:

@@ -1,10 +1,15 @@
-"""What outgrows one process: the same questions as Spark jobs, with the same answers (docs/scale.md).
+"""Spark jobs for what one process cannot hold: explorations, histories, sweeps and trace datasets.
 
-    session                     starts Spark, or says what is missing for it; used by everything here
-    explore -> search -> tasks  exploration: the engine 'spark', its levels, what a task of a level does
-    owned, store, kit, rows     a bucket's visited set, the folder, kernels where tasks run, what passes between tasks
-    runners                     who does the tasks: this process, or Spark
-    paths, graph -> decode      counterexamples; all states and steps as tables
+    session                             starts Spark, or says what is missing for it
+    explore -> search -> tasks          the engine 'spark': its levels, and the tasks of a level
+    runners                             who runs the tasks: this process, or Spark
+    bucket_states, store                the visited set of a bucket; the folder of an exploration
+    task_kernels, arrow_rows            kernels where tasks run; the rows that tasks exchange
+    counterexamples, graph              shortest paths to findings; all states and steps as tables
+    sweeps                              independent questions, one task each
+    trace_datasets, trace_replays       datasets of traces; traces replayed on cores, or validated
+    histories                           the history checker for files of any size
 
-Only what needs a session imports pyspark, and only when called, so that everything else works without.
+Only functions that need a session import pyspark, so that everything else works without it. docs/scale.md and
+docs/pipeline.md say how to use these.
 """

@@ -1,6 +1,6 @@
-"""The engine 'spark': what isr_check.engine asks of every engine, answered by jobs (see search.py).
+"""The engine 'spark': the contract of isr_check.engine, fulfilled by Spark jobs (`search`).
 
-Nothing here is imported that the project has only with Spark, so that the engine can say what it lacks.
+This module imports nothing that comes with Spark only, so that the engine can say what is missing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 SETTINGS = {f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")}
-"""Java moves blocks of bytes here and computes nothing: to optimise its code takes longer than it saves."""
+"""Options for Java, which only moves bytes here: optimising its code would take longer than it saves."""
 IN_MEMORY = {"spark.shuffle.compress": "false"}
-"""Where blocks do not pass a network, to make them smaller is the largest part of moving them."""
+"""On one machine compressing blocks would take longer than anything else about moving them."""
 HANDOVER = 200_000
-"""States of a level that this process expands itself."""
+"""Levels of at most so many states are expanded by this process."""
 
 
 def explore(
@@ -49,16 +49,15 @@ def explore(
 ) -> Exploration:
     """Explore by Spark (see isr_check.engine for the contract), on this machine alone unless there is a `master`.
 
-    All states stay in the folder, if they are to be kept; `resume` goes on from the last complete level there. It
-    must be one that all executors see. `memory`: bytes for Java, here and in each executor. `partitions`: buckets.
-    `graph`: write all states and steps as tables, too, if all were seen.
+    All executors must see the `folder`, in which the states stay if `keep` is true; `resume` goes on from its last
+    complete level. `memory`: bytes for Java, here and in each executor. `graph`: write states and steps as tables.
     """
     session.check()
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
-    from isr_pipeline.paths import paths
-    from isr_pipeline.search import Means, Overflow, Search
+    from isr_pipeline.counterexamples import paths
+    from isr_pipeline.search import Overflow, Search, SearchMeans
     from isr_pipeline.store import Store
 
     question = Question(instance, wanted, Symmetry(instance, wanted) if symmetry else None)
@@ -81,13 +80,14 @@ def explore(
 
         settings = SETTINGS | (IN_MEMORY if master is None or master.startswith("local") else {})
         buckets = known or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
-        means = Means(folder.absolute(), buckets, handover, starting)
+        means = SearchMeans(folder.absolute(), buckets, handover, starting)
         for slack in SLACKS[cast("int", said.get("slack", 0)) :]:
             search = Search(question, slack, means)
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
                 (search.resume if said else search.begin)()
-                answer = search.run(paths)
+                search.run()
+                answer = search.exploration(paths(search, search.found))
             except Overflow:
                 said = {}
                 continue

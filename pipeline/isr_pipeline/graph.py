@@ -1,10 +1,17 @@
 """The graph of all states as two tables, for questions in SQL (docs/scale.md has some).
 
-    graph/states/level=7/bucket-0003.parquet    id, one column per variable (see decode.py)
+    graph/states/level=7/bucket-0003.parquet    id, one column per variable (below)
     graph/edges/level=7/bucket-0003.parquet     source, action, parameters, target; the level is that of the source
 
-An id is the bucket and the place in it. A state's number is known to its owner only, so steps travel to the owners
-of their targets as states do while exploring. By symmetry a state stands for its orbit, and a step leads to one.
+An id is a bucket and a position in it. Only the bucket that owns a state knows its position, so steps are sent to the
+owners of their targets, as states are during the search. With symmetry a state stands for its orbit.
+
+Columns have the names and values of the model:
+
+    Bool      boolean             Set    array of its elements
+    number    int                 Seq    array of its items
+    sort      its name: r1        Map    map from each key (as text) to its value
+    choice    its name, small     Maybe  null for none
 """
 
 from __future__ import annotations
@@ -19,26 +26,27 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from isr_check.native.kernels import Job
 from isr_check.native.layout import Layout
 from isr_check.native.memory import Numbers, Words, address
 from isr_check.native.steps import Stepper
 from isr_check.reference import parameter_values
-from isr_lang.printing import show
-from isr_pipeline.decode import Column, Decoder, chosen
-from isr_pipeline.kit import Hand, Kit
-from isr_pipeline.owned import Owned
-from isr_pipeline.rows import FOUND, STATES, Batches, as_states, numbers, rows, states
+from isr_lang.printing import first, show
+from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
+from isr_pipeline.arrow_rows import FOUND, STATES, Batches, as_states, numbers, rows, states
+from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.store import Commit
+from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 if TYPE_CHECKING:
     from isr_pipeline.search import Search
 
 PLACE = 40
-"""Bits of an id that are the place in the bucket."""
+"""Bits of an id that are the position in the bucket."""
 BLOCK = 1 << 14
-"""States whose steps are looked at together."""
+"""States whose steps are computed together."""
 
 _table = cast("Callable[[dict[str, Column]], pa.Table]", pa.table)
 _write = cast("Callable[[pa.Table, Path], None]", vars(pq)["write_table"])
@@ -46,31 +54,31 @@ _together = cast("Callable[[list[pa.Table]], pa.Table]", vars(pa)["concat_tables
 
 
 def write(path: Path, tables: Sequence[pa.Table]) -> None:
-    """All or nothing."""
+    """Write one Parquet file; it gets its name when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     _write(_together(list(tables)), partial)
     partial.replace(path)
 
 
-def file_of(kit: Kit, table: str, level: int, bucket: int) -> Path:
-    return Path(kit.folder) / "graph" / table / f"level={level}" / f"bucket-{bucket:04d}.parquet"
+def file_of(spec: KernelSpec, table: str, level: int, bucket: int) -> Path:
+    return Path(spec.folder) / "graph" / table / f"level={level}" / f"bucket-{bucket:04d}.parquet"
 
 
 _steppers: dict[str, Stepper] = {}
 
 
 @attrs.frozen
-class Steps:
-    """Write the states of a level, and send their steps to the owners of the targets: target, source, label."""
+class WriteStates:
+    """A task: write the states of a level, and send their steps (target, source, label) to the targets' owners."""
 
-    kit: Kit
+    spec: KernelSpec
     layout: Layout
     level: int
     before: Mapping[int, int]
 
     def __call__(self, bucket: int) -> Batches:
-        hand, place = Hand(self.kit), (bucket << PLACE) + 1 + self.before.get(bucket, 0)
+        hand, place = KernelWorker(self.spec), (bucket << PLACE) + 1 + self.before.get(bucket, 0)
         decoder, tables = Decoder(self.layout), list[pa.Table]()
         for whole in hand.read(self.level, bucket):
             for start in range(0, len(whole), BLOCK):
@@ -79,35 +87,35 @@ class Steps:
                 place += len(block)
                 tables.append(_table({"id": pa.array(ids), **decoder.columns(block)}))
                 yield from self._sent(hand, block, ids)
-        write(file_of(self.kit, "states", self.level, bucket), tables)
+        write(file_of(self.spec, "states", self.level, bucket), tables)
 
-    def _sent(self, hand: Hand, block: Words, ids: Numbers) -> Batches:
+    def _sent(self, hand: KernelWorker, block: Words, ids: Numbers) -> Batches:
         counts, labels, targets = self._stepper().steps(block)
         if not len(labels):
             return
-        if self.kit.symmetric:
+        if self.spec.symmetric:
             before = hand.worker.job.copy()
             hand.worker.set([(Job.OUT, address(targets))])
             hand.run("rename", 0, len(targets))
             hand.worker.job[:] = before
         records = np.column_stack([targets, np.repeat(ids, counts).view(np.uint64), labels.view(np.uint64)])
-        owners = owners_of(targets, self.kit.buckets)
+        owners = owners_of(targets, self.spec.buckets)
         order = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[order], np.arange(self.kit.buckets + 1))
+        bounds = np.searchsorted(owners[order], np.arange(self.spec.buckets + 1))
         yield states(np.ascontiguousarray(records[order]), bounds.astype(np.int64))
 
     def _stepper(self) -> Stepper:
-        if self.kit.digest not in _steppers:
+        if self.spec.digest not in _steppers:
             _steppers.clear()
-            _steppers[self.kit.digest] = Stepper(self.layout.instance, self.layout)
-        return _steppers[self.kit.digest]
+            _steppers[self.spec.digest] = Stepper(self.layout.instance, self.layout)
+        return _steppers[self.spec.digest]
 
 
 @attrs.frozen
-class Edges:
-    """Write the steps of a level whose targets these buckets have; `labels`: action and parameters of each."""
+class WriteEdges:
+    """A task: write the steps of a level whose targets are in these buckets; `labels` has action and parameters."""
 
-    kit: Kit
+    spec: KernelSpec
     level: int
     levels: int
     sizes: Mapping[int, int]
@@ -115,21 +123,23 @@ class Edges:
 
     def __call__(self, batches: Batches) -> Batches:
         with ExitStack() as closing:
-            sets, tables = dict[int, Owned](), dict[int, list[pa.Table]]()
+            sets, tables = dict[int, BucketStates](), dict[int, list[pa.Table]]()
             for batch in batches:
                 for bucket, kind, payload in rows(batch):
                     assert kind == STATES, "steps are all that is sent"
                     if bucket not in sets:
-                        owned = Owned(self.kit, Hand(self.kit), bucket, self.levels, self.sizes.get(bucket, 0))
+                        owned = BucketStates(
+                            self.spec, KernelWorker(self.spec), bucket, self.levels, self.sizes.get(bucket, 0)
+                        )
                         sets[bucket] = closing.enter_context(owned)
-                    records = as_states(payload, self.kit.words + 2)
+                    records = as_states(payload, self.spec.words + 2)
                     tables.setdefault(bucket, []).append(self._table(sets[bucket], bucket, records))
             for bucket, parts in tables.items():
-                write(file_of(self.kit, "edges", self.level, bucket), parts)
+                write(file_of(self.spec, "edges", self.level, bucket), parts)
                 yield numbers(bucket, FOUND, (sum(t.num_rows for t in parts),))
 
-    def _table(self, owned: Owned, bucket: int, records: Words) -> pa.Table:
-        words = self.kit.words
+    def _table(self, owned: BucketStates, bucket: int, records: Words) -> pa.Table:
+        words = self.spec.words
         places = owned.places(np.ascontiguousarray(records[:, :words]))
         assert places.all(), "each step of a complete exploration leads to a known state"
         labels = records[:, words + 1].astype(np.int64)
@@ -142,7 +152,7 @@ class Edges:
 
 
 def owners_of(targets: Words, buckets: int) -> Numbers:
-    """What the kernels `tally` and `deal` say, for records that are wider than states."""
+    """The buckets that own these states, as the kernels `tally` and `deal` compute them."""
     h = np.full(len(targets), 0x243F6A8885A308D3, dtype=np.uint64)
     for w in range(targets.shape[1]):
         mixed = (targets[:, w] ^ h) * np.uint64(-7046029254386353131 % (1 << 64))
@@ -154,7 +164,7 @@ def owners_of(targets: Words, buckets: int) -> Numbers:
 
 
 def labels(search: Search) -> Iterator[tuple[str, str]]:
-    """Of each instance of each action, in the order of their numbers."""
+    """Action and parameters of every label, in order."""
     for action in search.instance.actions:
         for values in parameter_values(search.instance, action):
             pairs = zip(action.parameters, values, strict=True)
@@ -162,13 +172,13 @@ def labels(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def write_graph(search: Search) -> int:
-    """The tables of a complete exploration; returns how many steps there are."""
+    """Write the tables of a complete exploration; returns the number of steps."""
     sizes, before, named, steps = search.before(), dict[int, int](), tuple(labels(search)), 0
     for commit in (c for c in search.commits if c.states):
         runner = search.runner(commit.states)
-        kit = search.task_kit(runner)
-        source = Steps(kit, search.layout, commit.level, dict(before))
-        sink = Edges(kit, commit.level, len(search.commits), sizes, named)
+        spec = search.task_spec(runner)
+        source = WriteStates(spec, search.layout, commit.level, dict(before))
+        sink = WriteEdges(spec, commit.level, len(search.commits), sizes, named)
         done = runner.shuffle(source, sorted(commit.sizes), sink)
         steps += sum(int(n[0]) for _, _, n in done)
         before = _added(before, commit)
@@ -177,3 +187,81 @@ def write_graph(search: Search) -> int:
 
 def _added(before: dict[int, int], commit: Commit) -> dict[int, int]:
     return {b: before.get(b, 0) + commit.sizes.get(b, 0) for b in {*before, *commit.sizes}}
+
+
+Column = object
+"""An Arrow array."""
+_array = cast("Callable[..., Column]", pa.array)
+_dictionary = cast("Callable[..., Column]", vars(pa.DictionaryArray)["from_arrays"].__get__(None, pa.DictionaryArray))
+_list = cast("Callable[..., Column]", vars(pa.ListArray)["from_arrays"].__get__(None, pa.ListArray))
+_map = cast("Callable[..., Column]", vars(pa.MapArray)["from_arrays"].__get__(None, pa.MapArray))
+
+
+class Decoder:
+    """Translates packed states of one layout into columns."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.instance = layout, layout.instance
+
+    def columns(self, states: Words) -> dict[str, Column]:
+        """The columns, by the names of the variables."""
+        return {v.name: self._column(states, v.type, [self.layout.offset[v.name]]) for v in self.instance.variables}
+
+    def _cells(self, states: Words, cells: Sequence[int]) -> Numbers:
+        """The values of these cells, a row for each state."""
+        table = np.empty((len(states), len(cells)), dtype=np.int64)
+        for i, number in enumerate(cells):
+            cell = self.layout.cells[number]
+            bits = states[:, cell.word] >> np.uint64(cell.shift) & np.uint64(cell.mask)
+            table[:, i] = bits.astype(np.int64) + cell.low
+        return table
+
+    def _column(self, states: Words, type: Type, at: Sequence[int]) -> Column:
+        """Values of the type that begin at these cells, all of a state's before the next state's."""
+        match type:
+            case MapType():
+                size, step = self.instance.positions(type.key), self.layout.size(type.value)
+                items = self._column(states, type.value, [cell + i * step for cell in at for i in range(size)])
+                keys = _tiled([show(i + first(type.key), type.key) for i in range(size)], len(states) * len(at))
+                return _map(_offsets(np.full(len(states) * len(at), size, dtype=np.int64)), keys, items)
+            case SeqType():
+                lengths = self._cells(states, at).ravel()
+                longest = self.layout.longest(type)
+                inside = self._cells(states, [cell + 1 + i for cell in at for i in range(longest)])
+                rows = inside.reshape(-1, longest) if longest else inside.reshape(len(lengths), 0)
+                there = np.arange(longest) < lengths[:, None]
+                return _list(_offsets(lengths), self._scalars(rows[there], type.of))
+            case SetType():
+                sets = self._cells(states, at).ravel()
+                members = sets[:, None] >> np.arange(self.instance.positions(type.of)) & 1
+                _, positions = members.nonzero()
+                return _list(_offsets(members.sum(axis=1)), self._scalars(positions + first(type.of), type.of))
+            case MaybeType():
+                values = self._cells(states, at).ravel()
+                return self._scalars(values - 1 + first(type.of), type.of, none=values == 0)
+            case _:
+                return self._scalars(self._cells(states, at).ravel(), type)
+
+    def _scalars(self, values: Numbers, type: Scalar, none: NDArray[np.bool_] | None = None) -> Column:
+        match type:
+            case BoolType():
+                return _array(values != 0, mask=none)
+            case NumberType():
+                return _array(values.astype(np.int32), mask=none)
+            case _:
+                names = [show(i, type) for i in range(self.instance.positions(type))]
+                known = np.where(none, 0, values) if none is not None else values
+                return _dictionary(_array(known.astype(np.int32), mask=none), _array(names, pa.string()))
+
+
+def _offsets(lengths: Numbers) -> Column:
+    return _array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]).astype(np.int32))
+
+
+def _tiled(names: Sequence[str], times: int) -> Column:
+    return _array(list(names) * times, pa.string())
+
+
+def chosen(names: Sequence[str], numbers: Numbers) -> Column:
+    """A column of the names with these numbers."""
+    return _dictionary(_array(numbers.astype(np.int32)), _array(list(names), pa.string()))

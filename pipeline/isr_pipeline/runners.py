@@ -1,4 +1,4 @@
-"""Who does the tasks: this process itself, while there is little to do, or Spark."""
+"""The runners of tasks: this process for small levels, Spark for large ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import attrs
 import pyarrow as pa
 
 from isr_pipeline import session
-from isr_pipeline.rows import DDL, Answer, Batches, answers, as_numbers, parts
+from isr_pipeline.arrow_rows import DDL, Answer, Batches, answers, as_numbers, parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 LOOK = 0.2
-"""Seconds between two looks at whether to go on waiting for Spark."""
+"""Seconds between two checks whether to go on waiting for Spark."""
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 Source = Callable[[int], Batches]
@@ -27,21 +27,21 @@ Sink = Callable[[Batches], Batches]
 
 
 class Stopped(Exception):
-    """Somebody asked to stop while tasks were under way; what they did does not count."""
+    """The search was asked to stop while tasks were running; their work does not count."""
 
 
 class Runner(Protocol):
     def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
-        """Do `source` for each of the parts; `sink` for what they made, all rows of a bucket by the same one."""
+        """Run `source` for each of the parts, and `sink` on their rows; all rows of a bucket go to the same `sink`."""
         ...
 
     def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
-        """Do `source` for each of the parts."""
+        """Run `source` for each of the parts."""
         ...
 
 
-class Here:
-    """In this process, one after the other."""
+class LocalRunner:
+    """Runs tasks in this process, one after the other."""
 
     def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
         return answers(sink(chain.from_iterable(map(source, parts))))
@@ -52,7 +52,7 @@ class Here:
 
 @attrs.frozen
 class _Parts:
-    """`source` for the parts that a task is given the numbers of."""
+    """Runs `source` for the parts whose numbers a Spark task gets."""
 
     source: Source
     parts: tuple[int, ...]
@@ -68,15 +68,15 @@ _settled: list[bool] = []
 
 
 def _settle() -> None:
-    """Once in a process of Spark's: it collects garbage after every task, and need not look at all modules for it."""
+    """Once in a process of Spark: exempt all modules from the garbage collection that follows every task."""
     if not _settled:
         _settled.append(True)
         gc.collect()
         gc.freeze()
 
 
-class Spark:
-    """As tasks of a session: one job for each call. `stop` is asked while it runs."""
+class SparkRunner:
+    """Runs tasks in a Spark session, one job for each call; `stop` is asked while a job runs."""
 
     def __init__(self, spark: SparkSession, buckets: int, stop: Callable[[], bool], tick: Callable[[], None]) -> None:
         self.spark, self.buckets, self.stop, self.tick = spark, buckets, stop, tick

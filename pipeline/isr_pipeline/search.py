@@ -1,11 +1,12 @@
 """Breadth-first exploration by Spark, level by level: the contract of isr_check.engine, by the native kernels.
 
-Each state has an owner among so many buckets, which its hash tells. A level is one job: tasks expand the states that
-each bucket found in the last level; what they reach goes to its owners, who strike out what they know and write down
-what is new. Nothing else is remembered between two levels than what is in the folder, so the job after a thousand
-others is as simple as the first, and whoever is killed can go on from the last complete level.
+Every state belongs to one of a fixed number of buckets, by its hash. A level is one Spark job. Its tasks expand the
+states of each bucket in the last level, and send the states that they reach to the buckets that own them. Each owner
+drops the states that it has already and writes down the new ones. Between two levels everything is in the folder of the
+exploration. So no job depends on the memory of an earlier one, and a search that was killed goes on from the last
+complete level.
 
-A small level is done by this process itself, by the same tasks on the same files: a job has its price.
+Starting a job takes time. This process does small levels itself, with the same tasks and the same files.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from isr_check.native.memory import Words, address
 from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import sharded
-from isr_pipeline.kit import Hand, Kit, digest, packed
-from isr_pipeline.owned import Owned
-from isr_pipeline.rows import EXPANDED, FOUND, SPENT
-from isr_pipeline.runners import Here, Runner, Spark, Stopped
-from isr_pipeline.spent import seconds
+from isr_pipeline.arrow_rows import EXPANDED, FOUND, SPENT
+from isr_pipeline.bucket_states import BucketStates
+from isr_pipeline.runners import LocalRunner, Runner, SparkRunner, Stopped
 from isr_pipeline.store import Commit, Json, Store
-from isr_pipeline.tasks import Expand, Own, expanded
+from isr_pipeline.task_kernels import KernelSpec, KernelWorker, digest, kernel_spec, seconds
+from isr_pipeline.tasks import AddStates, ExpandStates, expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 class Overflow(Exception):
-    """A value did not fit its cell."""
+    """A value did not fit its cell of the packed state; the search starts again with wider cells."""
 
 
 @attrs.frozen
-class Means:
-    """How to go about it: Spark, once it is started, expands the levels that have more states than `handover`."""
+class SearchMeans:
+    """The folder, the number of buckets, and how to start Spark, which expands levels of more than `handover`
+    states."""
 
     folder: Path
     buckets: int
@@ -53,14 +54,10 @@ class Means:
     start: Callable[[], SparkSession]
 
 
-Paths = Callable[["Search", dict[int, int]], dict[int, Behaviour]]
-"""Counterexamples of a search: for each decided check, by its bit and level, the least of the shortest paths to it."""
-
-
 class Search:
-    """One exploration with one layout."""
+    """One exploration with one layout of packed states."""
 
-    def __init__(self, question: Question, slack: Slack, means: Means) -> None:
+    def __init__(self, question: Question, slack: Slack, means: SearchMeans) -> None:
         self.question, self.instance, self.on_steps = question, question.instance, question.on_steps
         symmetry = question.symmetry
         self.layout = Layout(self.instance, slack, symmetry.sorts if symmetry else ())
@@ -71,9 +68,9 @@ class Search:
         self.progress: Callable[[Progress], None] = silent
         self.commits: list[Commit] = []
         self.cut = False
-        self.here, self.spark = Here(), cast("Spark | None", None)
+        self.here, self.spark = LocalRunner(), cast("SparkRunner | None", None)
 
-    # what is asked, for whoever goes on later
+    # the plan, for a search that goes on later
 
     def plan(self) -> Json:
         return {
@@ -86,8 +83,8 @@ class Search:
 
     def prepare(self) -> None:
         actions, symmetric = len(self.instance.actions), self.question.symmetry is not None
-        self.kit = packed(self.program, self.means.folder, actions, self.buckets, symmetric=symmetric)
-        self.hand = Hand(self.kit)
+        self.spec = kernel_spec(self.program, self.means.folder, actions, self.buckets, symmetric=symmetric)
+        self.hand = KernelWorker(self.spec)
 
     def begin(self) -> None:
         self.store.begin(self.plan())
@@ -95,7 +92,7 @@ class Search:
         self._add_initial()
 
     def resume(self) -> None:
-        """Go on from the last complete level; BadCheckpoint if there is none of the same question."""
+        """Go on from the last complete level; BadCheckpoint if the folder has the levels of another question."""
         said, asked = self.store.plan(), self.plan()
         if said["question"] != asked["question"]:
             about = difference(said, self.question.about())
@@ -120,7 +117,7 @@ class Search:
 
     @property
     def ended(self) -> bool:
-        """Whether the last level has no states: all were seen."""
+        """Whether the last level is empty, so that all states were seen."""
         return bool(self.commits) and not self.commits[-1].states
 
     def elapsed(self) -> float:
@@ -141,16 +138,16 @@ class Search:
         return sizes
 
     def runner(self, states: int) -> Runner:
-        """Whoever should do what takes about as long as to expand so many states."""
+        """The runner for work that takes about as long as expanding so many states."""
         if states <= self.means.handover:
             return self.here
         if self.spark is None:
-            self.spark = Spark(self.means.start(), self.buckets, self._stopping, self.tell)
+            self.spark = SparkRunner(self.means.start(), self.buckets, self._stopping, self.tell)
         return self.spark
 
-    def task_kit(self, runner: Runner) -> Kit:
-        """For tasks of the runner; the best machine code is worth making for Spark, and for what takes its time."""
-        return attrs.evolve(self.kit, best=runner is not self.here or time.monotonic() - self.start > PATIENCE)
+    def task_spec(self, runner: Runner) -> KernelSpec:
+        """The kernels for tasks of this runner. Optimised machine code is made for Spark, and for long searches."""
+        return attrs.evolve(self.spec, best=runner is not self.here or time.monotonic() - self.start > PATIENCE)
 
     def _stopping(self) -> bool:
         seconds = self.limits.max_seconds
@@ -161,7 +158,7 @@ class Search:
         self.progress(Progress(last.level, last.states, self.distinct, sum(last.taken), self.elapsed()))
 
     def _add_initial(self) -> None:
-        """The initial states, made here; they are few, or at least they were all in the model's one line."""
+        """Level 0: the initial states, made in this process."""
         hand, words = self.hand, self.layout.words
         most = self.program.most
         size = 16
@@ -171,16 +168,16 @@ class Search:
         hand.worker.set([(Job.STATES, address(found)), (Job.TABLE, address(table)), (Job.MASK, size - 1)])
         hand.worker.next, hand.worker.limit = 1, most + 1
         hand.run("initial", 0, 0)
-        dealt, bounds = hand.dealt(found, 1, hand.worker.next)
+        dealt, bounds = hand.by_owner(found, 1, hand.worker.next)
         sizes, decided, orbits = dict[int, int](), 0, 0
         wanted = self.undecided(self.question.on_states, {})
         for bucket in range(self.buckets):
             if bounds[bucket] < bounds[bucket + 1]:
-                with Owned(self.kit, hand, bucket, 0, 0) as owned:
+                with BucketStates(self.spec, hand, bucket, 0, 0) as owned:
                     owned.absorb(dealt[bounds[bucket] : bounds[bucket + 1]])
                     owned.keep()
                     sizes[bucket] = owned.new
-                    decided |= owned.checked(wanted)
+                    decided |= owned.decided_checks(wanted)
                     orbits += owned.orbits()
         found_at = {bit: 0 for bit in _bits(decided)}
         nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
@@ -191,11 +188,11 @@ class Search:
         last, found = self.commits[-1], self.found
         level = last.level + 1
         runner = self.runner(last.states)
-        kit = self.task_kit(runner)
-        source = Expand(kit, last.level, self.undecided(self.question.on_steps, found))
-        sink = Own(kit, level, self.undecided(self.question.on_states, found), self.before())
+        spec = self.task_spec(runner)
+        source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found))
+        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before())
         answers = runner.shuffle(source, sorted(last.sizes), sink)
-        done = expanded(self.kit, [n for _, kind, n in answers if kind == EXPANDED])
+        done = expanded(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
         assert done.states == last.states, "each state of the level was expanded once"
         if done.overflow:
             if self.layout.slack is not SLACKS[-1]:
@@ -230,8 +227,8 @@ class Search:
         self.store.commit(commit)
         self.commits.append(commit)
 
-    def run(self, paths: Paths) -> Exploration:
-        """Explore until all is seen or decided, or a limit is reached; `paths` finds the counterexamples."""
+    def run(self) -> None:
+        """Explore until all states are seen, all checks are decided, or a limit is reached."""
         try:
             while not (self.ended or self.cut or self.decided()):
                 states = self.limits.max_states
@@ -241,10 +238,10 @@ class Search:
                     self.level()
         except Stopped:
             self.cut = True
-        return self._exploration(paths, complete=self.ended and not self.cut)
+        self.limits = Limits()  # a search that was stopped still finds the counterexamples of what it has decided
 
     def representative(self, words: Words) -> Words:
-        """By symmetry the state that stands for the orbit of this one, which it replaces."""
+        """The representative of the state's orbit, written over the state; the state itself without symmetry."""
         if self.question.symmetry is not None:
             before = self.hand.worker.job.copy()
             self.hand.worker.set([(Job.OUT, address(words))])
@@ -252,14 +249,13 @@ class Search:
             self.hand.worker.job[:] = before
         return words
 
-    def _exploration(self, paths: Paths, *, complete: bool) -> Exploration:
-        last, found = self.commits[-1], self.found
-        self.limits = Limits()  # what is found is told, also by a search that was stopped
-        known = paths(self, found)
+    def exploration(self, paths: dict[int, Behaviour]) -> Exploration:
+        """The result; `paths` has the counterexample of each decided check, by its bit."""
+        last, found, complete = self.commits[-1], self.found, self.ended and not self.cut
         sizes = tuple(c.states for c in self.commits if c.states or c.level == 0)
         question = self.question
         return Exploration(
-            question.findings(found, known, complete=complete),
+            question.findings(found, paths, complete=complete),
             complete,
             self.distinct,
             sum(last.taken),

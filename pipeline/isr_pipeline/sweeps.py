@@ -1,4 +1,4 @@
-"""Many independent questions as one job: each is a task, its answer a row. What Spark is best at."""
+"""Sweeps: many independent questions as one Spark job, a task for each question."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _Answering(Generic[Q, A]):
                 yield _from_pydict({"number": [number], "answer": [answer]}, schema=SCHEMA)
 
 
-def swept(spark: SparkSession, work: Callable[[Q], A], questions: Sequence[Q], *, most: int = 1000) -> list[A]:
-    """What `work` answers to each question, in their order; at most so many tasks. Raises Failed.
+def sweep(spark: SparkSession, work: Callable[[Q], A], questions: Sequence[Q], *, most: int = 1000) -> list[A]:
+    """The answers of `work` to the questions, in their order, by at most `most` tasks. Failed if a task fails.
 
-    Questions and answers are pickled, and so is `work`, by its name if it is a function of a module. A task may be
-    done twice, if its executor dies: what it writes must be the same, then.
+    `work`, questions and answers are pickled; a function of a module is pickled by its name. If an executor dies, its
+    task is done again: whatever `work` writes must be the same the second time.
     """
     if not questions:
         return []

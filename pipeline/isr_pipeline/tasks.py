@@ -1,4 +1,4 @@
-"""What is done in tasks: expand the states of a bucket, and own what others found for it. Arrow batches in, and out."""
+"""The tasks of a level: expand the states of a bucket, and add the states that were found for a bucket to its set."""
 
 from __future__ import annotations
 
@@ -12,27 +12,38 @@ from isr_check.native.actions import FOUND as DECIDED
 from isr_check.native.actions import OVERFLOW
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
-from isr_pipeline.kit import Hand, Kit
-from isr_pipeline.owned import Owned
-from isr_pipeline.rows import EXPANDED, FOUND, SPENT, STATES, Batches, as_numbers, as_states, numbers, rows, states
+from isr_pipeline.arrow_rows import (
+    EXPANDED,
+    FOUND,
+    SPENT,
+    STATES,
+    Batches,
+    as_numbers,
+    as_states,
+    numbers,
+    rows,
+    states,
+)
+from isr_pipeline.bucket_states import BucketStates
+from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 SLOTS = 1 << 20
 """Of the table by which a task finds its own duplicates before it sends them."""
 
 
 @attrs.frozen
-class Expand:
+class ExpandStates:
     """The successors of the states of one level; `wanted`: the checks of steps to make."""
 
-    kit: Kit
+    spec: KernelSpec
     level: int
     wanted: int
 
     def __call__(self, bucket: int) -> Batches:
-        hand = Hand(self.kit)
-        worker, words = hand.worker, self.kit.words
+        hand = KernelWorker(self.spec)
+        worker, words = hand.worker, self.spec.words
         size = SLOTS
-        while size * FULLEST < 4 * (self.kit.most + BATCH):
+        while size * FULLEST < 4 * (self.spec.most + BATCH):
             size *= 2
         room = int(size * FULLEST)
         table, found = Table(size), np.empty((room + 2, words), dtype=np.uint64)
@@ -43,7 +54,7 @@ class Expand:
             start = 0
             while start < len(block):
                 hand.source(block)
-                with hand.spent.spending("expand"):
+                with hand.spent.timed("expand"):
                     stopped = hand.run("expand", start, len(block), self.wanted)
                 worker.expanded += stopped - start
                 start = stopped
@@ -57,43 +68,48 @@ class Expand:
         yield numbers(bucket, SPENT, hand.spent.numbers())
 
 
-def send(hand: Hand, found: Words, end: int) -> Batches:
-    """The states from 1 on, for the buckets that own them."""
+def send(hand: KernelWorker, found: Words, end: int) -> Batches:
+    """Rows with the states from 1 to `end`, for the buckets that own them."""
     if end > 1:
         hand.sent += end - 1
-        yield states(*hand.dealt(found, 1, end))
+        yield states(*hand.by_owner(found, 1, end))
 
 
 @attrs.frozen
-class Own:
-    """The states of a level that are new: `before` says how many each bucket has; `wanted`: checks of states."""
+class AddStates:
+    """A task: add states to the sets of their buckets, and count and check those that are new.
 
-    kit: Kit
+    `before`: how many states each bucket has had. `wanted`: the mask of the checks of states.
+    """
+
+    spec: KernelSpec
     level: int
     wanted: int
     before: Mapping[int, int]
 
     def __call__(self, batches: Batches) -> Batches:
         with ExitStack() as closing:
-            sets: dict[int, Owned] = {}
+            sets: dict[int, BucketStates] = {}
             for batch in batches:
                 for bucket, kind, payload in rows(batch):
                     if kind != STATES:
                         yield numbers(bucket, kind, as_numbers(payload).tolist())
                         continue
                     if bucket not in sets:
-                        owned = Owned(self.kit, Hand(self.kit), bucket, self.level, self.before.get(bucket, 0))
+                        owned = BucketStates(
+                            self.spec, KernelWorker(self.spec), bucket, self.level, self.before.get(bucket, 0)
+                        )
                         sets[bucket] = closing.enter_context(owned)
-                    sets[bucket].absorb(as_states(payload, self.kit.words))
+                    sets[bucket].absorb(as_states(payload, self.spec.words))
             for bucket, owned in sets.items():
                 owned.keep()
-                yield numbers(bucket, FOUND, (owned.new, owned.checked(self.wanted), owned.orbits()))
+                yield numbers(bucket, FOUND, (owned.new, owned.decided_checks(self.wanted), owned.orbits()))
                 yield numbers(bucket, SPENT, owned.hand.spent.numbers())
 
 
 @attrs.frozen
-class Expanded:
-    """What EXPANDED rows say together; `sent`: how many states went to owners."""
+class ExpansionReport:
+    """The sum of EXPANDED rows; `sent` counts the states that were sent to their buckets."""
 
     states: int
     decided: int
@@ -103,9 +119,9 @@ class Expanded:
     refused: tuple[int, ...]
 
 
-def expanded(kit: Kit, reports: list[Numbers]) -> Expanded:
-    table = np.array(reports, dtype=np.int64).reshape(-1, 4 + max(1, kit.actions) + max(1, kit.guards))
+def expanded(spec: KernelSpec, reports: list[Numbers]) -> ExpansionReport:
+    table = np.array(reports, dtype=np.int64).reshape(-1, 4 + max(1, spec.actions) + max(1, spec.guards))
     total = table.sum(axis=0).tolist()
     decided = int(np.bitwise_or.reduce(table[:, 1])) if len(table) else 0
-    taken, refused = total[4 : 4 + kit.actions], total[4 + max(1, kit.actions) :]
-    return Expanded(total[0], decided, bool(total[2]), total[3], tuple(taken), tuple(refused))
+    taken, refused = total[4 : 4 + spec.actions], total[4 + max(1, spec.actions) :]
+    return ExpansionReport(total[0], decided, bool(total[2]), total[3], tuple(taken), tuple(refused))

@@ -5,15 +5,16 @@
     answer = check(paired(read_json(open("history.jsonl"))))
     print(answer.verdict, [j.name for j in answer.judgements if j.forbidden])
 
-Reading order: `operations` (what a history is), `index` (one partition's share of it), `view` (its version order),
-`orders`, `values`, `replicas`, `times`, `cycles` (the anomalies), `catalogue` (the table of all 29), `checking`.
+Read in this order: `operations` (lines and operations), `history` (pairing, and the index by partition), `view` (the
+version order of a partition), `orders`, `values`, `replicas`, `times`, `cycles` (the anomalies), `evidence` (what a
+verdict needs), `catalogue` (the table of all 29), `checker`. `read_json` and `read_edn` read files.
 
-It knows nothing of the broker or the model: it judges what clients saw, of any Kafka.
+The checker knows nothing of our broker or the model. It judges what clients of any Kafka saw.
 """
 
 from isr_anomalies.catalogue import ANOMALIES, Anomaly
-from isr_anomalies.checking import Answer, PartitionResult, check, check_partition, merge
-from isr_anomalies.index import History, Partition, paired
+from isr_anomalies.checker import Answer, PartitionResult, check, check_partition, merge
+from isr_anomalies.history import History, Partition, pair_operations
 from isr_anomalies.operations import Claims, Item, Malformed
 from isr_anomalies.read_edn import read_edn
 from isr_anomalies.read_json import checked_claims, read_json
@@ -36,7 +37,7 @@ __all__ = [
     "check_partition",
     "checked_claims",
     "merge",
-    "paired",
+    "pair_operations",
     "read_edn",
     "read_json",
 ]

@@ -1,4 +1,4 @@
-"""The 29 anomalies: one row each. What it is, where from, how grave, when impossible, who finds it, when unjudgeable.
+"""The catalogue of the 29 anomalies: definition, source, severity, when it is impossible, and which function finds it.
 
 Numbers 1 to 18 are those of Jepsen's kafka workload; 19 to 29 come from Redpanda's chaos tests, Kafka's ducktape
 tests and the model of the in-sync set.
@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 import attrs
 
-from isr_anomalies import cycles, lacks, orders, replicas, times, values
+from isr_anomalies import cycles, evidence, orders, replicas, times, values
 from isr_anomalies.cycles import Graphs
-from isr_anomalies.index import History
+from isr_anomalies.history import History
 from isr_anomalies.operations import Claims
-from isr_anomalies.results import Finding, Lack
+from isr_anomalies.results import Finding, NoVerdict
 from isr_anomalies.view import View
 
 Severity = Literal["error", "reported", "permitted", "figure"]
@@ -26,10 +26,10 @@ FindAcross = Callable[[History, Graphs, Claims], Iterable[Finding]]
 
 @attrs.frozen
 class Anomaly:
-    """`impossible` is when the claims exclude it: only then is it VIOLATED, otherwise PERMITTED.
+    """An anomaly. `impossible` says which claims exclude it: only under them a finding is VIOLATED, else PERMITTED.
 
-    `find` looks at one partition, `across` at the whole history; `lack` says of one partition (`lacks` of the whole)
-    why there is no judgement. A finding counts even where something else could not be judged.
+    `find` looks at one partition, or `across` at the whole history. `missing` (or `missing_across`) says why there is
+    no verdict. A finding counts even if there is no verdict on the rest.
     """
 
     number: int
@@ -40,8 +40,8 @@ class Anomaly:
     source: str
     find: Find | None = None
     across: FindAcross | None = None
-    lack: Callable[[View], Lack | None] | None = None
-    lacks: Callable[[History], Lack | None] | None = None
+    missing: Callable[[View], NoVerdict | None] | None = None
+    missing_across: Callable[[History], NoVerdict | None] | None = None
 
 
 _SAFE: Final = "acks=all, no unclean election"
@@ -57,7 +57,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "unless election is unclean, or acks is not all and nobody read them",
         _JEPSEN,
         values.inconsistent_offset,
-        lack=lacks.PLACED,
+        missing=evidence.PLACED,
     ),
     Anomaly(
         2,
@@ -67,7 +67,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "idempotence",
         f"{_JEPSEN}; KIP-98",
         values.duplicate,
-        lack=lacks.PLACED,
+        missing=evidence.PLACED,
     ),
     Anomaly(
         3,
@@ -77,7 +77,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.lost_write,
-        lack=lacks.no_scan,
+        missing=evidence.no_scan,
     ),
     Anomaly(
         4,
@@ -87,7 +87,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.unseen,
-        lack=lacks.no_scan,
+        missing=evidence.no_scan,
     ),
     Anomaly(
         5,
@@ -97,7 +97,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         f"{_JEPSEN}; Adya G1a",
         values.aborted_read,
-        lack=lacks.READ,
+        missing=evidence.READ,
     ),
     Anomaly(
         6,
@@ -107,7 +107,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "isolation=read_committed",
         f"{_JEPSEN}; KIP-98",
         values.precommitted_read,
-        lack=lacks.BOTH,
+        missing=evidence.BOTH,
     ),
     Anomaly(
         7,
@@ -117,7 +117,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with assign; after subscribe a rebalance may do it",
         _JEPSEN,
         orders.poll_skip,
-        lack=lacks.POLLED,
+        missing=evidence.POLLED,
     ),
     Anomaly(
         8,
@@ -127,7 +127,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with assign; after subscribe a rebalance may do it",
         _JEPSEN,
         orders.nonmonotonic_poll,
-        lack=lacks.POLLED,
+        missing=evidence.POLLED,
     ),
     Anomaly(
         9,
@@ -137,7 +137,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, but for partitions that were rebalanced meanwhile",
         _JEPSEN,
         orders.int_poll_skip,
-        lack=lacks.INSIDE_POLL,
+        missing=evidence.INSIDE_POLL,
     ),
     Anomaly(
         10,
@@ -147,7 +147,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, but for partitions that were rebalanced meanwhile",
         _JEPSEN,
         orders.int_nonmonotonic_poll,
-        lack=lacks.INSIDE_POLL,
+        missing=evidence.INSIDE_POLL,
     ),
     Anomaly(
         11,
@@ -157,7 +157,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "acks=all, and idempotence or one in flight",
         _JEPSEN,
         orders.nonmonotonic_send,
-        lack=lacks.ACKED,
+        missing=evidence.ACKED,
     ),
     Anomaly(
         12,
@@ -167,7 +167,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         _JEPSEN,
         orders.int_nonmonotonic_send,
-        lack=lacks.INSIDE_SEND,
+        missing=evidence.INSIDE_SEND,
     ),
     Anomaly(
         13,
@@ -177,7 +177,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "never",
         _JEPSEN,
         orders.int_send_skip,
-        lack=lacks.INSIDE_SEND,
+        missing=evidence.INSIDE_SEND,
     ),
     Anomaly(
         14,
@@ -187,7 +187,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "never: offsets are not transactional",
         f"{_JEPSEN}; Adya G0",
         across=cycles.g0,
-        lacks=lacks.single_steps,
+        missing_across=evidence.single_steps,
     ),
     Anomaly(
         15,
@@ -197,7 +197,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "isolation=read_committed, and no edge of the cycle comes from offsets alone",
         f"{_JEPSEN}; Adya G1c",
         across=cycles.g1c,
-        lacks=lacks.single_steps,
+        missing_across=evidence.single_steps,
     ),
     Anomaly(
         16,
@@ -207,7 +207,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "never by itself: see 11 and 19",
         f"{_JEPSEN}; Elle",
         across=cycles.ordered_cycles,
-        lacks=lambda history: None if history.operations else Lack(True, "no operation at all"),
+        missing_across=lambda history: None if history.operations else NoVerdict(True, "no operation at all"),
     ),
     Anomaly(
         17,
@@ -217,7 +217,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "exactly_once",
         f"{_JEPSEN}; KIP-447",
         values.consume_counts,
-        lack=lacks.SUBSCRIBED,
+        missing=evidence.SUBSCRIBED,
     ),
     Anomaly(
         18,
@@ -227,7 +227,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with --max-lag",
         _JEPSEN,
         times.realtime_lag,
-        lack=lacks.POLLS,
+        missing=evidence.POLLS,
     ),
     Anomaly(
         19,
@@ -237,7 +237,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _CHAOS,
         orders.stale_ack_offset,
-        lack=lacks.ACKED,
+        missing=evidence.ACKED,
     ),
     Anomaly(
         20,
@@ -247,7 +247,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _CHAOS,
         orders.late_ghost,
-        lack=lacks.UNKNOWN_SENDS,
+        missing=evidence.UNKNOWN_SENDS,
     ),
     Anomaly(
         21,
@@ -257,7 +257,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         f"{_CHAOS}; CRC-32C of record batches",
         values.phantom,
-        lack=lacks.READ,
+        missing=evidence.READ,
     ),
     Anomaly(
         22,
@@ -267,7 +267,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "no unclean election: what was read is below the high watermark",
         "the model's promise reads-stable; KIP-101",
         values.read_then_lost,
-        lack=lacks.no_later_scan,
+        missing=evidence.no_later_scan,
     ),
     Anomaly(
         23,
@@ -277,7 +277,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         "the model's promise acked-survives",
         replicas.ack_then_gone,
-        lack=lacks.where_it_is,
+        missing=evidence.where_it_is,
     ),
     Anomaly(
         24,
@@ -287,7 +287,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         "Kafka's ducktape tests; KIP-101, KIP-279",
         replicas.replica_divergence,
-        lack=lacks.TWO_LOGS,
+        missing=evidence.TWO_LOGS,
     ),
     Anomaly(
         25,
@@ -297,7 +297,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         _CHAOS,
         values.offset_gap,
-        lack=lacks.gaps,
+        missing=evidence.gaps,
     ),
     Anomaly(
         26,
@@ -307,7 +307,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, for consumers that know epochs",
         "KIP-320",
         values.truncation_unnoticed,
-        lack=lacks.EPOCHS,
+        missing=evidence.EPOCHS,
     ),
     Anomaly(
         27,
@@ -317,7 +317,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "acks=all",
         "KIP-966; the model's promise leaders-complete",
         replicas.acks_contract,
-        lack=lacks.contract,
+        missing=evidence.contract,
     ),
     Anomaly(
         28,
@@ -327,7 +327,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always; --progress-acks in --progress-within",
         _CHAOS,
         across=lambda history, graphs, claims: times.progress(history, claims),
-        lacks=lambda history: times.progress_undecided(history, history.claims),
+        missing_across=lambda history: times.progress_undecided(history, history.claims),
     ),
     Anomaly(
         29,
@@ -337,7 +337,9 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with --max-unavailable",
         _CHAOS,
         across=lambda history, graphs, claims: times.unavailable(history, claims),
-        lacks=lambda history: None if any(p.sends for p in history.partitions.values()) else Lack(True, "no sends"),
+        missing_across=lambda history: (
+            None if any(p.sends for p in history.partitions.values()) else NoVerdict(True, "no sends")
+        ),
     ),
 )
 """In the order of their numbers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from isr_anomalies.index import WHOLE, Batch, Send
+from isr_anomalies.history import WHOLE, Batch, Send
 from isr_anomalies.operations import Record
 from isr_anomalies.results import Finding
 from isr_anomalies.view import View

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, Literal, cast
 
 import attrs
@@ -36,7 +38,7 @@ _KINDS: Final = frozenset({"invoke", "ok", "fail", "info", "error"})
 PLAIN: Final = frozenset(
     {"type", "f", "process", "time", "id", "key", "partition", "value", "offset", "records", "ops"}
 )
-"""What most lines say, and nothing else."""
+"""Fields of lines that need no Extra."""
 _SEEKS: Final = ("beginning", "end")
 SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 
@@ -50,7 +52,7 @@ def read_json(lines: Iterable[str]) -> Iterator[Item | Claims]:
 
 
 def parsed(line: int, text: str) -> Object:
-    """The object that a line of text is."""
+    """The object in a line of text; Malformed if there is none."""
     try:
         value: object = json.loads(text)
     except ValueError as problem:
@@ -63,7 +65,7 @@ def parsed(line: int, text: str) -> Object:
 
 
 def item_of(line: int, table: Object) -> Item:
-    """What an object that is no header says."""
+    """The item that an object stands for, unless it is the header."""
     f = table.get("f")
     if f in CLIENT:
         return _event(line, str(f), table)
@@ -284,3 +286,19 @@ def _name(value: object) -> str:
         return "missing"
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@contextmanager
+def paused_garbage_collection() -> Generator[None, None, None]:
+    """Pause the garbage collector while a large history is read.
+
+    Its millions of tuples have no cycles, and traversing them
+    takes as long as everything else.
+    """
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()

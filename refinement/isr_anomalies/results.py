@@ -1,4 +1,4 @@
-"""What a check says: findings, how many, the least of them, and why something could not be judged."""
+"""The results of a check: findings, their counts, the least of them, and reasons for no verdict."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 @attrs.define
 class Tally:
-    """All findings of one anomaly, of which the least few are kept."""
+    """The count of the findings of one anomaly; only the least EXAMPLES are kept."""
 
     found: int = 0
     forbidden: int = 0
@@ -73,8 +73,8 @@ class Tally:
             del self.least[EXAMPLES:]
 
 
-class Lack(NamedTuple):
-    """Why there is no judgement: nothing of the kind (vacuous), or not enough to tell."""
+class NoVerdict(NamedTuple):
+    """Why there is no verdict: the history has nothing of the kind (vacuous), or does not say enough."""
 
     vacuous: bool
     why: str
@@ -82,26 +82,26 @@ class Lack(NamedTuple):
 
 @attrs.define
 class Part:
-    """What one partition, or everything across partitions, says of one anomaly."""
+    """The result for one anomaly, of one partition or of the whole history."""
 
     tally: Tally = attrs.field(factory=Tally)
-    lack: Lack | None = None
+    missing: NoVerdict | None = None
     measured: str = ""
-    """A figure in words, of those anomalies that are a figure."""
+    """The figure in words, for anomalies that are figures."""
 
 
 @attrs.define
 class Counts:
-    """How many sends had which fate. A value that was sent twice counts twice."""
+    """Counts of sends by outcome. A value that was sent twice counts twice."""
 
     attempted: int = 0
     acked: int = 0
     failed: int = 0
     unknown: int = 0
     recovered: int = 0
-    """Of unknown outcome, but read."""
+    """Sends of unknown outcome whose value was read."""
     read: int = 0
-    """Different records that anybody read."""
+    """Distinct values that were read."""
 
     def merge(self, other: Counts) -> None:
         """Add those of another partition."""
@@ -124,5 +124,5 @@ class Judgement:
     forbidden: int
     largest: int
     why: str
-    """What could not be judged, or the figure."""
+    """The reason for no verdict, or the figure."""
     witnesses: tuple[Finding, ...]

@@ -10,14 +10,14 @@ from typing import Final
 
 import attrs
 
-from isr_anomalies.index import WHOLE, History
+from isr_anomalies.history import WHOLE, History
 from isr_anomalies.operations import NEVER, Claims, Fault
-from isr_anomalies.results import Finding, Lack
+from isr_anomalies.results import Finding, NoVerdict
 from isr_anomalies.view import View
 
 SECOND: Final = 1_000_000_000
 WINDOWS: Final = 600
-"""At most so many windows; longer histories have longer ones."""
+"""The most windows of a history; longer histories have longer windows."""
 
 
 def seconds(ns: int) -> str:
@@ -26,7 +26,7 @@ def seconds(ns: int) -> str:
 
 
 def lags(view: View) -> Iterator[tuple[int, int, int]]:
-    """Of each poll that names this partition: when it began, how far behind it was at least, and its line.
+    """For each poll that names this partition: its begin, its least lag, and its line.
 
     A poll that ends at an offset lags by the time since a larger one was known to exist.
     """
@@ -52,7 +52,7 @@ def realtime_lag(view: View) -> Iterator[Finding]:
 
 @attrs.frozen
 class Window:
-    """What happened in a stretch of time."""
+    """The outcomes of sends in a window of time."""
 
     begin: int
     acked: int
@@ -62,7 +62,7 @@ class Window:
 
 @attrs.frozen
 class Availability:
-    """Figures of one history. `around` is the longest time without an acknowledgement near each fault."""
+    """The availability figures of one history, in nanoseconds."""
 
     acked: int
     errors: dict[str, int]
@@ -70,9 +70,9 @@ class Availability:
     p99: int
     longest: int
     around: tuple[tuple[int, str, int], ...]
-    """Per fault: its line, what it was, the longest stretch."""
+    """For each fault: its line, its name, and the longest time without an acknowledgement around it."""
     first_ack: tuple[tuple[int, str, int | None], ...]
-    """Per fault and healing: its line, what it was, how long until the next acknowledgement."""
+    """For each fault and healing: its line, its name, and the time until the next acknowledgement."""
     width: int
     windows: tuple[Window, ...]
 
@@ -131,9 +131,9 @@ def too_long(marks: Iterable[tuple[int, int]], limit: int) -> Iterator[Finding]:
 
 
 def windows_to_progress(faults: list[Fault], ends_at: int, claims: Claims) -> list[tuple[Fault, int]]:
-    """After each healing, and each fault that leaves enough alive: the end of the time to make progress in.
+    """The windows in which progress is promised: after each healing, and each fault that leaves enough alive.
 
-    Only where neither the next fault nor the end of the history comes before it.
+    A window counts only if it ends before the next fault and before the end of the history.
     """
     ends = [fault.time for fault in faults[1:]] + [ends_at]
     windows = [(f, f.time + claims.progress_within, end) for f, end in zip(faults, ends, strict=False)]
@@ -141,7 +141,7 @@ def windows_to_progress(faults: list[Fault], ends_at: int, claims: Claims) -> li
 
 
 Progress = list[tuple[Fault, int, int]]
-"""Of each window: after which fault, how many sends were asked for in it, how many were acknowledged."""
+"""For each window: the fault before it, the sends that were invoked in it, and those that were acknowledged."""
 
 
 def _progress(history: History, claims: Claims) -> Progress:
@@ -158,25 +158,25 @@ def progress(history: History, claims: Claims) -> Iterator[Finding]:
 
 
 def too_little(windows: Progress, claims: Claims) -> Iterator[Finding]:
-    """The windows in which clients asked, and got less than was promised."""
+    """The windows in which clients sent, and too few sends were acknowledged."""
     for fault, asked, got in windows:
         if asked and got < claims.progress_acks:
             says = f"{got} acknowledged within {seconds(claims.progress_within)} of {fault.what}"
             yield Finding(False, (fault.line,), "", says, claims.progress_acks - got)
 
 
-def progress_undecided(history: History, claims: Claims) -> Lack | None:
-    """No faults at all, or no window that is long enough and in which somebody asked."""
-    return undecided(history.faults, _progress(history, claims), claims)
+def progress_undecided(history: History, claims: Claims) -> NoVerdict | None:
+    """No verdict if there are no faults, or if no window is long enough and has sends in it."""
+    return no_verdict_on_progress(history.faults, _progress(history, claims), claims)
 
 
-def undecided(faults: list[Fault], windows: Progress, claims: Claims) -> Lack | None:
-    """The same of windows that were counted."""
+def no_verdict_on_progress(faults: list[Fault], windows: Progress, claims: Claims) -> NoVerdict | None:
+    """The same, for windows that were counted already."""
     if not faults:
-        return Lack(True, "no faults in this history")
+        return NoVerdict(True, "no faults in this history")
     if any(asked for _, asked, _ in windows):
         return None
-    return Lack(False, f"no {seconds(claims.progress_within)} after a healing in which clients sent anything")
+    return NoVerdict(False, f"no {seconds(claims.progress_within)} after a healing in which clients sent anything")
 
 
 def _within(times: list[int], begin: int, end: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isr_anomalies.index import WHOLE, Batch, Scan, Send
+from isr_anomalies.history import WHOLE, Batch, Scan, Send
 from isr_anomalies.operations import NEVER, NO_EPOCH, Value
 from isr_anomalies.results import Counts, Finding
 from isr_anomalies.view import View

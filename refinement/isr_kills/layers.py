@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from isr_anomalies import check, paired, read_json
+from isr_anomalies import check, pair_operations, read_json
 from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.trace_reader import BadTrace, read
 from isr_check import native
@@ -172,7 +172,7 @@ def by_traces(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
 
 
 def _anomaly(run: TellingRun) -> str | None:
-    answer = check(paired(read_json(history(run))))
+    answer = check(pair_operations(read_json(history(run))))
     return next((j.name for j in answer.judgements if j.forbidden), None)
 
 

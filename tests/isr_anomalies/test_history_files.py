@@ -7,7 +7,7 @@ import pytest
 from tests.support.histories import Story, judged, with_word, words
 
 from insync_cli.main import main
-from isr_anomalies import Malformed, check, paired, read_edn, read_json
+from isr_anomalies import Malformed, check, pair_operations, read_edn, read_json
 from isr_anomalies.read_json import CLIENT, OTHER
 
 LOST = Story().sends((1, 0), (2, 1)).final({1: 2}, unseen=[]).lines
@@ -54,7 +54,7 @@ SAME = [
 
 
 def test_edn_says_what_json_says() -> None:
-    edn, same = paired(read_edn(EDN)), paired(read_json(SAME))
+    edn, same = pair_operations(read_edn(EDN)), pair_operations(read_json(SAME))
     strip = [op._replace(invoked=0, completed=0) for op in edn.operations]
     assert len(strip) == 6
     for one, two in zip(strip, (op._replace(invoked=0, completed=0) for op in same.operations), strict=True):
@@ -69,7 +69,7 @@ def test_edn_says_what_json_says() -> None:
 
 def test_edn_may_be_one_vector_and_be_discarded_in_part() -> None:
     maps = [line for line in EDN.splitlines() if line.startswith("{")]
-    inside = paired(read_edn("[" + "\n".join(maps) + "\n#_{:type :broken}]"))
+    inside = pair_operations(read_edn("[" + "\n".join(maps) + "\n#_{:type :broken}]"))
     assert len(inside.operations) == 6
 
 
@@ -90,7 +90,7 @@ def test_edn_may_be_one_vector_and_be_discarded_in_part() -> None:
 )
 def test_edn_that_is_no_history_is_refused_with_its_line(text: str, says: str) -> None:
     with pytest.raises(Malformed, match="^" + says.replace("[", r"\[").replace("{", r"\{").replace(")", r"\)")):
-        paired(read_edn(text))
+        pair_operations(read_edn(text))
 
 
 BEGUN = '{"type": "invoke", "f": "produce", "process": 0, "time": 5, "partition": "t", "value": 1}'

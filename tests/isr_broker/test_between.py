@@ -266,8 +266,7 @@ def alter(partition: int, attempt: int, error: Error) -> tuple[AlterPartitionReq
     request = AlterPartitionRequest(
         partition=tp, leader=2, broker_epoch=9, leader_epoch=4, partition_epoch=6, isr=((1, 5), (2, 9)), attempt=attempt
     )
-    answer = AlterPartitionResponse(partition=tp, leader_epoch=4, partition_epoch=6, attempt=attempt, error=error)
-    return request, answer
+    return request, request.answer(error)
 
 
 @pytest.mark.parametrize(

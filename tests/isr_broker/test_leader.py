@@ -28,14 +28,7 @@ def proposal(step: Step) -> AlterPartitionRequest:
 
 
 def decided(step: Step, error: Error = Error.NONE) -> AlterPartitionResponse:
-    asked = proposal(step)
-    return AlterPartitionResponse(
-        partition=TP,
-        leader_epoch=asked.leader_epoch,
-        partition_epoch=asked.partition_epoch,
-        attempt=asked.attempt,
-        error=error,
-    )
+    return proposal(step).answer(error)
 
 
 def all_fetch(core: Replica, offset: int, epoch: int = 0) -> Replica:

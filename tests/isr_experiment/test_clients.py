@@ -9,7 +9,7 @@ import pytest
 from tests.support.clients import Confluent, create_topic
 from tests.support.clusters import Cluster
 
-from isr_anomalies import paired, read_json
+from isr_anomalies import pair_operations, read_json
 from isr_experiment.clients import TOPIC, read_all
 from isr_experiment.recorder import Recorder
 
@@ -34,5 +34,5 @@ def test_the_final_read_ends_where_it_has_read_to(tmp_path: Path, monkeypatch: p
         recorder = Recorder(tmp_path / "history.jsonl", {})
         assert read_all(cluster.bootstrap, recorder, 20) == [(0, 1), (1, 2), (2, 3)]
         recorder.close()
-    [said] = paired(read_json((tmp_path / "history.jsonl").read_text().splitlines())).operations
+    [said] = pair_operations(read_json((tmp_path / "history.jsonl").read_text().splitlines())).operations
     assert said.extra.end == 3

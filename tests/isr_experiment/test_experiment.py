@@ -88,7 +88,7 @@ def test_a_fault_that_did_not_bite_and_a_run_that_was_stopped_are_invalid_and_le
     assert any("stopped before its schedule ended" in why for why in result.invalid)
     assert result.whole.acknowledged > 0, "it ends with what it has"
     assert result.whole.lost == 0
-    assert concluded(cell, result).verdict is Verdict.INVALID
+    assert conclude(cell, result).verdict is Verdict.INVALID
     assert not _brokers_of(tmp_path)
 
 
@@ -140,7 +140,7 @@ def _nothing(stage: Stage) -> None:
 CELL = Cell(name="c", schedule=_nothing)
 
 
-def concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
+def conclude(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
     foreseen = None if model is None else Predicted(model, ())
     return Concluded(cell=cell, results=results, predicted=foreseen, wanted=wanted)
 
@@ -168,7 +168,7 @@ def concluded(cell: Cell, *results: Result, model: bool | None = None, wanted: i
 def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
     expected: Expected, results: list[Result], model: bool | None, verdict: Verdict
 ) -> None:
-    assert concluded(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
+    assert conclude(attrs.evolve(CELL, expected=expected), *results, model=model).verdict is verdict
 
 
 def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
@@ -177,10 +177,10 @@ def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
 
 
 def test_the_bound_counts_only_valid_runs_of_cells_that_are_to_lose_nothing() -> None:
-    loses = concluded(attrs.evolve(CELL, expected=Expected.LOSS), result(lost=5))
-    safe = concluded(CELL, result(), result(invalid=("x",)), result())
+    loses = conclude(attrs.evolve(CELL, expected=Expected.LOSS), result(lost=5))
+    safe = conclude(CELL, result(), result(invalid=("x",)), result())
     assert totals([loses, safe]).bound == 3 / 20
-    assert totals([concluded(CELL, result(lost=1))]).bound is None
+    assert totals([conclude(CELL, result(lost=1))]).bound is None
 
 
 def test_time_without_a_leader_is_what_the_controller_says() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from tests.isr_experiment.test_experiment import CELL, concluded, result
+from tests.isr_experiment.test_experiment import CELL, conclude, result
 
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Event, Life
@@ -97,15 +97,15 @@ def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_th
 
 def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
     bad = attrs.evolve(result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
-    assert concluded(CELL, bad).verdict is Verdict.REJECTED
+    assert conclude(CELL, bad).verdict is Verdict.REJECTED
 
 
 def test_a_planted_bug_may_be_caught_by_its_traces_alone() -> None:
     bad = attrs.evolve(result(), traced=Traced(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2"))
     bug = attrs.evolve(CELL, expected=Expected.CAUGHT)
-    assert concluded(bug, bad).verdict is Verdict.AS_EXPECTED
-    assert concluded(bug, attrs.evolve(bad, invalid=("no fault struck",))).verdict is Verdict.INVALID
-    assert concluded(bug, attrs.evolve(bad, traced=Traced(accepted=True, events=5, steps=1, outside=0))).verdict is (
+    assert conclude(bug, bad).verdict is Verdict.AS_EXPECTED
+    assert conclude(bug, attrs.evolve(bad, invalid=("no fault struck",))).verdict is Verdict.INVALID
+    assert conclude(bug, attrs.evolve(bad, traced=Traced(accepted=True, events=5, steps=1, outside=0))).verdict is (
         Verdict.NOT_CAUGHT
     )
-    assert totals([concluded(bug, bad)]).rejected == 0, "what the model says of bugs is counted apart"
+    assert totals([conclude(bug, bad)]).rejected == 0, "what the model says of bugs is counted apart"

@@ -1,12 +1,13 @@
 """The bugs that were found here in Apache Kafka: listed, refused politely, and reproduced on Kafka's own code."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from insync_cli.main import main
-from isr_found import FOUND, JAVA_ROOT, Outcome, Reproduction, Trial
-from isr_kafka import Unavailable, jars, java, javac, tools
+from isr_found import FOUND, JAVA_ROOT, JVM, Outcome, Reproduction, Trial
+from isr_kafka import Unavailable, build, classpath, jars, java, javac, tools
 
 FOLDER = JAVA_ROOT.parent
 RELEASES = ("4.4.0", "4.3.1")
@@ -110,3 +111,16 @@ def test_the_exit_code_says_what_was_found(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "insync found kept-positions --on classes: VIOLATED - an acknowledged record is lost"
     assert said[1] == "insync found kept-positions --on classes --control: HOLDS - no acknowledged record is lost"
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize("release", RELEASES)
+def test_variations_of_what_one_delta_hides_come_out_as_the_page_says(release: str) -> None:
+    found = jars(release)
+    classes = build([JAVA_ROOT / "common", JAVA_ROOT / "classes"], release)
+    command = [java(), *JVM, "-cp", classpath(classes, found), "insync.found.classes.Variations"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count(": as expected") == 5

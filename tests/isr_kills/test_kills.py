@@ -14,7 +14,7 @@ import pytest
 
 from insync_cli.conformance.kills import MARKS, rewrite
 from insync_cli.main import main
-from isr_anomalies import Verdict, check, paired, read_json
+from isr_anomalies import Verdict, check, pair_operations, read_json
 from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, repeat_cell, run_bug, run_fix, table
@@ -124,7 +124,7 @@ def test_what_the_clients_of_todays_design_tell_has_no_anomaly(seed: int) -> Non
     run = telling(Config(), seed)
     finished(run)
     told = history(run)
-    answer = check(paired(read_json(told)))
+    answer = check(pair_operations(read_json(told)))
     assert [j.name for j in answer.judgements if j.forbidden or j.verdict is Verdict.UNKNOWN] == []
     assert answer.counts.acked > 20
     assert sum('"final-read"' in line for line in told) == 2

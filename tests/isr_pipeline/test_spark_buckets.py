@@ -21,12 +21,12 @@ from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Limits, Progr
 from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
-from isr_pipeline import paths, rows, store, tasks
+from isr_pipeline import arrow_rows, counterexamples, store, tasks
+from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.explore import explore
 from isr_pipeline.graph import owners_of
-from isr_pipeline.kit import Hand
-from isr_pipeline.owned import Owned
 from isr_pipeline.search import Search
+from isr_pipeline.task_kernels import KernelWorker
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
@@ -85,18 +85,18 @@ def test_symmetry_and_a_path_of_real_states() -> None:
 
 
 def test_targets_are_looked_for_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "SLICE", 7)
+    monkeypatch.setattr(counterexamples, "SLICE", 7)
     same(ticket_desk.HASTY, {})
     same(copies.DESIGN, {"nodes": 2, "careless": True})
 
 
 def test_a_task_with_little_room_sends_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "SLOTS", 16)
-    monkeypatch.setattr(rows, "PIECE", 100)
+    monkeypatch.setattr(arrow_rows, "PIECE", 100)
     sent = list[int]()
     send = tasks.send
 
-    def counted(hand: Hand, found: np.ndarray, end: int) -> Iterator[object]:
+    def counted(hand: KernelWorker, found: np.ndarray, end: int) -> Iterator[object]:
         sent.append(end)
         yield from send(hand, found, end)
 
@@ -149,7 +149,7 @@ def broken(original: Callable[..., object], after: int) -> Callable[..., object]
 
 @pytest.mark.parametrize(
     ("where", "name", "after"),
-    [(Owned, "absorb", 21), (Owned, "keep", 12), (store, "write_states", 9), (store.Store, "commit", 7)],
+    [(BucketStates, "absorb", 21), (BucketStates, "keep", 12), (store, "write_states", 9), (store.Store, "commit", 7)],
 )
 def test_killed_in_the_middle_of_a_level(
     where: object, name: str, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,19 +165,19 @@ def test_killed_in_the_middle_of_a_level(
 
 def test_a_task_that_is_done_again_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark does a task again whose worker died; what it had added to the set must not count as known."""
-    own, failed = tasks.Own.__call__, list[int]()
+    own, failed = tasks.AddStates.__call__, list[int]()
 
-    def twice(self: tasks.Own, batches: rows.Batches) -> rows.Batches:
+    def twice(self: tasks.AddStates, batches: arrow_rows.Batches) -> arrow_rows.Batches:
         kept = list(batches)
         if self.level % 3 == 1 and self.level not in failed:
             failed.append(self.level)
             with monkeypatch.context() as patch:
-                patch.setattr(Owned, "keep", broken(Owned.keep, 1))
+                patch.setattr(BucketStates, "keep", broken(BucketStates.keep, 1))
                 with pytest.raises(Killed):
                     list(own(self, iter(kept)))
         yield from own(self, iter(kept))
 
-    monkeypatch.setattr(tasks.Own, "__call__", twice)
+    monkeypatch.setattr(tasks.AddStates, "__call__", twice)
     assert answer(explore(FIVE, folder=tmp_path, partitions=2, handover=HERE)) == answer(native.explore(FIVE))
     assert len(failed) > 2
 

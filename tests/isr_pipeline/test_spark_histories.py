@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.isr_anomalies.test_anomalies import NEAR_MISSES, PERMITTED, PLANTED
-from tests.isr_anomalies.test_history_random import EDITS, Line, Log
 from tests.support.histories import Story, judged, with_word, words
+from tests.support.planted_anomalies import NEAR_MISSES, PERMITTED, PLANTED
+from tests.support.random_histories import EDITS, Line, Log
 from tests.support.sparks import spark
 
 from insync_cli.main import main
-from isr_anomalies import ANOMALIES, Claims, Partition, check_partition, paired, read_json
-from isr_anomalies.index import Exploding
+from isr_anomalies import ANOMALIES, Claims, Partition, check_partition, pair_operations, read_json
+from isr_anomalies.history import OperationIndexer
 from isr_pipeline.histories import Unreadable, check_files, checking, chunks, cycles, pairing, shares
 from isr_pipeline.histories.rows import Column, Numbers, kept
 
@@ -119,10 +119,10 @@ def test_the_tangled_histories_have_cycles_of_offsets_and_of_time() -> None:
 
 def cycles_of(lines: list[str]) -> list[tuple[int, list[object]]]:
     """The tallies of the three kinds of cycles, by the tasks of the pipeline, called one after the other."""
-    history = paired(read_json(lines))
+    history = pair_operations(read_json(lines))
     by_line = [op._replace(number=op.invoked) for op in history.operations]
     partitions: dict[str, Partition] = {}
-    explode = Exploding(partitions, "all")
+    explode = OperationIndexer(partitions, "all")
     for op in by_line:
         explode.consumed(op)
         explode.sent(op, op.outcome == "ok")

@@ -11,7 +11,7 @@ from tests.support.sparks import spark
 
 from insync_cli.main import main
 from isr_check.engine import Failed
-from isr_pipeline.sweeps import swept
+from isr_pipeline.sweeps import sweep
 from isr_report.grid import Matrix, read_matrix
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -50,13 +50,13 @@ def test_the_matrix_is_the_same_as_by_processes(tmp_path: Path) -> None:
 
 
 def test_answers_come_in_the_order_of_the_questions() -> None:
-    assert swept(spark(), str, range(20), most=3) == [str(n) for n in range(20)]
-    assert swept(spark(), str, list[int]()) == []
+    assert sweep(spark(), str, range(20), most=3) == [str(n) for n in range(20)]
+    assert sweep(spark(), str, list[int]()) == []
 
 
 def test_a_task_that_fails_says_its_last_line() -> None:
     with pytest.raises(Failed, match="invalid literal for int"):
-        swept(spark(), int, ["1", "x"])
+        sweep(spark(), int, ["1", "x"])
 
 
 def test_master_is_for_spark_alone(tmp_path: Path) -> None:

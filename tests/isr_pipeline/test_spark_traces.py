@@ -19,9 +19,9 @@ from isr_check import native
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import kept
-from isr_pipeline.replays import DIFFERS, REPLAYED, OnCores, Replaying, validated
-from isr_pipeline.sweeps import swept
-from isr_pipeline.traces import INDEX, Cover, Recipe, made, parts
+from isr_pipeline.sweeps import sweep
+from isr_pipeline.trace_datasets import INDEX, Cover, Recipe, make_part, parts
+from isr_pipeline.trace_replays import DIFFERS, REPLAYED, CoresOnTrace, ReplayPart, validate_folder
 from isr_replay.packed_states import Packing
 from isr_trace.itf import read_itf
 
@@ -47,7 +47,7 @@ def table(folder: Path, kind: str, names: tuple[str, ...]) -> list[dict[str, obj
 def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
     recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
     for part in parts(recipe, 3, range(0)):
-        made(part)
+        make_part(part)
     instance = MAKE()
     explored = native.explore(instance)
     graph, packing = graph_of(instance), Packing(instance)
@@ -67,7 +67,7 @@ def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
 def test_a_cover_of_pairs_shows_every_pair_and_the_index_says_what_is_there(tmp_path: Path) -> None:
     recipe = Recipe(MAKE, Cover.PAIRS, tmp_path, 30)
     for part in parts(recipe, 2, range(0)):
-        made(part)
+        make_part(part)
     graph = graph_of(MAKE())
     action = [name for name, _ in graph.labels.named]
     possible = {
@@ -102,15 +102,16 @@ def test_spark_makes_the_same_walks_and_cores_follow_them(tmp_path: Path) -> Non
     assert {row["verdict"] for row in table(one, "replayed", names)} == {"alike"}
 
 
+@pytest.mark.slow
 def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_path: Path) -> None:
     recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
     [part] = parts(recipe, 1, range(0))
-    made(part)
+    make_part(part)
     planted = PLANTED["commit-under-minimum"]
-    counts = Replaying(MAKE, tmp_path, tmp_path, planted)("part-00000")
+    counts = ReplayPart(MAKE, tmp_path, tmp_path, planted)("part-00000")
     assert counts[DIFFERS] > 0
     rows = [r for r in table(tmp_path, "replayed", tuple(REPLAYED.names)) if r["verdict"] == DIFFERS]
-    on = OnCores(MAKE(), planted)
+    on = CoresOnTrace(MAKE(), planted)
     for row in rows:
         trace = read_itf(tmp_path / str(row["minimal"]))
         assert len(trace.steps) == row["minimal_length"] <= row["steps"]  # type: ignore[operator]
@@ -118,7 +119,7 @@ def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_pat
         labels = [on.numbers[s.action, tuple(s.parameters.values())] for s in trace.steps]  # type: ignore[arg-type]
         found, _ = on.follow(start, labels)
         assert (found.verdict, found.kind, found.action) == (DIFFERS, row["kind"], row["action"])
-    assert Replaying(MAKE, tmp_path, tmp_path)("part-00000").get(DIFFERS, 0) == 0
+    assert ReplayPart(MAKE, tmp_path, tmp_path)("part-00000").get(DIFFERS, 0) == 0
 
 
 @pytest.mark.spark
@@ -137,7 +138,7 @@ def test_runs_of_brokers_are_validated_in_tasks_and_a_rejected_one_is_made_small
     lines[at] = json.dumps(said)
     victim.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folders[2] / "1.1.jsonl").write_text("{\n", encoding="utf-8")
-    good, spoilt, none = swept(spark(), validated, [str(folder) for folder in folders])
+    good, spoilt, none = sweep(spark(), validate_folder, [str(folder) for folder in folders])
     assert (good["verdict"], spoilt["verdict"], none["verdict"]) == ("accepted", "rejected", "bad")
     assert (spoilt["life"], spoilt["line"]) == ("1.1", at + 1)
     assert 0 < cast("int", spoilt["minimal_lines"]) < len(lines)

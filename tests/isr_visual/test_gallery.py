@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from playwright.sync_api import Browser
 from tests.conftest import require_package
-from tests.support.pages import chromium, opened, trace_file
+from tests.support.pages import NARROW, chromium, opened, trace_file
 
 from insync_cli.main import main
 
@@ -33,6 +33,22 @@ def test_several_traces_are_a_gallery(browser: Browser, tmp_path: Path) -> None:
         assert "an acknowledged write with it" in tab.page.locator("h1").inner_text()
         tab.press("n", "g")
         assert tab.page.locator("#counterexamples .thumb").count() == 2
+
+
+def test_a_gallery_is_grouped_and_filtered_and_read_on_a_telephone(browser: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "gallery.html"
+    cases = (CASE, "jepsen-2013", "kip-320-first-try", "power-loss-divergence")
+    assert main(["show", *(str(trace_file(c)) for c in cases), "--html", str(html)]) == 0
+    with opened(browser, html, size=NARROW) as tab:
+        tab.page.get_by_label("Filter traces").fill("power loss")
+        assert tab.texts("h2.group") == ["Counterexamples, 1", "Controls, 1"]
+        tab.page.get_by_label("Filter traces").fill("nothing says this")
+        assert "No trace says" in tab.page.locator("main").inner_text()
+        tab.page.get_by_label("Filter traces").fill("")
+        tab.page.get_by_label("Group by").select_option("design")
+        assert tab.texts("h2.group")[:3] == ["zookeeper, 2", "kafka-0.8, 1", "kip-320-first-try, 1"]
+        assert tab.check("small()") == []
+        assert tab.value("document.documentElement.scrollWidth") == 390
 
 
 def test_the_gallery_has_a_control_for_every_counterexample(browser: Browser, tmp_path: Path) -> None:

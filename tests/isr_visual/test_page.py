@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import attrs
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ViewportSize
 from tests.conftest import require_package
 from tests.support.models import copied_log
 from tests.support.pages import NARROW, Opened, chromium, opened, page_text, plain_page, trace_file, with_data
@@ -21,6 +21,8 @@ from isr_trace.itf import itf_text, read_itf, trace_from_text
 pytestmark = pytest.mark.browser
 
 CASE, LAST = "hw-truncation-loss", 9
+START = "#t=0"
+"""Where a test begins that walks; a page opens where the promise breaks."""
 HASH = str(json.loads(trace_file(CASE).read_text())["#meta"]["model_hash"])
 OTHER = "8" if HASH[0] == "7" else "7"
 FOREIGN = """{"vars": ["big", "who"], "states": [
@@ -48,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tab(browser: Browser, file: Path) -> Generator[Opened]:
-    with opened(browser, file) as found:
+    with opened(browser, file, START) as found:
         yield found
 
 
@@ -96,11 +98,48 @@ def test_the_reason_names_the_conjunct_and_the_witness(tab: Opened) -> None:
     assert "weak-isr is broken at T7" in tab.page.locator(".why-head").inner_text()
 
 
-def test_the_answer_names_the_step_and_the_rule(tab: Opened) -> None:
-    answer = tab.page.locator(".answer").inner_text()
-    assert "T9 becomes leader: from here on committed-on-new-leader is broken" in answer
-    assert "T7 (r2 drops record 0)" in answer
-    assert "kip-101 differs at T7 becomes follower: there log[r2] also has 0" in answer
+def test_the_first_screen_is_the_moment_it_breaks_with_its_story(browser: Browser, file: Path) -> None:
+    for size in (ViewportSize(width=1440, height=900), ViewportSize(width=1024, height=768)):
+        with opened(browser, file, size=size) as tab:
+            assert tab.at() == LAST
+            told = tab.texts(".story li")
+            assert len(told) == 5
+            assert "T7cause" in told[1]
+            assert "r2 began to follow, and lost record 0, and only r1 has it" in told[1]
+            assert "Without this step all others happen and the promise holds" in told[1]
+            assert "T9breaks" in told[3]
+            assert "the leader r2 does not have it: committed-on-new-leader is broken" in told[3]
+            assert "kip-101 keeps the promise" in told[4]
+            assert tab.texts(".caption .loss") == [
+                "LOST: record 0 was acknowledged, and the leader r2 does not have it"
+            ]
+            for part in ("#scene svg.scene", "#story .story"):
+                box = tab.page.locator(part).bounding_box()
+                assert box is not None
+                assert box["y"] + box["height"] <= size["height"], f"{part} is on the first screen"
+
+
+def test_the_banner_of_a_loss_comes_with_the_broken_promise(tab: Opened) -> None:
+    tab.value("insync.go(8)")
+    assert tab.texts(".caption .loss")[0].startswith("AT RISK: ")
+    tab.press("n")
+    assert tab.texts(".caption .loss")[0].startswith("LOST: ")
+    assert "acked-survives" in tab.texts(".caption .broken")[0]
+    assert "leaders-complete" not in tab.texts(".caption .broken")[0], "which was broken before this step"
+
+
+def test_play_plays_to_the_end_and_stops(browser: Browser, file: Path) -> None:
+    with opened(browser, file, "#t=6") as tab:
+        tab.page.get_by_role("button", name="Play").click()
+        place = tab.page.locator("output.place")
+        place.get_by_text("T8 / 9").wait_for()
+        assert tab.page.get_by_role("button", name="Stop").is_visible()
+        place.get_by_text("T9 / 9").wait_for()
+        tab.page.get_by_role("button", name="Play").wait_for()
+        tab.page.get_by_role("button", name="Play").click()
+        assert tab.at() == 0, "from the end it starts again"
+        tab.press("n")
+        assert tab.value("insync.timers.playing") == 0, "whoever walks stops it"
 
 
 def test_the_scene_says_what_the_state_is(tab: Opened) -> None:
@@ -144,7 +183,7 @@ def test_the_code_that_ran_stands_beside_the_scene(tab: Opened) -> None:
     ],
 )
 def test_a_key_leads_there(shared: Opened, keys: tuple[str, ...], at: int) -> None:
-    shared.value("insync.open(0)")
+    shared.value("insync.open(0, 0)")
     shared.press(*keys)
     assert shared.at() == at
     assert shared.page.locator("output.place").inner_text() == f"T{at} / {LAST}"
@@ -178,7 +217,7 @@ def test_a_question_comes_before_an_event_if_one_wants_it(tab: Opened) -> None:
 
 
 def test_a_link_leads_to_its_step_and_says_when_the_model_is_another(browser: Browser, file: Path) -> None:
-    with opened(browser, file) as tab:
+    with opened(browser, file, START) as tab:
         tab.press("n", "n")
         link = str(tab.value("insync.link()"))
     with opened(browser, file, link) as tab:
@@ -217,7 +256,7 @@ def test_an_old_trace_says_that_the_model_has_changed(browser: Browser, tmp_path
 
 def test_a_reader_can_leave_the_trace_and_come_back(tab: Opened) -> None:
     tab.value("insync.go(6)")
-    tab.page.locator("#whatif .way:not([disabled])", has_text="controller moves leadership").click()
+    tab.page.locator("#whatif .way", has_text="controller moves leadership").click()
     assert "off it" in tab.page.locator("#scene .off").inner_text()
     assert tab.value("insync.view.here.changes.map((c) => c.path)") == [
         "controller_leader",
@@ -232,11 +271,35 @@ def test_a_reader_can_leave_the_trace_and_come_back(tab: Opened) -> None:
     tab.page.locator("#scene .off").wait_for()
 
 
+def test_from_any_state_a_reader_goes_on_as_far_as_the_model_allows(tab: Opened) -> None:
+    tab.value("insync.go(0)")
+    for i in range(25):
+        ways = tab.page.locator("#whatif .way")
+        if ways.count() == 0:
+            break
+        ways.nth(i % ways.count()).click()
+    assert (
+        cast("int", tab.value("insync.view.trail.length")) > 15
+        or "no action" in tab.page.locator("#whatif").inner_text()
+    )
+    before = cast("int", tab.value("insync.view.trail.length"))
+    tab.page.get_by_role("button", name="One step back").click()
+    assert tab.value("insync.view.trail.length") == before - 1
+
+
+def test_what_else_lists_what_it_breaks_newly(tab: Opened) -> None:
+    tab.value("insync.go(8)")
+    said = {str(tab.value(f"document.querySelectorAll('#whatif li')[{i}].textContent")) for i in range(2)}
+    told = next(text for text in said if "the trace" in text)
+    assert "breaks acked-survives, committed-on-new-leader" in told
+    assert "leaders-complete" not in told, "which is broken already"
+
+
 def test_the_other_design_stands_beside_the_trace_and_the_first_difference_is_marked(tab: Opened) -> None:
     assert tab.texts("#against .turn.parts") == ["T7"]
     tab.page.locator("#against .turn.parts").click()
     assert "def becomes_follower_truncating" in tab.page.locator("#against .code").inner_text()
-    assert tab.value("new Scene(insync.trace.about, insync.trace.otherValues[7]).roles.log('r2')") == ["0"]
+    assert tab.value("new Roles(insync.trace.about.roles, insync.trace.otherValues[7]).log('r2')") == ["0"]
     tab.press("End")
     assert "Every promise is kept" in tab.page.locator("#against").inner_text()
 
@@ -326,7 +389,7 @@ def test_what_happens_for_ever_has_a_band(
     html.write_text(plain_page(lasso, "lasso"))
     with opened(browser, html) as tab:
         assert tab.texts(".timeline th.loop") == head
-        assert said in tab.page.locator(".answer").inner_text()
+        assert said in tab.page.locator(".story").inner_text()
         tab.press("End")
         assert ("then nothing, for ever" in tab.page.locator("#step").inner_text()) is (loop == 5)
 
@@ -358,7 +421,7 @@ def test_the_focus_goes_where_the_eye_goes_and_stays_through_a_step(tab: Opened)
         shown = tab.value("getComputedStyle(document.activeElement).outlineStyle")
         assert shown != "none", "one sees where one is"
     order = list(dict.fromkeys(places))
-    assert order[:3] == ["top", "answer", "bar"]
+    assert order[:2] == ["top", "bar"]
     tab.page.get_by_label("pin acked").focus()
     tab.press("n")
     assert tab.value("document.activeElement.getAttribute('aria-label')") == "pin acked"
@@ -366,7 +429,7 @@ def test_the_focus_goes_where_the_eye_goes_and_stays_through_a_step(tab: Opened)
 
 def test_who_wants_no_motion_gets_none(browser: Browser, file: Path) -> None:
     for still, moving in ((True, 0), (False, 1)):
-        with opened(browser, file, still=still) as tab:
+        with opened(browser, file, START, still=still) as tab:
             tab.press("n")
             moved = cast("int", tab.value("document.getAnimations().length"))
             assert (moved > 0) is bool(moving)

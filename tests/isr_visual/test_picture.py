@@ -1,9 +1,8 @@
-"""The picture that the command line draws is the page's, element by element, and stands alone."""
+"""The picture of a state: what it says of each record, and that the command line's file stands alone."""
 
 import json
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import pytest
 from tests.conftest import require_package
@@ -12,15 +11,10 @@ from tests.support.pages import chromium, opened, plain_page, trace_file
 from insync_cli.main import main
 from isr_trace.itf import read_itf, trace_from_text
 from isr_trace.trace import Trace
-from isr_visual.picture import Picture
+from isr_visual.picture import drawing
 
 LAST = 9
 SVG = "{http://www.w3.org/2000/svg}"
-DRAW = """(() => {{ Scene.drawn = 0; const {{ trace }} = insync;
-  const options = {{ before: {i} ? trace.values({i} - 1) : null, changes: {i} ? trace.step({i}).changes : [],
-    cells: longestLog(trace), width: {width} }};
-  const drawn = new Scene(trace.about, trace.values({i}), options).draw();
-  return new XMLSerializer().serializeToString(drawn).replaceAll("hatch-1", "hatch"); }})()"""
 
 
 def logs(*each: tuple[list[int], list[int]], committed: int = 3) -> Trace:
@@ -42,36 +36,25 @@ def logs(*each: tuple[list[int], list[int]], committed: int = 3) -> Trace:
 LONG = logs((list(range(9)), list(range(6))), (list(range(13)), list(range(6))), (list(range(2)), []))
 
 
-def flat(node: Element) -> tuple[object, ...]:
-    """Tag, attributes and text of an element and all in it, wherever it comes from."""
-    attributes = {name: value for name, value in node.attrib.items() if name != "xmlns"}
-    parts = [(flat(part), part.tail or "") for part in node]
-    return node.tag.removeprefix(SVG), attributes, node.text or "", parts
-
-
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [760, 334])
-def test_the_page_and_the_command_line_draw_the_same(tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize("case", ["overtaken-request", "jepsen-2013"])
+def test_the_command_line_draws_with_the_page_s_own_script(tmp_path: Path, case: str) -> None:
     require_package("chromium")
-    cases = ("hw-truncation-loss", "follower-read-back-in-time", "overtaken-request", "jepsen-2013")
-    file = tmp_path / "page.html"
-    compared = 0
-    with chromium() as browser:
-        for trace in (LONG, *(read_itf(trace_file(case)) for case in cases)):
-            file.write_text(plain_page(trace), encoding="utf-8")
-            with opened(browser, file) as tab:
-                for i in range(len(trace.states)):
-                    shown = ElementTree.fromstring(str(tab.value(DRAW.format(i=i, width=width))))
-                    drawn = Picture(trace, i, width).draw()
-                    assert drawn is not None
-                    assert flat(drawn) == flat(shown), f"{trace.design} T{i}"
-                    compared += 1
-    assert compared > 40
+    trace, file = read_itf(trace_file(case)), tmp_path / "page.html"
+    file.write_text(plain_page(trace), encoding="utf-8")
+    with chromium() as browser, opened(browser, file) as tab:
+        for i in range(len(trace.states)):
+            shown = json.loads(
+                str(tab.value(f"JSON.stringify(insync.trace.picture({i}, 760).getAttribute('aria-label'))"))
+            )
+            drawn = drawing(trace, i)
+            assert drawn is not None
+            assert drawn.get("aria-label") == shown
 
 
 def kinds(trace: Trace, index: int, row: int) -> list[str]:
     """How safe the records in a replica's log are said to be."""
-    drawn = Picture(trace, index).draw()
+    drawn = drawing(trace, index)
     assert drawn is not None
     replica = [part for part in drawn if str(part.get("class")).startswith("replica")][row]
     cells = [str(cell.get("class")).split() for cell in replica.iter("g") if "cell" in str(cell.get("class")).split()]
@@ -86,14 +69,14 @@ def test_a_record_is_appended_then_copied_then_committed() -> None:
 
 
 def test_what_there_is_no_room_for_is_counted() -> None:
-    drawn = Picture(LONG, 1).draw()
+    drawn = drawing(LONG, 1)
     assert drawn is not None
     said = [text.text for text in drawn.iter("text")]
     assert said.count("6 before") == 2
     assert "3 before" in said, "of the committed sequence"
     assert "12" in said
     assert "5" not in said
-    narrow = Picture(LONG, 1, 334).draw()
+    narrow = drawing(LONG, 1, 334)
     assert narrow is not None
     edges = [float(cell.get("x", 0)) + float(cell.get("width", 0)) for cell in narrow.iter("rect")]
     assert max(edges) <= 334

@@ -43,7 +43,7 @@ def test_a_thousand_steps_stay_smooth(browser: Browser, tmp_path: Path) -> None:
 def test_while_a_key_is_held_what_is_out_of_sight_waits(browser: Browser, tmp_path: Path) -> None:
     html = tmp_path / "case.html"
     html.write_text(page_text("hw-truncation-loss"))
-    with opened(browser, html, size=NARROW) as tab:
+    with opened(browser, html, "#t=0", size=NARROW) as tab:
         drawn = "document.querySelectorAll('#variables tbody tr.changed, #step .code').length"
         assert tab.value(f"(insync.rush(), insync.go(4), {drawn})") == 0, "neither the table, which is below, nor code"
         tab.page.locator("#step .code").first.wait_for()

@@ -3,7 +3,7 @@
 import json
 from typing import cast
 
-from isr_anomalies import Answer, Claims, check, paired, read_json
+from isr_anomalies import Answer, Claims, check, pair_operations, read_json
 
 P = "t-0"
 Records = list[list[object]]
@@ -112,7 +112,7 @@ class Story:
 
 
 def judged(lines: list[str], claims: Claims | None = None) -> Answer:
-    return check(paired(read_json(lines), claims))
+    return check(pair_operations(read_json(lines), claims))
 
 
 def words(answer: Answer) -> dict[str, str]:

@@ -41,7 +41,7 @@ def elr_beside(old: PartitionMetadata, isr: frozenset[BrokerId], design: Design)
 
     PartitionChangeBuilder.maybePopulateTargetElr; none before KIP-966.
     """
-    if not design.eligible_leader_replicas or len(isr) >= old.min_insync_replicas:
+    if not design.eligible_leader_replicas or len(isr) >= old.effective_min_isr:
         return frozenset()
     return (old.elr | old.isr) - isr
 
@@ -91,22 +91,29 @@ def alter(
     eligible, controller_accepts_alter_partition and its like.
     """
     sender = brokers.get(request.leader)
-    if old is None:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION, None
     if sender is None or sender.epoch != request.broker_epoch:
         return Error.STALE_BROKER_EPOCH, None
+    if old is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION, None
+    if request.leader_epoch > old.leader_epoch or request.partition_epoch > old.partition_epoch:
+        # The leader knows of decisions that this controller has not made.
+        return Error.NOT_CONTROLLER, None
     stale = Change(old, "controller_rejects_stale_alter_partition", request.leader)
-    if old.leader != request.leader or old.leader_epoch != request.leader_epoch:
+    if old.leader_epoch != request.leader_epoch:
         return Error.FENCED_LEADER_EPOCH, stale
+    if old.leader != request.leader:
+        return Error.INVALID_REQUEST, stale
     if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
     if overtaken(request, refused, design):
         return Error.INVALID_UPDATE_VERSION, None
     isr = request.members
-    if not isr <= frozenset(old.replicas) or request.leader not in isr:
-        return Error.INVALID_RECORD, None
+    if len(isr) != len(request.isr) or not isr <= frozenset(old.replicas) or request.leader not in isr:
+        return Error.INVALID_REQUEST, None
     if not _eligible(old, request, brokers, design):
         return Error.INELIGIBLE_REPLICA, Change(old, "controller_refuses_alter_partition", request.leader)
+    if isr == old.isr:
+        return Error.NONE, None
     new = _changed(old, isr, elr_beside(old, isr, design))
     return Error.NONE, Change(new, "controller_accepts_alter_partition", request.leader)
 
@@ -114,12 +121,15 @@ def alter(
 def _eligible(old: PartitionMetadata, request: AlterPartitionRequest, brokers: Brokers, design: Design) -> bool:
     """No proposed member is fenced or shutting down (KIP-841), and none that joins is another incarnation (KIP-903).
 
-    A member that restarted was taken out of the ISR first, so the partition epoch gives it away.
+    A member that restarted was taken out of the ISR first, so the partition epoch gives it away. An epoch of -1 is not
+    compared: it is that of requests before version 3.
     """
     if design.keeps_out_fenced and not all(available(brokers, m) for m in request.members):
         return False
     joins = [(m, seen) for m, seen in request.isr if m not in old.isr]
-    return not design.compares_broker_epochs or all(m in brokers and brokers[m].epoch == seen for m, seen in joins)
+    if not all(m in brokers for m, _ in joins):
+        return False
+    return not design.compares_broker_epochs or all(seen in (-1, brokers[m].epoch) for m, seen in joins)
 
 
 # A broker is gone.

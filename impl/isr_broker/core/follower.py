@@ -31,7 +31,7 @@ from isr_broker.core.replica_state import (
     following,
 )
 from isr_broker.core.truncation import asks_again, truncation_point
-from isr_broker.core.watermark import moves
+from isr_broker.core.watermark import moves, without_unreadable
 from isr_broker.designs import Truncation
 
 
@@ -179,7 +179,9 @@ def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
     awaited = replica.awaited
     watermark = max(done.log.start, min(replica.high_watermark, done.log.end))
     cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
+    cut, read = without_unreadable(cut)
     replica, effects = _sends(cut, now, truncating=awaited.again)
+    effects = (*read, *effects)
     if awaited.anew:
         return Step(replica, effects)
     return Step(replica, effects, "follower_truncates_to_watermark" if awaited.to_watermark else "follower_truncates")

@@ -12,6 +12,7 @@ is asked before the append, of the committed ISR, and after it, of the maximal o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
 from immutables import Map
@@ -20,6 +21,7 @@ from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, Replic
 from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
+    NO_EPOCH,
     UNDEFINED,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -50,6 +52,7 @@ from isr_broker.core.watermark import (
     advanced,
     answer_to,
     commits,
+    epoch_error,
     is_caught_up,
     maximal_isr,
     may_commit,
@@ -127,13 +130,13 @@ def _answers_when_committed(replica: Replica, produce: Produce, first: Offset, e
 
 def takes(replica: Replica, fetch: FetchRequest | OffsetForLeaderEpochRequest) -> Error:
     """(3) Whether this fetch is for this leader, in the very epoch in which it leads (KIP-320), by a living replica."""
+    wrong = epoch_error(replica, fetch.leader_epoch) if replica.settings.insync_design.fences_fetches else Error.NONE
+    if wrong is not Error.NONE and fetch.leader_epoch != NO_EPOCH:
+        return wrong
     known = leading(replica).followers.get(fetch.replica)
     if known is None or (isinstance(fetch, FetchRequest) and fetch.broker_epoch < known.broker_epoch):
         return Error.NOT_LEADER_OR_FOLLOWER
-    if not replica.settings.insync_design.fences_fetches or fetch.leader_epoch == replica.leader_epoch:
-        return Error.NONE
-    old = fetch.leader_epoch < replica.leader_epoch
-    return Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
+    return wrong
 
 
 def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> Step:
@@ -246,7 +249,7 @@ def asks_controller(replica: Replica, request: AlterPartitionRequest, now: Milli
     NodeToControllerRequestThread, which sends on another connection, and so hears nothing of the copies before.
     """
     state = leading(replica)
-    request = attrs.evolve(request, attempt=state.attempts + 1)
+    request = attrs.evolve(request, attempt=state.attempts + 1, broker_epoch=replica.broker_epoch)
     state = attrs.evolve(state, attempts=request.attempt, pending=PendingIsr(request=request, sent_at=now))
     return Step(attrs.evolve(replica, role=state), (Send(CONTROLLER, request),))
 
@@ -318,24 +321,37 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
     asked = state.pending.request if state.pending and state.pending.in_flight else None
     if asked is None or (asked.leader_epoch, asked.attempt) != (answer.leader_epoch, answer.attempt):
         return Step(replica)
-    if answer.error is Error.NONE:
-        return leader_adopts_isr(replica, now)
+    news = (answer.new_leader_epoch, answer.new_partition_epoch)
+    if answer.error is Error.NONE and news[0] == replica.leader_epoch and news[1] >= replica.partition_epoch:
+        return leader_adopts_isr(replica, answer.new_partition_epoch, now)
     if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_unknown_outcome:
         return leader_rolls_back(replica)
-    # (5) Any other answer leaves open what became of the request.
     assert state.pending is not None
+    if answer.error in _UNEXPECTED:
+        # The tick sends the same request once more.
+        due = now + _RETRY_MS - replica.settings.controller_socket_timeout_ms
+        again = attrs.evolve(state.pending, sent_at=due)
+        return Step(attrs.evolve(replica, role=attrs.evolve(state, pending=again)))
+    # (5) Any other answer leaves open what became of the request.
     unsettled = attrs.evolve(state.pending, in_flight=False)
     return Step(attrs.evolve(replica, role=attrs.evolve(state, pending=unsettled)))
 
 
-def leader_adopts_isr(replica: Replica, now: Millis) -> Step:
+_RETRY_MS: Final = 50
+"""After this time a request is sent again that failed for no reason of its own (DefaultAlterPartitionManager)."""
+
+_UNEXPECTED: Final = frozenset({Error.STALE_BROKER_EPOCH, Error.UNKNOWN_SERVER_ERROR, Error.NOT_CONTROLLER})
+"""Errors that say nothing about the request: Kafka's leader retries it (Partition.handleAlterPartitionError)."""
+
+
+def leader_adopts_isr(replica: Replica, partition_epoch: int, now: Millis) -> Step:
     """A leader learns that its ISR was accepted, and moves the watermark under it (handleAlterPartitionUpdate)."""
     state = leading(replica)
     assert state.pending is not None
     isr = state.pending.isr
     replica = attrs.evolve(
         replica,
-        partition_epoch=replica.partition_epoch + 1,
+        partition_epoch=partition_epoch,
         role=attrs.evolve(state, isr=isr, pending=None),
     )
     replica, effects = commits(replica, isr, advanced(replica, isr, isr, now))
@@ -369,7 +385,7 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
         isr=metadata.isr,
         followers=Map({b: Follower(caught_up_at=now if b in metadata.isr else None) for b in others}),
         epoch_start=log.end,
-        min_insync_replicas=metadata.min_insync_replicas,
+        min_insync_replicas=metadata.effective_min_isr,
         next_lag_check=now + max(1, lag // 2),
         ineligible=news.ineligible,
     )
@@ -395,7 +411,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         isr=metadata.isr,
         pending=None,
         ineligible=news.ineligible,
-        min_insync_replicas=metadata.min_insync_replicas,
+        min_insync_replicas=metadata.effective_min_isr,
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
@@ -447,17 +463,33 @@ def on_tick(replica: Replica, now: Millis) -> Step:
     return step
 
 
-def steps_down(replica: Replica) -> list[ReplicaEffect]:
+def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
+    """A leader learns who cannot join now and, if the topic's settings were changed, another `min.insync.replicas`.
+
+    A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.
+    """
+    state, minimum = leading(replica), news.metadata.effective_min_isr
+    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum)
+    replica = attrs.evolve(replica, role=role)
+    if minimum == state.min_insync_replicas:
+        return Step(replica)
+    members = maximal_isr(replica)
+    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    return Step(replica, tuple(effects))
+
+
+def steps_down(replica: Replica, fenced: bool = False) -> list[ReplicaEffect]:
     """The replica stops leading: every parked request is answered with NOT_LEADER_OR_FOLLOWER.
 
     The producers' records may or may not survive; only the next leader knows. Without an answer the clients would wait
-    until they time out.
+    until they time out. A follower's fetch is of the epoch that is over: `fenced`, it is told FENCED_LEADER_EPOCH
+    (DelayedFetch.tryComplete).
     """
     state, error = replica.role, Error.NOT_LEADER_OR_FOLLOWER
     if not isinstance(state, Leading):
         return sent_away(replica)
     return [
         *(AnswerProduce(request=w.request, partition=replica.partition, error=error) for w in state.waiting),
-        *(refuses_fetch(replica, p.request, error) for p in state.fetches),
+        *(refuses_fetch(replica, p.request, Error.FENCED_LEADER_EPOCH if fenced else error) for p in state.fetches),
         *sent_away(replica),
     ]

@@ -23,6 +23,7 @@ class Error(Enum):
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     MESSAGE_TOO_LARGE = 10
+    OFFSET_METADATA_TOO_LARGE = 12
     INVALID_TOPIC_EXCEPTION = 17
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
@@ -227,26 +228,41 @@ class AlterPartitionRequest:
         """The proposed ISR."""
         return frozenset(member for member, _ in self.isr)
 
-    def answer(self, error: Error) -> AlterPartitionResponse:
-        """The controller's answer to this."""
-        return AlterPartitionResponse(
+    def answer(
+        self, error: Error, new_leader_epoch: LeaderEpoch | None = None, new_partition_epoch: int | None = None
+    ) -> AlterPartitionResponse:
+        """The controller's answer to this: an error, or the epochs of the partition from now on."""
+        answer = AlterPartitionResponse(
             partition=self.partition,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             attempt=self.attempt,
             error=error,
         )
+        if error is not Error.NONE:
+            return answer
+        return attrs.evolve(
+            answer,
+            new_leader_epoch=self.leader_epoch if new_leader_epoch is None else new_leader_epoch,
+            new_partition_epoch=self.partition_epoch + 1 if new_partition_epoch is None else new_partition_epoch,
+        )
 
 
 @attrs.frozen(kw_only=True)
 class AlterPartitionResponse:
-    """The controller's answer; `leader_epoch`, `partition_epoch` and `attempt` repeat the request's."""
+    """The controller's answer; `leader_epoch`, `partition_epoch` and `attempt` repeat the request's.
+
+    Without an error `new_leader_epoch` and `new_partition_epoch` are those of the partition after the decision. The
+    partition epoch is the request's own where the ISR was that already, so that no record was written.
+    """
 
     partition: TopicPartition
     leader_epoch: LeaderEpoch
     partition_epoch: int
     attempt: int = 1
     error: Error = Error.NONE
+    new_leader_epoch: LeaderEpoch = NO_EPOCH
+    new_partition_epoch: int = -1
 
 
 # Between a broker and the controller.
@@ -312,6 +328,8 @@ class PartitionMetadata:
     """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync.
 
     `topic_id` is the metadata offset at which the topic was created, so that a topic of the same name is another one.
+    `configs` are the topic's own settings by Kafka's names. `min_insync_replicas` and `unclean_leader_election` are
+    what these and the controller's settings come to.
     Without replicas, the partition is gone (RemoveTopicRecord).
     """
 
@@ -326,6 +344,12 @@ class PartitionMetadata:
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
     topic_id: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def effective_min_isr(self) -> int:
+        """`min.insync.replicas`, or the replication factor if that is smaller (Partition.effectiveMinIsr)."""
+        return min(self.min_insync_replicas, len(self.replicas))
 
 
 @attrs.frozen(kw_only=True, cache_hash=True)
@@ -372,6 +396,36 @@ class CreateTopic:
     only_asks: bool = False
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CreatePartitions:
+    """An admin wants a topic to have `count` partitions, more than it has (CreatePartitions, KIP-195).
+
+    `assignments`: the replicas of each new partition, if the admin chooses them. With `only_asks` nothing is created.
+    """
+
+    request: int
+    topic: str
+    count: int
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    only_asks: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AlterTopicConfigs:
+    """An admin changes settings of a topic while it is in use (IncrementalAlterConfigs, KIP-339; AlterConfigs).
+
+    `changes` has a setting's new value, or None where the topic is to have none of its own. With `replaces` the topic
+    has no other settings of its own from then on. With `only_asks` nothing is changed.
+    """
+
+    request: int
+    topic: str
+    changes: tuple[tuple[str, str | None], ...] = ()
+    replaces: bool = False
+    only_asks: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -413,6 +467,8 @@ ToController: TypeAlias = (
     | Heartbeat
     | FetchMetadata
     | CreateTopic
+    | CreatePartitions
+    | AlterTopicConfigs
     | DeleteTopic
     | ElectPreferredLeader
     | ElectUncleanLeader

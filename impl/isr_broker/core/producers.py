@@ -35,6 +35,9 @@ def admitted(producers: Producers, records: bytes, max_bytes: int) -> Admission:
     if len(found) != 1 or found[0].count < 1 or found[0].count != found[0].last_offset_delta + 1:
         return Admission(error=Error.INVALID_RECORD)
     batch = found[0]
+    if batch.control or (batch.idempotent and batch.base_sequence < 0):
+        # Only a coordinator writes control batches (LogValidator.validateBatch).
+        return Admission(error=Error.INVALID_RECORD)
     return _in_order(producers, batch) if batch.idempotent else Admission(count=batch.count)
 
 

@@ -30,6 +30,8 @@ _CRC_FROM: Final = 21
 _MAGIC: Final = 2
 _NO_PRODUCER: Final = -1
 _CONTROL: Final = 1 << 5
+_CODEC: Final = 0b111
+_APPEND_TIME: Final = 1 << 3
 
 # The extension has no type stubs.
 crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
@@ -74,7 +76,17 @@ class Batch:
     @property
     def idempotent(self) -> bool:
         """It is from a producer with an identity (KIP-98), and is not a control batch."""
-        return self.producer_id != _NO_PRODUCER and not self.attributes & _CONTROL
+        return self.producer_id != _NO_PRODUCER and not self.control
+
+    @property
+    def control(self) -> bool:
+        """Its records are marks of a coordinator, not a producer's."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def compressed(self) -> bool:
+        """Its records cannot be read without a codec."""
+        return bool(self.attributes & _CODEC)
 
 
 def header(data: bytes | memoryview, position: int) -> Batch:
@@ -105,6 +117,46 @@ def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
             raise BadBatch(f"at byte {position}: CRC {crc_of(data, batch):08x}, the header says {batch.crc:08x}")
         yield batch
         position += batch.size
+
+
+@attrs.frozen
+class Stamp:
+    """Where a record is, its timestamp and its leader epoch."""
+
+    offset: Offset
+    timestamp: int
+    epoch: LeaderEpoch
+
+
+def records_in(data: bytes, batch: Batch) -> Iterator[Stamp]:
+    """The records of a batch with their timestamps; of a compressed one the batch stands for its records.
+
+    A compressed batch is taken for one record at its base offset with its largest timestamp: the broker has no codecs.
+    """
+    if batch.compressed or batch.attributes & _APPEND_TIME:
+        yield Stamp(batch.base_offset, batch.max_timestamp, batch.leader_epoch)
+        return
+    base = int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
+    at = batch.position + HEADER_BYTES
+    for _ in range(batch.count):
+        size, at = zigzag(data, at)
+        after, inner = at + size, at + 1
+        delta, inner = zigzag(data, inner)
+        number, _ = zigzag(data, inner)
+        yield Stamp(batch.base_offset + number, base + delta, batch.leader_epoch)
+        at = after
+
+
+def zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """A signed number of variable size, seven bits at a time, and where it ends; BadBatch if it does not."""
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value >> 1 ^ -(value & 1), at
+    raise BadBatch(f"at byte {at}: a number that does not end")
 
 
 def leader_epoch_of(data: bytes) -> LeaderEpoch:

@@ -25,6 +25,7 @@ from isr_broker.core.inputs import (
     Truncated,
 )
 from isr_broker.core.messages import (
+    NO_EPOCH,
     AlterPartitionResponse,
     Error,
     FetchRequest,
@@ -121,10 +122,22 @@ def _not_leader(replica: Replica, told: Question) -> ReplicaEffect:
         case Consume():
             return AnswerConsume(request=told.request, partition=told.partition, error=error)
         case FetchRequest():
-            newer = told.leader_epoch > replica.leader_epoch
-            return refuses_fetch(replica, told, Error.UNKNOWN_LEADER_EPOCH if newer else error)
+            return refuses_fetch(replica, told, _wrong_epoch(replica, told) or error)
         case OffsetForLeaderEpochRequest():
-            return refuses_to_say(replica.me, told, error)
+            return refuses_to_say(replica.me, told, _wrong_epoch(replica, told) or error)
+
+
+def _wrong_epoch(replica: Replica, told: FetchRequest | OffsetForLeaderEpochRequest) -> Error | None:
+    """FENCED or UNKNOWN_LEADER_EPOCH, where requests are fenced; a fetch of a newer epoch has always been refused so.
+
+    Who names no epoch is told about the role.
+    """
+    if told.leader_epoch == NO_EPOCH:
+        return None
+    wrong = watermark.epoch_error(replica, told.leader_epoch)
+    newer = isinstance(told, FetchRequest) and wrong is Error.UNKNOWN_LEADER_EPOCH
+    fences = replica.settings.insync_design.fences_fetches or newer
+    return wrong if fences and wrong is not Error.NONE else None
 
 
 def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
@@ -145,7 +158,7 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
             return leader.leader_learns_isr(replica, news, now)
         return Step(attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch))
     if isinstance(state, Leading):
-        return Step(attrs.evolve(replica, role=attrs.evolve(state, ineligible=news.ineligible)))
+        return leader.learns_minimum(replica, news, now)
     return Step(replica)
 
 
@@ -154,14 +167,17 @@ def _leaving(before: Replica, step: Step) -> Step:
     if step.core.awaited is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
     core = attrs.evolve(step.core, consumers=())
-    return attrs.evolve(step, core=core, effects=(*leader.steps_down(before), *step.effects))
+    fenced = core.leader_epoch > before.leader_epoch and before.settings.insync_design.fences_fetches
+    return attrs.evolve(step, core=core, effects=(*leader.steps_down(before, fenced), *step.effects))
 
 
 def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
     """A disk operation is reported: now the action that asked for it is taken."""
     match done, replica.awaited:
         case Retained(log=log), _:
-            return Step(attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start)))
+            kept = attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start))
+            kept, read = watermark.without_unreadable(kept)
+            return Step(kept, tuple(read))
         case Appended(), ProducerAppend():
             return leader.leader_appends(replica, done, now)
         case Appended(), FollowerAppend():
@@ -171,8 +187,8 @@ def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
         case EpochAssigned(), EnteringEpoch(news):
             return _leaving(replica, leader.becomes_leader(replica, news, done.log, now))
         case Truncated(), EnteringEpoch(news):
-            watermark = min(replica.high_watermark, done.log.end)
-            cut = attrs.evolve(replica, log=done.log, high_watermark=watermark)
+            known = min(replica.high_watermark, done.log.end)
+            cut = attrs.evolve(replica, log=done.log, high_watermark=known)
             return _leaving(replica, follower.becomes_follower(cut, news, now))
         case DiskFailed(), _:
             return _leaving(replica, Step(attrs.evolve(replica, role=None, awaited=None)))

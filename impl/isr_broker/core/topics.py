@@ -25,6 +25,14 @@ FILE: Final = "partition.metadata"
 """In the folder of each log, as Kafka writes it (PartitionMetadataFile)."""
 
 
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def may_be_called(name: str) -> bool:
+    """Whether a topic may have this name, which becomes that of a folder (org.apache.kafka.common.internals.Topic)."""
+    return _NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
 def uuid_of(topic_id: int) -> bytes:
     """The sixteen bytes; zeros for none."""
     return _FORM.pack(_OURS, topic_id) if topic_id else bytes(_FORM.size)

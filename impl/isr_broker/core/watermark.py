@@ -10,7 +10,17 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, AnswerProduce, ReplicaEffect, Slice
 from isr_broker.core.inputs import Consume
-from isr_broker.core.messages import NO_EPOCH, BrokerId, EpochEnd, Error, FetchRequest, FetchResponse, Millis, Offset
+from isr_broker.core.messages import (
+    NO_EPOCH,
+    BrokerId,
+    EpochEnd,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    LeaderEpoch,
+    Millis,
+    Offset,
+)
 from isr_broker.core.replica_state import Follower, ParkedConsume, Replica, Step, leading
 
 # What is committed.
@@ -123,6 +133,23 @@ def answer_to(replica: Replica, fetch: FetchRequest, diverging: EpochEnd | None 
 def refuses_fetch(replica: Replica, fetch: FetchRequest, error: Error) -> AnswerFetch:
     """An error for a follower; to it nothing has changed, and it asks again (no action of the model)."""
     return AnswerFetch(to=fetch.replica, response=fetch.answer(replica.me, error=error, log_start=replica.log.start))
+
+
+def epoch_error(replica: Replica, epoch: LeaderEpoch) -> Error:
+    """Whoever asks believes in another leader epoch than this replica; judged before the role (getLocalLog)."""
+    if epoch == replica.leader_epoch:
+        return Error.NONE
+    return Error.FENCED_LEADER_EPOCH if epoch < replica.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+
+def without_unreadable(replica: Replica) -> tuple[Replica, list[ReplicaEffect]]:
+    """Parked consumers whose offset is no longer in the log are answered OFFSET_OUT_OF_RANGE (DelayedFetch)."""
+    gone = [c for c in replica.consumers if not replica.log.start <= c.request.offset <= replica.log.end]
+    if not gone:
+        return replica, []
+    rest = tuple(c for c in replica.consumers if c not in gone)
+    answers: list[ReplicaEffect] = [_refusal(replica, c.request, Error.OFFSET_OUT_OF_RANGE) for c in gone]
+    return attrs.evolve(replica, consumers=rest), answers
 
 
 def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:

@@ -19,7 +19,7 @@ import attrs
 from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import Epochs, LogView, Producers, with_batch
 from isr_broker.core.messages import LeaderEpoch, Millis, Offset
-from isr_broker.core.record_batch import batches
+from isr_broker.core.record_batch import Stamp, batches
 from isr_broker.core.topics import FILE, file_of, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
@@ -227,6 +227,19 @@ class Log:
             if segment.base_offset <= wanted.offset:
                 return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
         return b""
+
+    def first_record_since(self, time: Millis) -> Stamp | None:
+        """The first record whose timestamp is not before a time (UnifiedLog.fetchOffsetByTimestamp).
+
+        Only segments with a timestamp that late are read.
+        """
+        found = (segment.since(time, self.view.start) for segment in self.segments)
+        return next((record for record in found if record is not None), None)
+
+    def newest_record(self) -> Stamp | None:
+        """The first record with the largest timestamp (KIP-734); None in an empty log."""
+        newest = max((segment.newest for segment in self.segments if segment.size), default=-1)
+        return self.first_record_since(newest) if newest >= 0 else None
 
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""

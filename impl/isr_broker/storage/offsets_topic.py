@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, batches, new_batch
+from isr_broker.core.record_batch import HEADER_BYTES, batches, new_batch, zigzag
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -51,7 +51,7 @@ def committed_in(log: bytes) -> Committed:
     for batch in batches(log):
         at = batch.position + HEADER_BYTES
         for _ in range(batch.count):
-            size, at = _number(log, at)
+            size, at = zigzag(log, at)
             key, value = _key_and_value(log, at)
             at += size
             if key[:2] == struct.pack(">h", _KEY):
@@ -64,11 +64,11 @@ def committed_in(log: bytes) -> Committed:
 
 
 def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes]:
-    _, at = _number(data, at + 1)
-    _, at = _number(data, at)
-    size, at = _number(data, at)
+    _, at = zigzag(data, at + 1)
+    _, at = zigzag(data, at)
+    size, at = zigzag(data, at)
     key = data[at : at + size]
-    length, at = _number(data, at + size)
+    length, at = zigzag(data, at + size)
     return key, data[at : at + length]
 
 
@@ -90,13 +90,3 @@ def _varint(number: int) -> bytes:
         left >>= 7
     out.append(left)
     return bytes(out)
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), at

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import Millis, Offset
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, batches, crc_of, header
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, Stamp, batches, crc_of, header, records_in
 from isr_broker.storage.disk import Disk, File
 
 SUFFIX: Final = ".log"
@@ -105,6 +105,19 @@ class Segment:
                 break
             position += batch.size
         return self.file.read(start, position - start)
+
+    def since(self, time: Millis, start: Offset) -> Stamp | None:
+        """The first record from an offset on whose timestamp is not before a time (FileRecords.searchForTimestamp)."""
+        position = 0
+        while self.newest >= time and position < self.size:
+            batch = header(self.file.read(position, HEADER_BYTES), 0)
+            if batch.max_timestamp >= time:
+                whole = self.file.read(position, batch.size)
+                found = next((r for r in records_in(whole, batch) if r.timestamp >= time and r.offset >= start), None)
+                if found is not None:
+                    return found
+            position += batch.size
+        return None
 
     def cut(self, size: int) -> None:
         """Cut the file, durably, and forget what the index says of what is gone."""

@@ -222,10 +222,10 @@ def _decided(asked: AlterPartitionRequest, answer: AlterPartitionResponse) -> An
         "partition_index": asked.partition.partition,
         "error_code": 0,
         "leader_id": asked.leader,
-        "leader_epoch": asked.leader_epoch,
+        "leader_epoch": answer.new_leader_epoch,
         "isr": sorted(asked.members),
         "leader_recovery_state": 0,
-        "partition_epoch": asked.partition_epoch + 1,
+        "partition_epoch": answer.new_partition_epoch,
     }
 
 

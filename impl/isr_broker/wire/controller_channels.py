@@ -29,7 +29,7 @@ from isr_broker.core.messages import (
 from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
-from isr_broker.wire.protocol import HEADER_TAGS, Answer
+from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
 
 ALTER_VERSION: Final = 3
 REGISTRATION_VERSION: Final = 4
@@ -99,18 +99,21 @@ class AlterPartitions:
         stamps, whole = stamps_in(response.tags), error_of(response.body.number("error_code", 0))
         if whole is Error.NOT_CONTROLLER:
             raise BadFrame("the controller is elsewhere")
-        said: dict[tuple[bytes, int], Error] = dict.fromkeys(asked, whole) if whole is not Error.NONE else {}
+        said: dict[tuple[bytes, int], Fields] = {}
+        if whole is not Error.NONE:
+            said = dict.fromkeys(asked, Fields({"error_code": whole.value}))
         for topic in response.body.all("topics"):
             for p in topic.all("partitions"):
-                key = (topic.data("topic_id") or b"", p.number("partition_index"))
-                said[key] = error_of(p.number("error_code", 0))
+                said[topic.data("topic_id") or b"", p.number("partition_index")] = p
         found: list[Parcel] = []
-        for key, error in said.items():
+        for key, p in said.items():
             if key not in asked:
                 continue
             request = _alter(asked[key])
             stamp = stamps.get((request.partition.topic, request.partition.partition))
-            found.append((CONTROLLER, self.me, with_stamp(request.answer(error), stamp)))
+            error = error_of(p.number("error_code", 0))
+            answer = request.answer(error, p.number("leader_epoch"), p.number("partition_epoch"))
+            found.append((CONTROLLER, self.me, with_stamp(answer, stamp)))
         return found
 
     def broken(self) -> list[Parcel]:

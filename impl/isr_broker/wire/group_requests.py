@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -18,12 +18,13 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
-from isr_broker.core.replica_state import Leading
+from isr_broker.core.record_batch import BadBatch
+from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
 from isr_broker.wire import protocol
-from isr_broker.wire.groups import Groups, Member, Reply
+from isr_broker.wire.groups import STATE_NAMES, Group, Groups, Member, Reply
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
@@ -32,8 +33,15 @@ NOT_COORDINATOR: Final = 16
 _COMMITS_WITHIN: Final = 5_000
 """Milliseconds (offsets.commit.timeout.ms)."""
 
+_CLASSIC: Final = "classic"
+"""The one type of group that there is (KIP-848 has another)."""
+
+_LONGEST_NOTE: Final = 4_096
+"""Characters beside an offset (offset.metadata.max.bytes)."""
+
 _SERVED: Final = {
     protocol.FIND_COORDINATOR,
+    protocol.LIST_GROUPS,
     protocol.JOIN_GROUP,
     protocol.SYNC_GROUP,
     protocol.HEARTBEAT,
@@ -69,6 +77,9 @@ class GroupRequests:
         if request.key == protocol.FIND_COORDINATOR:
             reply(self._coordinators(body, now))
             return
+        if request.key == protocol.LIST_GROUPS:
+            reply({"error_code": 0, "groups": self._listed(body)})
+            return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
         found = {name: self._groups_of(name) for name in names}
         errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
@@ -80,6 +91,28 @@ class GroupRequests:
             self._serve(groups, request, now, reply)
         else:
             reply(_not_here(request, next(iter(errors.values()))))
+
+    def _listed(self, body: Fields) -> list[Answer]:
+        """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518)."""
+        self._drop_lost()
+        for tp, replica in self.runtime.node.held.items():
+            if tp.topic == TOPIC and isinstance(replica.role, Leading):
+                self._loaded(replica)
+        states = {state.lower() for state in body.texts("states_filter")}
+        kinds = {kind.lower() for kind in body.texts("types_filter")}
+        found: dict[str, Answer] = {}
+        for part in self.parts.values():
+            for name in {*part.groups.groups, *(group for group, _ in part.groups.committed)}:
+                group = part.groups.groups.get(name, Group())
+                state = STATE_NAMES[group.state]
+                if (not states or state.lower() in states) and (not kinds or _CLASSIC in kinds):
+                    found[name] = {
+                        "group_id": name,
+                        "protocol_type": group.kind,
+                        "group_state": state,
+                        "group_type": _CLASSIC,
+                    }
+        return [said for _, said in sorted(found.items())]
 
     # Who coordinates
 
@@ -98,11 +131,18 @@ class GroupRequests:
         self._drop_lost()
         if replica is None or not isinstance(replica.role, Leading):
             return NOT_COORDINATOR
+        return self._loaded(replica)
+
+    def _loaded(self, replica: Replica) -> Groups | int:
+        """The groups of a partition that this broker leads, read from its log the first time."""
         tp = replica.partition
         if tp not in self.parts:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
-            committed = committed_in(self.runtime.logs.logs[tp].contents())
+            try:
+                committed = committed_in(self.runtime.logs.logs[tp].contents())
+            except (OSError, BadBatch):
+                return COORDINATOR_NOT_AVAILABLE
             groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, committed)
             self.parts[tp] = Coordinated(replica.leader_epoch, groups)
         return self.parts[tp].groups
@@ -194,19 +234,31 @@ class GroupRequests:
         code = groups.may_commit(group, body.text("member_id"), generation, now)
         where = self._partition_of(group)
         if code or not new or where is None:
-            reply(_of_each(new, code))
+            reply(_of_each(dict.fromkeys(new, code)))
+            return
+        refused = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
+        new = {tp: said for tp, said in new.items() if tp not in refused}
+        if not new:
+            reply(_of_each(refused))
             return
 
         def written(answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             if answer.error is Error.NONE:
                 groups.committed.update({(group, tp): said for tp, said in new.items()})
-            reply(_of_each(new, _AS_COORDINATOR.get(answer.error, answer.error.value)))
+            code = _AS_COORDINATOR.get(answer.error, answer.error.value)
+            reply(_of_each({**refused, **dict.fromkeys(new, code)}))
 
         told = Produce(
             request=0, partition=where.partition, records=batch_of(group, new, now), acks=-1, timeout_ms=_COMMITS_WITHIN
         )
         self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+
+    def _refusal(self, tp: TopicPartition, note: str) -> Error | None:
+        """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
+        if tp not in self.runtime.node.partitions:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        return Error.OFFSET_METADATA_TOO_LARGE if len(note) > _LONGEST_NOTE else None
 
 
 _AS_COORDINATOR: Final = {
@@ -236,10 +288,10 @@ def _not_here(request: Request, error: int) -> Answer:
     return {"error_code": error, "topics": topics, "generation_id": -1, "assignment": b""}
 
 
-def _of_each(new: Iterable[TopicPartition], code: int) -> Answer:
-    """The same for every partition."""
+def _of_each(codes: Mapping[TopicPartition, int]) -> Answer:
+    """An error code for every partition."""
     topics: dict[str, list[Answer]] = {}
-    for tp in new:
+    for tp, code in codes.items():
         topics.setdefault(tp.topic, []).append({"partition_index": tp.partition, "error_code": code})
     return {"topics": [{"name": name, "partitions": partitions} for name, partitions in sorted(topics.items())]}
 

@@ -15,17 +15,20 @@ import attrs
 from isr_broker.core.effects import AnswerProduce
 from isr_broker.core.inputs import Produce
 from isr_broker.core.messages import (
+    NO_EPOCH,
     BrokerId,
     Error,
     FetchResponse,
+    LeaderEpoch,
     Message,
     Millis,
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import batches
+from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
+from isr_broker.core.watermark import epoch_error
 from isr_broker.runtime import Asked, ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
@@ -41,6 +44,8 @@ Reply: TypeAlias = Callable[[Answer | None], None]
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+"""The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
 
 
@@ -138,15 +143,11 @@ class Requests:
             for p in topic.all("partitions"):
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.held.get(TopicPartition(name, number))
-                leads = replica is not None and isinstance(replica.role, Leading)
-                said = answer(replica, p) if replica is not None and leads else self._error_of(replica, p)
+                error = _refusal(replica, p.number("current_leader_epoch"))
+                said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
             topics.append({"name": name, "topic": name, "partitions": answers})
         return topics
-
-    def _error_of(self, replica: Replica | None, asked: Fields) -> Answer:
-        error = Error.UNKNOWN_TOPIC_OR_PARTITION if replica is None else Error.NOT_LEADER_OR_FOLLOWER
-        return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
 
     def _offset(self, replica: Replica, asked: Fields) -> Answer:
         """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
@@ -159,18 +160,17 @@ class Requests:
             return {**found, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
         if at == _LATEST:
             return {**found, "offset": replica.high_watermark}
-        for batch in batches(self.runtime.logs.logs[replica.partition].contents()):
-            if batch.max_timestamp >= at and batch.next_offset <= replica.high_watermark:
-                return {**found, "offset": batch.base_offset, "timestamp": batch.max_timestamp}
-        return {**found, "offset": -1}
+        try:
+            log = self.runtime.logs.logs[replica.partition]
+            there = log.newest_record() if at == _MAX_TIMESTAMP else log.first_record_since(at)
+        except (OSError, BadBatch):
+            return _nowhere(Error.KAFKA_STORAGE_ERROR)
+        if there is None or there.offset >= replica.high_watermark:
+            return {**found, "offset": -1}
+        return {**found, "offset": there.offset, "timestamp": there.timestamp, "leader_epoch": there.epoch}
 
     def _epoch_end(self, replica: Replica, asked: Fields) -> Answer:
         """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
-        current = asked.number("current_leader_epoch")
-        if current not in (-1, replica.leader_epoch):
-            old = current < replica.leader_epoch
-            error = Error.FENCED_LEADER_EPOCH if old else Error.UNKNOWN_LEADER_EPOCH
-            return {"error_code": error.value, "leader_epoch": -1, "end_offset": -1}
         end = replica.log.epochs.end_of(asked.number("leader_epoch"), replica.log.end)
         return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
 
@@ -196,6 +196,20 @@ def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], 
             say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
 
     return reply
+
+
+def _refusal(replica: Replica | None, epoch: LeaderEpoch) -> Error:
+    """Why a replica here does not answer as the leader; an epoch that was named is judged before the role."""
+    if replica is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    wrong = Error.NONE if epoch == NO_EPOCH else epoch_error(replica, epoch)
+    leads = isinstance(replica.role, Leading)
+    return wrong if wrong is not Error.NONE or leads else Error.NOT_LEADER_OR_FOLLOWER
+
+
+def _nowhere(error: Error) -> Answer:
+    """An error, and no offset."""
+    return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
 
 
 def _numbered(request: Asked) -> Callable[[int], Asked]:

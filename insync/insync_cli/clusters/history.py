@@ -26,9 +26,19 @@ from insync_cli.options import (
     switch,
 )
 from insync_cli.terminal import QuietOutput
-from isr_anomalies import ANOMALIES, Answer, Claims, Item, Malformed, Verdict, check, paired, read_edn, read_json
-from isr_anomalies.collector import no_collector
-from isr_anomalies.read_json import checked_claims
+from isr_anomalies import (
+    ANOMALIES,
+    Answer,
+    Claims,
+    Item,
+    Malformed,
+    Verdict,
+    check,
+    pair_operations,
+    read_edn,
+    read_json,
+)
+from isr_anomalies.read_json import checked_claims, paused_garbage_collection
 
 if TYPE_CHECKING:
     from isr_anomalies import Anomaly, History
@@ -60,7 +70,7 @@ class Said:
 
 @attrs.frozen(kw_only=True)
 class Bounds:
-    """From when on a delay is an anomaly."""
+    """How long a delay may be before it is an anomaly."""
 
     progress_acks: int | None = option("N", "so many acks after a healing", positive)
     progress_within: float | None = option("S", "in so many seconds; without it, 30", seconds)
@@ -127,7 +137,7 @@ def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path,
             yield one.path, one.answer, one.claims, one.quotes
         return
     for path in given.files:
-        with no_collector():
+        with paused_garbage_collection(), given.output.ticker().meanwhile(f"checking {path}"):
             history = read(path, given)
             answer = check(history, wanted)
         yield path, answer, history.claims, quoted(path, answer)
@@ -153,7 +163,7 @@ def read(path: Path, given: Options) -> History:
     try:
         with path.open(encoding="utf-8") as file:
             items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(file)
-            return paired(with_claims(items, given.claims))
+            return pair_operations(with_claims(items, given.claims))
     except OSError as problem:
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
     except UnicodeDecodeError:
@@ -163,7 +173,7 @@ def read(path: Path, given: Options) -> History:
 
 
 def is_edn(path: Path, file: TextIO) -> bool:
-    """By its name; else by its beginning: a JSON object has a quoted key where EDN has a keyword."""
+    """Whether a file is EDN: by its suffix, or else by its first key, which JSON quotes and EDN writes as a keyword."""
     if path.suffix in (".edn", ".jsonl", ".ndjson", ".json"):
         return path.suffix == ".edn"
     start = file.read(4096).lstrip()

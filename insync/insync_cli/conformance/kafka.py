@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError
-from insync_cli.options import Usage, argument, group, optional_argument
+from insync_cli.options import Usage, argument, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
 
+if TYPE_CHECKING:
+    from isr_lang import Instance
+    from isr_trace.trace import Trace
+
+BEGIN, END = "<!-- stories: written by insync kafka -->", "<!-- end of stories -->"
 EXAMPLE = """insync kafka versions
-insync kafka fetch 4.4.0"""
+insync kafka fetch 4.4.0
+insync kafka stories --write docs/kafka-classes.md"""
 USAGE = Usage("kafka", "Apache Kafka's own code: what can be driven, and fetching it.", EXAMPLE)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
     what: str = argument(
-        "WHAT", "versions: which releases there are; fetch: get one", str, choices=("versions", "fetch")
+        "WHAT",
+        "versions: which releases there are; fetch: get one; stories: tell them the stored counterexamples",
+        str,
+        choices=("versions", "fetch", "stories"),
     )
-    release: str | None = optional_argument("RELEASE", "what to fetch; without it, the newest", str)
+    release: str | None = optional_argument(
+        "RELEASE", "which one; fetch: the newest if none is named, stories: all", str
+    )
+    corpus: Path = option("DIR", "stories: the folder of cases", Path, Path("counterexamples"))
+    write: Path | None = option("PAGE", "stories: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)
 
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     given.output.check()
-    return fetched(given) if given.what == "fetch" else listed(given)
+    match given.what:
+        case "fetch":
+            return fetched(given)
+        case "stories":
+            return told(given)
+        case _:
+            return listed(given)
 
 
 def fetched(given: Options) -> int:
@@ -49,12 +70,81 @@ def fetched(given: Options) -> int:
 def listed(given: Options) -> int:
     from isr_kafka import RELEASES
     from isr_kafka.jars import cached
+    from isr_kafka.system import DRIVEN
 
-    rows = [(release, "fetched" if cached(release) else "by Maven") for release in RELEASES]
-    report = {"schema": "insync/kafka/1", "releases": [{"release": r, "fetched": f == "fetched"} for r, f in rows]}
+    rows = [
+        (release, "fetched" if cached(release) else "by Maven", "yes" if release in DRIVEN else "jars only")
+        for release in RELEASES
+    ]
+    report = {
+        "schema": "insync/kafka/1",
+        "releases": [{"release": r, "fetched": f == "fetched", "driven": d == "yes"} for r, f, d in rows],
+    }
     given.output.answer(
         report,
-        lambda out: terminal.print_table(out, ("release", "jars"), rows),
-        f"insync kafka: {len(rows)} releases, {rows[0][0]} the newest",
+        lambda out: terminal.print_table(out, ("release", "jars", "can be driven"), rows),
+        f"insync kafka: {len(DRIVEN)} releases can be driven, {DRIVEN[0]} the newest",
     )
     return Exit.HOLDS
+
+
+def told(given: Options) -> int:
+    """Case x release: which release can still take the steps of which counterexample."""
+    from isr_conform.stories import tell_all
+    from isr_conform.sut_client import SutFailure
+    from isr_kafka import Unavailable
+    from isr_kafka.system import DRIVEN, Kafka
+
+    stories = [(name, instance, trace) for name, instance, trace in cases(given.corpus)]
+    releases = [given.release] if given.release is not None else list(DRIVEN)
+    columns: list[list[str]] = []
+    for release in releases:
+        try:
+            columns.append(
+                [
+                    told.cell
+                    for told in tell_all(
+                        Kafka(release).command(properties={"insync.exact": "true"}), stories, patience=300.0
+                    )
+                ]
+            )
+        except (Unavailable, SutFailure) as problem:
+            raise InputError(f"Kafka {release}: {problem}") from None
+    rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]
+    if given.write is not None:
+        terminal.write_text(given.write, written_into(given.write, table(releases, rows)))
+    report = {"schema": "insync/kafka/1", "stories": [dict(zip(["case", *releases], row, strict=True)) for row in rows]}
+    given.output.answer(
+        report,
+        lambda out: terminal.print_table(out, ("case", *releases), rows),
+        f"insync kafka: {len(rows)} stories told to {len(releases)} releases",
+    )
+    return Exit.HOLDS
+
+
+def cases(corpus: Path) -> list[tuple[str, Instance, Trace]]:
+    from insync_cli import tracefiles
+
+    found: list[tuple[str, Instance, Trace]] = []
+    for path in sorted(corpus.glob("*/trace.itf.json")):
+        trace = tracefiles.load(path)
+        found.append(
+            (path.parent.name, registry.instance_of(registry.design_named(trace.design), trace.constants), trace)
+        )
+    if not found:
+        raise InputError(f"{corpus} has no cases: no */trace.itf.json")
+    return found
+
+
+def table(releases: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    head = f"| case | {' | '.join(releases)} |\n|{'---|' * (1 + len(releases))}"
+    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def written_into(page: Path, made: str) -> str:
+    """The page with the table between its marks."""
+    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not found or not ended:
+        raise InputError(f"{page} has no {BEGIN} ... {END}")
+    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"

@@ -64,7 +64,7 @@ def instance_made(name: str, without: tuple[str, ...], constants: str) -> Instan
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
-    from isr_pipeline.traces import Cover, Recipe, made, parts
+    from isr_pipeline.trace_datasets import Cover, Recipe, make_part, parts
 
     design, output = given.world.design, given.output
     instance = registry.instance_of(design, given.world.constants)
@@ -76,7 +76,7 @@ def run(argv: Sequence[str]) -> int:
     recipe = Recipe(make, Cover(given.cover), folder, given.steps)
     shares = parts(recipe, given.parts, range(given.seed, given.seed + given.count))
     each = Each(given.engine, output)
-    traces = sum(each(made, shares, "parts made"))
+    traces = sum(each(make_part, shares, "parts made"))
     found = replayed(make, folder, each) if given.replay and not each.stopped else Counter[str]()
     report: dict[str, object] = {
         "schema": "insync/traces/1",
@@ -100,13 +100,13 @@ def run(argv: Sequence[str]) -> int:
 
 def replayed(make: Callable[[], Instance], folder: Path, each: Each) -> Counter[str]:
     """How many traces ended how on the cores; the table is in the dataset."""
-    from isr_pipeline.replays import Replaying
+    from isr_pipeline.trace_replays import ReplayPart
     from isr_replay import NoSuchCores
 
     names = sorted(path.stem for path in (folder / "index").glob("*.parquet"))
     total = Counter[str]()
     try:
-        for verdicts in each(Replaying(make, folder, folder), names, "parts followed"):
+        for verdicts in each(ReplayPart(make, folder, folder), names, "parts followed"):
             total.update(verdicts)
     except NoSuchCores as problem:
         raise InputError(str(problem)) from None
@@ -137,10 +137,10 @@ class Each:
 
         try:
             session.check()
-            from isr_pipeline.sweeps import swept
+            from isr_pipeline.sweeps import sweep
 
             with session.running(self.given.master, workers=self.given.workers) as spark:
-                return swept(spark, work, parts)
+                return sweep(spark, work, parts)
         except Unavailable as problem:
             raise UsageError(str(problem)) from None
         except Failed as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from insync_cli import registry, terminal
 from insync_cli.exits import InputError, UsageError
+from insync_cli.tracefiles import CHECKOUT
 
 if TYPE_CHECKING:
     from isr_lang import Design, Value
@@ -21,10 +23,10 @@ Guard = tuple[str, str]
 
 
 def redundant(file: Path | None, design: str) -> dict[Guard, str]:
-    """Why each guard is redundant that is listed so for a design. Only a file asked for must exist."""
-    path = file or Path(REDUNDANT)
+    """The reason for each guard of the design that is listed as redundant. Without a file, the list of the checkout."""
+    path = file or on_file(REDUNDANT)
     found: dict[Guard, str] = {}
-    for entry in entries(path, "guard", required=file is not None):
+    for entry in entries(path, "guard"):
         words = [entry.get(key) for key in ("design", "action", "guard", "reason")]
         if not all(isinstance(word, str) and word for word in words):
             raise InputError(f"{path}: every [[guard]] has a design, an action, a guard and a reason")
@@ -34,10 +36,10 @@ def redundant(file: Path | None, design: str) -> dict[Guard, str]:
 
 
 def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
-    """The constants at which to drop the guards of a design, in this order; none listed: its defaults."""
-    path = file or Path(BOUNDS)
+    """The constants at which to drop the guards of a design, in the order of the file; else its defaults."""
+    path = file or on_file(BOUNDS)
     found: list[Mapping[str, Value]] = []
-    for entry in entries(path, "bounds", required=file is not None):
+    for entry in entries(path, "bounds"):
         name, constants = entry.get("design"), entry.get("constants")
         if not isinstance(name, str) or not isinstance(constants, dict):
             raise InputError(f"{path}: every [[bounds]] has a design and a table of constants")
@@ -51,9 +53,18 @@ def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
     return found or [{}]
 
 
-def entries(path: Path, key: str, *, required: bool) -> list[dict[str, object]]:
-    """The tables under one key of a TOML file."""
-    if not required and not path.exists():
+def on_file(name: str) -> Path | None:
+    """The file of this name, here or in the checkout of this code; None, with a warning, in neither."""
+    for folder in (Path(), CHECKOUT):
+        if (folder / name).exists():
+            return folder / name
+    print(f"insync: {name} is a file of a checkout, and this is none: nothing is taken from it", file=sys.stderr)
+    return None
+
+
+def entries(path: Path | None, key: str) -> list[dict[str, object]]:
+    """The tables under one key of a TOML file; an empty list where there is no file."""
+    if path is None:
         return []
     try:
         table = cast("dict[str, object]", tomllib.loads(path.read_text(encoding="utf-8")))

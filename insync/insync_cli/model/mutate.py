@@ -54,11 +54,11 @@ USAGE = Usage("mutate", "Drop one guard at a time and explore: which promise not
 class Options:
     world: options.SmallerWorld = group(options.SmallerWorld)
     redundant: Path | None = option(
-        "FILE", f"guards known to be redundant, and why; without it, {guards.REDUNDANT} where it is there", Path
+        "FILE", f"guards known to be redundant, and why; without it, {guards.REDUNDANT} of a checkout", Path
     )
     bounds: Path | None = option(
         "FILE",
-        f"bounds to try one after another until a promise notices; without it, {guards.BOUNDS} where it is there. "
+        f"bounds to try one after another until a promise notices; without it, {guards.BOUNDS} of a checkout. "
         "A bound or setting given here takes the place of the file",
         Path,
     )
@@ -137,7 +137,7 @@ def unexplained(lines: list[MutantLine]) -> list[MutantLine]:
 
 
 def contradicted(lines: list[MutantLine]) -> list[MutantLine]:
-    """Listed as redundant, and yet some promise notices."""
+    """The guards that are listed as redundant although a promise notices that they are gone."""
     return [line for line in lines if line["fate"] == Fate.KILLED and line["reason"] is not None]
 
 

@@ -30,10 +30,10 @@ def swept(
 
     try:
         session.check()
-        from isr_pipeline.sweeps import swept
+        from isr_pipeline.sweeps import sweep
 
         with session.running(master, workers=workers) as spark:
-            return swept(spark, partial(answered, explore=explore), cells)
+            return sweep(spark, partial(answered, explore=explore), cells)
     except Unavailable as problem:
         raise UsageError(str(problem)) from None
     except Failed as problem:

@@ -22,14 +22,11 @@ from isr_trace.cases import Case
 from isr_trace.itf import itf_text, read_itf, write_text
 from isr_trace.replay import Replay, run_of, trace_of
 from isr_trace.trace import Trace
-from isr_visual.neighbours import BYTES_AT_MOST
 from isr_visual.page import page as visual_page
-from isr_visual.schedule import counterfactual
+from isr_visual.schedule import counterfactual, kept
 
 MATRIX, CASES, CELLS = "matrix", "cases", "cells"
 TODAY = "kip-966"
-ROOM = 40_000
-"""Bytes for what else could happen, on the page of a cell."""
 TRIED = 4
 """Of the cells where a promise holds, how many are tried for one that stops the schedule."""
 
@@ -116,16 +113,14 @@ def mended(found: Matrix, cell: CellEntry, promise: str) -> list[CellEntry]:
 
 def page_of_cell(source: Path, trace: Trace, target: Path, others: Sequence[CellEntry] = ()) -> None:
     """With the first of the other cells whose design, at its settings, does not come to the same end."""
-    room = min(ROOM, BYTES_AT_MOST)
     for other in others[:TRIED]:
         settings = {n: other["constants"][n] for n in other["settings"]}
-        shown = pages.described(source, trace, against=other["design"], settings=settings, room=room)
+        shown = pages.described(source, trace, against=other["design"], settings=settings)
         against = shown["against"]
-        broken = {name for turn in against["turns"] for name in turn["broken"]} if against is not None else set[str]()
-        if against is not None and against["parts"] is not None and trace.property_name not in broken:
+        if against is not None and kept(against, trace.property_name):
             break
     else:
-        shown = pages.described(source, trace, room=room)
+        shown = pages.described(source, trace)
     write_text(target, visual_page([(shown, itf_text(trace))], f"{trace.design}: {trace.property_name}"))
 
 

@@ -13,8 +13,12 @@ from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group
 from insync_cli.terminal import Output
 from insync_cli.tracefiles import replayable, saying_which, trace_file
+from insync_cli.view.pages import roomier
+from isr_trace.cause import Cause, cause_of
 from isr_trace.explain import Explanation, explain, explanation_lines
 from isr_trace.reasons import ReasonEntry, entry
+from isr_trace.replay import Replay, run_of
+from isr_trace.story import story, story_lines
 
 EXAMPLE = """\
 insync explain jepsen-2013
@@ -28,12 +32,23 @@ class RoleLine(TypedDict):
     enables: list[int]
 
 
+class CauseLine(TypedDict):
+    """`step` took the guarantee away; after `too_late` nothing restores it; `first` breaks some promise first."""
+
+    step: int
+    too_late: int | None
+    first: int
+
+
 class ExplainReport(TypedDict):
+    """`at`: the step that breaks the promise, the symptom; `cause` is null for what breaks no promise."""
+
     schema: str
     property: str
     verdict: str
     promise: str
     at: int
+    cause: CauseLine | None
     reason: ReasonEntry
     steps: list[RoleLine]
 
@@ -52,21 +67,26 @@ def run(argv: Sequence[str]) -> int:
     trace, evaluator = replayable(given.trace)
     with saying_which(given.trace):
         found = explain(trace, evaluator)
-    given.output.write(report(found))
+    run = run_of(trace, Replay(evaluator))
+    why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
+    given.output.write(report(found, why))
     if given.output.for_people:
         out = given.output.console()
+        for line in story_lines(story(trace, why, found.promise)):
+            out.print(line, soft_wrap=True)
         for line in explanation_lines(found):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS
 
 
-def report(found: Explanation) -> ExplainReport:
+def report(found: Explanation, why: Cause | None) -> ExplainReport:
     return ExplainReport(
         schema="insync/explain/1",
         property=found.property_name,
         verdict=found.verdict,
         promise=found.promise,
         at=found.at,
+        cause=CauseLine(step=why.step, too_late=why.too_late, first=why.first) if why is not None else None,
         reason=entry(found.reason),
         steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in found.steps],
     )

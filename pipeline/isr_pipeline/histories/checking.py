@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import attrs
 
 from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
-from isr_anomalies.checking import concluded, needs_graphs
-from isr_anomalies.results import Lack, Part, Tally
-from isr_anomalies.times import too_little, undecided
+from isr_anomalies.checker import conclude, needs_graphs
+from isr_anomalies.results import NoVerdict, Part, Tally
+from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session
 from isr_pipeline.histories import chunks
 from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
@@ -43,11 +43,11 @@ LINES_PER_TASK = 500_000
 KINDS = ("operations", "shares", "edges")
 
 Said = Callable[[str, float], None]
-"""Told after each job: its name and how many seconds it took."""
+"""Called after each job with its name and its seconds."""
 
 
 class Unreadable(Exception):
-    """A file is no history: which, and what is wrong."""
+    """A file is no history; the message says which file, and what is wrong."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path}, {what}")
@@ -55,13 +55,13 @@ class Unreadable(Exception):
 
 @attrs.frozen
 class Checked:
-    """A history with its verdicts, as the single-machine checker gives them."""
+    """A history with the answer that the local checker would give."""
 
     path: Path
     claims: Claims
     answer: Answer
     quotes: dict[int, str]
-    """The lines that witnesses point to."""
+    """The text of the lines that witnesses quote."""
 
 
 def _unheard(_: str, __: float) -> None:
@@ -111,7 +111,7 @@ class _Check:
         judged = self.timed("judge", self.judge)
         across = self.timed("cycles", lambda: self.cycles(judged))
         figures = self.timed("measure", self.measure)
-        answers = {h: self.concluded(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
+        answers = {h: self.conclude(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
         quotes = self.timed("quote", lambda: self.quotes(answers, pieces))
         return [Checked(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
 
@@ -122,7 +122,7 @@ class _Check:
         return answer
 
     def pieces(self) -> list[chunks.Chunk]:
-        """All files in pieces with numbered lines."""
+        """Divide all files into pieces, and number their lines."""
         found = [piece for history, path in enumerate(self.files) for piece in chunks.chunks_of(history, path)]
         text = [piece for piece in found if not piece.parquet]
         counts: dict[tuple[int, int], int] = {}
@@ -135,7 +135,7 @@ class _Check:
         return numbered
 
     def pair(self, pieces: list[chunks.Chunk]) -> None:
-        """Operations and shares, in files; what histories say of themselves."""
+        """Write operations and the shares of partitions to files; returns the claims and faults of the histories."""
         parsed = each(self.spark, Parse(self.buckets), pieces)
         found: dict[int, list[Summary]] = {history: [] for history in range(len(self.files))}
         for row in collected(grouped(parsed, Pair(self.folder))):
@@ -160,7 +160,7 @@ class _Check:
         return self.spark.read.schema(DDL).parquet(str(self.folder / "shares"))
 
     def judge(self) -> dict[int, dict[str, Judged]]:
-        """What every partition says."""
+        """Check every partition."""
         names = tuple(anomaly.name for anomaly in self.wanted)
         terms: dict[int, Terms] = {}
         for history, summary in self.summaries.items():
@@ -177,7 +177,7 @@ class _Check:
         return found
 
     def cycles(self, judged: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
-        """What is found in each stretch of blocks that partitions named, if any did."""
+        """Look for cycles in each stretch of blocks that partitions have named."""
         names = tuple(anomaly.name for anomaly in self.wanted)
         found: dict[int, dict[str, Tally]] = {history: {} for history in judged}
         if not needs_graphs(self.wanted):
@@ -211,8 +211,8 @@ class _Check:
         given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
         return availability(self.spark, self.folder, buckets, given)
 
-    def concluded(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
-        """The verdicts of one history, put together as the single-machine checker does."""
+    def conclude(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
+        """The verdicts of one history, put together as the local checker does."""
         summary, claims = self.summaries[history], self.claims[history]
         parts: dict[str, Part] = {}
         for anomaly in self.wanted:
@@ -220,23 +220,23 @@ class _Check:
                 continue
             part = parts[anomaly.name] = Part(cycles.get(anomaly.name, Tally()))
             if anomaly.name == "no-progress":
-                part.lack = undecided(list(summary.faults), times.progress, claims)
+                part.missing = no_verdict_on_progress(list(summary.faults), times.progress, claims)
                 for finding in too_little(times.progress, claims):
                     part.tally.add(finding)
             elif anomaly.name == "unavailability":
                 part.tally = times.too_long
-                part.lack = (
-                    None if any(one.result.counts.attempted for one in judged.values()) else Lack(True, "no sends")
+                part.missing = (
+                    None if any(one.result.counts.attempted for one in judged.values()) else NoVerdict(True, "no sends")
                 )
             elif anomaly.name == "ordered-cycle":
-                part.lack = None if summary.operations else Lack(True, "no operation at all")
+                part.missing = None if summary.operations else NoVerdict(True, "no operation at all")
             else:
-                part.lack = None if summary.several else Lack(True, "no operation of several steps")
+                part.missing = None if summary.several else NoVerdict(True, "no operation of several steps")
         results = [judged[name].result for name in sorted(judged)]
-        return concluded(self.wanted, claims, results, parts, times.figures, summary.operations)
+        return conclude(self.wanted, claims, results, parts, times.figures, summary.operations)
 
     def quotes(self, answers: dict[int, Answer], pieces: list[chunks.Chunk]) -> dict[int, dict[int, str]]:
-        """The lines that witnesses point to."""
+        """The text of the lines that witnesses quote."""
         lines = {
             history: frozenset(n for j in answer.judgements for found in j.witnesses for n in found.lines)
             for history, answer in answers.items()

@@ -31,6 +31,7 @@ final class Node {
     command.addAll(more.length > 0 ? List.of(more) : List.of("-Xmx192m"));
     command.addAll(
         List.of(
+            "-Dinsync.partition=" + Cluster.PARTITION.partition(),
             "-cp",
             System.getProperty("java.class.path"),
             NodeMain.class.getName(),
@@ -63,7 +64,7 @@ final class Node {
 
   /** Waits until the node has started. */
   void awaitUp() throws Exception {
-    String answer = answers.poll(180, TimeUnit.SECONDS);
+    String answer = answers.poll(300, TimeUnit.SECONDS);
     if (!"up".equals(answer)) {
       throw new NotTried("node " + id + " did not start: " + answer);
     }
@@ -98,7 +99,7 @@ final class Node {
 
   /** Waits until its process has ended. */
   void awaitEnd() throws Exception {
-    if (!process.waitFor(120, TimeUnit.SECONDS)) {
+    if (!process.waitFor(300, TimeUnit.SECONDS)) {
       throw new NotTried("node " + id + " did not shut down");
     }
   }

@@ -123,6 +123,7 @@ public final class Rolling implements AutoCloseable {
             new StringSerializer(),
             new StringSerializer())) {
       Thread writer = new Thread(() -> write(producer, rate, end), "writer");
+      writer.setDaemon(true);
       writer.start();
       while (System.nanoTime() < end) {
         int broker = 1 + restarts / inARow % 3;
@@ -182,7 +183,7 @@ public final class Rolling implements AutoCloseable {
   }
 
   private void awaitInSync() throws Exception {
-    Cluster.await("all replicas are in sync", 300, () -> inSync() == partitions);
+    Cluster.await("all replicas are in sync", 900, () -> inSync() == partitions);
   }
 
   private long inSync() throws Exception {

@@ -16,7 +16,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The protocol of docs/conform.md over standard input and output: one JSON object a line, one answer each.
+ * The protocol of docs/conform.md over standard input and output: one JSON object a line, one
+ * answer each.
  *
  * @param <W> the worlds of the system
  */
@@ -43,7 +44,10 @@ public final class Conversation<W> {
     this.system = system;
   }
 
-  /** Answer every line of standard input until it ends; whatever else is printed goes to standard error. */
+  /**
+   * Answer every line of standard input until it ends; whatever else is printed goes to standard
+   * error.
+   */
   public void run() throws IOException {
     System.setOut(System.err);
     BufferedReader in =

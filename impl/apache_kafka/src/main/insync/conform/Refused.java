@@ -1,6 +1,9 @@
 package insync.conform;
 
-/** A step that is not taken: the system refuses it, or ({@code cannot}) the adapter cannot bring it to try. */
+/**
+ * A step that is not taken: the system refuses it, or ({@code cannot}) the adapter cannot bring it
+ * to try.
+ */
 public final class Refused extends RuntimeException {
   private static final long serialVersionUID = 1;
 

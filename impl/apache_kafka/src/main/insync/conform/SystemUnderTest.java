@@ -5,15 +5,18 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * An implementation that insync drives along the edges of its model (docs/conform.md), one world at a time as a value.
+ * An implementation that insync drives along the edges of its model (docs/conform.md), one world at
+ * a time as a value.
  *
- * <p>A step gives a new world and leaves the old one as it was, so any world can be gone back to and states need not be
- * reached again from a reset. {@link Conversation} does the talking.
+ * <p>A step gives a new world and leaves the old one as it was, so any world can be gone back to
+ * and states need not be reached again from a reset. {@link Conversation} does the talking.
  *
  * @param <W> everything that a step can change, messages on their way included
  */
 public interface SystemUnderTest<W> {
-  /** What the system says of itself; {@code constants} are the model's bounds and settings by name. */
+  /**
+   * What the system says of itself; {@code constants} are the model's bounds and settings by name.
+   */
   Greeting hello(JsonNode constants);
 
   /** A fresh world in this initial state of the model. */
@@ -25,12 +28,17 @@ public interface SystemUnderTest<W> {
   /** The variables of the model that the system tells, by name. */
   Map<String, Object> snapshot(W world) throws Exception;
 
-  /** Every step that may be tried; those that are not refused are what is enabled. Empty if that is not told. */
+  /**
+   * Every step that may be tried; those that are not refused are what is enabled. Empty if that is
+   * not told.
+   */
   default List<Step> candidates(W world) {
     return List.of();
   }
 
-  /** Whether a world is within the model's bounds; a step that leaves them is not told as enabled. */
+  /**
+   * Whether a world is within the model's bounds; a step that leaves them is not told as enabled.
+   */
   default boolean within(W world) {
     return true;
   }

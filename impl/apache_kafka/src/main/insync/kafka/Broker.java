@@ -45,8 +45,10 @@ import scala.runtime.BoxedUnit;
 /** One broker's process: Kafka's ReplicaManager and what it needs, without threads and sockets. */
 final class Broker {
   static final TopicPartition PARTITION = new TopicPartition(HeldController.TOPIC, 0);
-  private static final Method EXPAND = Fields.method(Partition.class, "maybeExpandIsr", Replica.class);
-  private static final Method TRUNCATE = Fields.method(AbstractFetcherThread.class, "maybeTruncate");
+  private static final Method EXPAND =
+      Fields.method(Partition.class, "maybeExpandIsr", Replica.class);
+  private static final Method TRUNCATE =
+      Fields.method(AbstractFetcherThread.class, "maybeTruncate");
 
   /** A producer's answer: the record, the leader's epoch when it was appended, and the error. */
   record Told(int name, int epoch, Errors error) {}
@@ -137,8 +139,9 @@ final class Broker {
   // Metadata
 
   /**
-   * Metadata up to this record, in one batch: MetadataDelta.replay and apply, KRaftMetadataCache.setImage and
-   * ReplicaManager.applyDelta, as BrokerMetadataPublisher.onMetadataUpdate calls them.
+   * Metadata up to this record, in one batch: MetadataDelta.replay and apply,
+   * KRaftMetadataCache.setImage and ReplicaManager.applyDelta, as
+   * BrokerMetadataPublisher.onMetadataUpdate calls them.
    */
   void learn(List<ApiMessage> records, int end) {
     if (end <= seen) {
@@ -161,7 +164,10 @@ final class Broker {
     return seen;
   }
 
-  /** Recovery of the logs under the configuration that the metadata has: LogManager.startup, before the first delta. */
+  /**
+   * Recovery of the logs under the configuration that the metadata has: LogManager.startup, before
+   * the first delta.
+   */
   void load(List<ApiMessage> records) {
     MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
     records.forEach(delta::replay);
@@ -196,21 +202,33 @@ final class Broker {
     return null;
   }
 
-  /** A producer's record: ReplicaManager.appendRecords, as KafkaApis.handleProduceRequest calls it. */
+  /**
+   * A producer's record: ReplicaManager.appendRecords, as KafkaApis.handleProduceRequest calls it.
+   */
   boolean produce(int name, short acks) {
     SimpleRecord record = new SimpleRecord(clock.now, null, ByteBuffer.allocate(4).putInt(0, name));
     Map<TopicIdPartition, MemoryRecords> entries = new HashMap<>();
     Uuid topic = partition().topicId().get();
-    entries.put(new TopicIdPartition(topic, PARTITION), MemoryRecords.withRecords(Compression.NONE, record));
+    entries.put(
+        new TopicIdPartition(topic, PARTITION),
+        MemoryRecords.withRecords(Compression.NONE, record));
     long before = log() == null ? -1 : log().logEndOffset();
     int at = leaderEpoch();
     List<Told> answers = told;
-    parts.append(acks, AppendOrigin.CLIENT, entries, error -> answers.add(new Told(name, at, error)));
+    Release.append(
+        manager(),
+        acks,
+        AppendOrigin.CLIENT,
+        entries,
+        error -> answers.add(new Told(name, at, error)));
     manager().tryCompleteActions();
     return log() != null && log().logEndOffset() > before;
   }
 
-  /** A fetch arrives: ReplicaManager.fetchMessages, as KafkaApis.handleFetchRequest calls it; what waits is ended. */
+  /**
+   * A fetch arrives: ReplicaManager.fetchMessages, as KafkaApis.handleFetchRequest calls it; what
+   * waits is ended.
+   */
   FetchPartitionData fetch(FetchRequest request, Map<Uuid, String> names, boolean parks) {
     List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked = new ArrayList<>();
     request.fetchData(names).forEach((k, v) -> asked.add(new Tuple2<>(k, v)));
@@ -218,25 +236,36 @@ final class Broker {
     int least = parks ? Integer.MAX_VALUE : 1;
     FetchParams params =
         new FetchParams(
-            request.replicaId(), request.replicaEpoch(), parks ? 1000 : 0, least, 1, isolation, Optional.empty());
+            request.replicaId(),
+            request.replicaEpoch(),
+            parks ? 1000 : 0,
+            least,
+            1,
+            isolation,
+            Optional.empty());
     return fetch(params, asked);
   }
 
-  /** A consumer's fetch of one record at an offset; with {@code anywhere} it may be served by a follower (KIP-392). */
+  /**
+   * A consumer's fetch of one record at an offset; with {@code anywhere} it may be served by a
+   * follower (KIP-392).
+   */
   FetchPartitionData read(Uuid topic, long offset, boolean anywhere) {
     FetchRequest.PartitionData asked =
-        new FetchRequest.PartitionData(topic, offset, FetchRequest.INVALID_LOG_START_OFFSET, 1, Optional.empty());
+        new FetchRequest.PartitionData(
+            topic, offset, FetchRequest.INVALID_LOG_START_OFFSET, 1, Optional.empty());
     Optional<ClientMetadata> client =
         anywhere
-            ? Optional.of(
-                new ClientMetadata.DefaultClientMetadata("", "", null, null, "PLAINTEXT"))
+            ? Optional.of(new ClientMetadata.DefaultClientMetadata("", "", null, null, "PLAINTEXT"))
             : Optional.empty();
     FetchParams params =
-        new FetchParams(FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, 1, FetchIsolation.HIGH_WATERMARK, client);
+        new FetchParams(
+            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, 1, FetchIsolation.HIGH_WATERMARK, client);
     return fetch(params, List.of(new Tuple2<>(new TopicIdPartition(topic, PARTITION), asked)));
   }
 
-  private FetchPartitionData fetch(FetchParams params, List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked) {
+  private FetchPartitionData fetch(
+      FetchParams params, List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked) {
     FetchPartitionData[] got = new FetchPartitionData[1];
     parts.parked.last = null;
     manager()
@@ -257,7 +286,10 @@ final class Broker {
     return got[0];
   }
 
-  /** The first half of ReplicaFetcherThread.doWork: maybeTruncate, LeaderEndPoint.buildFetch; null if it asks nobody. */
+  /**
+   * The first half of ReplicaFetcherThread.doWork: maybeTruncate, LeaderEndPoint.buildFetch; null
+   * if it asks nobody.
+   */
   Ask ask() {
     Option<ReplicaFetcherThread> found = manager().replicaFetcherManager().getFetcher(PARTITION);
     if (found.isEmpty()) {

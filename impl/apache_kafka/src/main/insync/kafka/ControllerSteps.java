@@ -8,7 +8,9 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
 
-/** What the controller does: it decides requests, fences and unfences brokers, and elects leaders. */
+/**
+ * What the controller does: it decides requests, fences and unfences brokers, and elects leaders.
+ */
 final class ControllerSteps {
   private ControllerSteps() {}
 
@@ -21,7 +23,10 @@ final class ControllerSteps {
       steps.add(action, List.of("leader"), (w, p) -> decides(w, p.broker("leader"), action));
     }
     for (String action :
-        List.of("controller_fences_outsider", "controller_fences_follower", "controller_fences_last_leader")) {
+        List.of(
+            "controller_fences_outsider",
+            "controller_fences_follower",
+            "controller_fences_last_leader")) {
       steps.add(action, List.of("r"), (w, p) -> fences(w, p.broker("r"), -1, action));
     }
     steps.add(
@@ -29,11 +34,16 @@ final class ControllerSteps {
         List.of("r", "successor"),
         (w, p) -> fences(w, p.broker("r"), p.broker("successor"), "controller_fences_leader"));
     steps.add("controller_unfences", List.of("r"), (w, p) -> unfences(w, p.broker("r")));
-    for (String action : List.of("controller_elects_returned", "controller_elects_last_known_leader")) {
+    for (String action :
+        List.of("controller_elects_returned", "controller_elects_last_known_leader")) {
       steps.add(action, List.of("r"), (w, p) -> elects(w, p.broker("r"), action));
     }
-    steps.add("controller_moves_leadership", List.of("leader"), (w, p) -> moves(w, p.broker("leader")));
-    steps.add("controller_elects_unclean", List.of("leader"), (w, p) -> electsUnclean(w, p.broker("leader")));
+    steps.add(
+        "controller_moves_leadership", List.of("leader"), (w, p) -> moves(w, p.broker("leader")));
+    steps.add(
+        "controller_elects_unclean",
+        List.of("leader"),
+        (w, p) -> electsUnclean(w, p.broker("leader")));
   }
 
   private static void decides(World world, int leader, String action) {
@@ -95,7 +105,8 @@ final class ControllerSteps {
       is = after.leader < 0 ? "controller_fences_last_leader" : "controller_fences_leader";
     }
     if (!is.equals(action) || successor >= 0 && after.leader != successor) {
-      throw Refused.because(is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads");
+      throw Refused.because(
+          is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads");
     }
   }
 
@@ -108,6 +119,9 @@ final class ControllerSteps {
 
   private static void unfences(World world, int r) {
     returns(world, r);
+    if (!world.controller().fenced(r)) {
+      throw Refused.because("it is not fenced");
+    }
     int before = world.controller().partition().partitionEpoch;
     if (!world.decides().unfence(r) || world.controller().partition().partitionEpoch != before) {
       throw Refused.because("it is not fenced, or it is elected");
@@ -120,11 +134,15 @@ final class ControllerSteps {
       returns(world, r);
     }
     PartitionRegistration before = world.controller().partition();
+    String is =
+        clean(before, r) ? "controller_elects_returned" : "controller_elects_last_known_leader";
+    if (before.leader >= 0 || !is.equals(action)) {
+      throw Refused.because("it is not elected so");
+    }
     HeldController controller = world.decides();
     controller.prefer(r);
     boolean changed = fenced ? controller.unfence(r) : controller.elect(false);
-    String is = clean(before, r) ? "controller_elects_returned" : "controller_elects_last_known_leader";
-    if (!changed || before.leader >= 0 || controller.partition().leader != r || !is.equals(action)) {
+    if (!changed || controller.partition().leader != r) {
       throw Refused.because("it is not elected so");
     }
   }
@@ -138,10 +156,13 @@ final class ControllerSteps {
   }
 
   private static void moves(World world, int leader) {
+    int before = world.controller().partition().leader;
+    if (before < 0 || before == leader) {
+      throw Refused.because("nobody leads, or this replica does");
+    }
     HeldController controller = world.decides();
-    int before = controller.partition().leader;
     controller.prefer(leader);
-    if (before < 0 || before == leader || !controller.elect(false) || controller.partition().leader != leader) {
+    if (!controller.elect(false) || controller.partition().leader != leader) {
       throw Refused.because("leadership does not move");
     }
   }
@@ -153,7 +174,9 @@ final class ControllerSteps {
     }
     HeldController controller = world.decides();
     controller.prefer(leader);
-    if (!controller.elect(true) || controller.partition().leader != leader || clean(before, leader)) {
+    if (!controller.elect(true)
+        || controller.partition().leader != leader
+        || clean(before, leader)) {
       throw Refused.because("it is not elected so");
     }
   }

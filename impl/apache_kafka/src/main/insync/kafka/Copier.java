@@ -12,33 +12,69 @@ import java.util.concurrent.ConcurrentHashMap;
 import jdk.internal.misc.Unsafe;
 
 /**
- * A copy of everything that a broker or the controller has become: all objects that can be reached, field by field.
+ * A copy of everything that a broker or the controller has become: all objects that can be reached,
+ * field by field.
  *
- * <p>What cannot change, or is nobody's state (configurations, metrics, loggers, metadata images, records of the wire), is
- * shared by all copies; {@link #shared} is the list.
+ * <p>What cannot change, or is nobody's state (configurations, metrics, loggers, metadata images,
+ * records of the wire), is shared by all copies; {@link #shared} is the list.
  */
 final class Copier {
   private static final Unsafe UNSAFE = Unsafe.getUnsafe();
   private static final Map<Class<?>, Plan> PLANS = new ConcurrentHashMap<>();
   private static final byte REFERENCE = 0;
   private static final String[] SHARED = {
-    "java.lang.", "java.io.File", "java.nio.Direct", "java.nio.Heap", "java.nio.file.", "java.util.regex.",
-    "java.util.UUID", "java.util.Random", "java.text.", "java.time.", "java.security.", "java.net.", "sun.", "jdk.",
-    "com.yammer.", "org.slf4j.", "com.typesafe.", "org.apache.logging.", "com.fasterxml.",
-    "org.apache.kafka.common.metrics.", "org.apache.kafka.common.config.", "org.apache.kafka.common.message.",
-    "org.apache.kafka.common.metadata.", "org.apache.kafka.common.requests.", "org.apache.kafka.common.protocol.",
-    "org.apache.kafka.common.Uuid", "org.apache.kafka.common.Topic", "org.apache.kafka.common.Node",
-    "org.apache.kafka.common.utils.", "org.apache.kafka.common.record.internal.MemoryRecords",
-    "org.apache.kafka.common.record.MemoryRecords", "org.apache.kafka.image.", "org.apache.kafka.server.metrics.",
-    "org.apache.kafka.server.config.", "org.apache.kafka.server.quota.", "org.apache.kafka.storage.log.metrics.",
-    "org.apache.kafka.storage.internals.log.LogConfig", "org.apache.kafka.storage.internals.log.CleanerConfig",
+    "java.lang.",
+    "java.io.File",
+    "java.nio.Direct",
+    "java.nio.Heap",
+    "java.nio.file.",
+    "java.util.regex.",
+    "java.util.UUID",
+    "java.util.Random",
+    "java.text.",
+    "java.time.",
+    "java.security.",
+    "java.net.",
+    "sun.",
+    "jdk.",
+    "com.yammer.",
+    "org.slf4j.",
+    "com.typesafe.",
+    "org.apache.logging.",
+    "com.fasterxml.",
+    "org.apache.kafka.common.metrics.",
+    "org.apache.kafka.common.config.",
+    "org.apache.kafka.common.message.",
+    "org.apache.kafka.common.metadata.",
+    "org.apache.kafka.common.requests.",
+    "org.apache.kafka.common.protocol.",
+    "org.apache.kafka.common.Uuid",
+    "org.apache.kafka.common.Topic",
+    "org.apache.kafka.common.Node",
+    "org.apache.kafka.common.utils.",
+    "org.apache.kafka.common.record.internal.MemoryRecords",
+    "org.apache.kafka.common.record.MemoryRecords",
+    "org.apache.kafka.image.",
+    "org.apache.kafka.server.metrics.",
+    "org.apache.kafka.server.config.",
+    "org.apache.kafka.server.quota.",
+    "org.apache.kafka.storage.log.metrics.",
+    "org.apache.kafka.storage.internals.log.LogConfig",
+    "org.apache.kafka.storage.internals.log.CleanerConfig",
     "org.apache.kafka.storage.internals.log.ProducerStateManagerConfig",
     "org.apache.kafka.storage.internals.log.LogOffsetMetadata",
-    "org.apache.kafka.storage.internals.log.EpochEntry", "org.apache.kafka.server.replica.ReplicaState",
-    "org.apache.kafka.metadata.PartitionRegistration", "org.apache.kafka.metadata.BrokerRegistration",
-    "org.apache.kafka.metadata.VersionRange", "org.apache.kafka.metadata.KafkaConfigSchema", "scala.math.",
-    "kafka.server.KafkaConfig", "kafka.server.QuotaFactory", "kafka.server.ReplicationQuotaManager",
-    "kafka.server.ClientQuotaManager", "kafka.server.BrokerTopicStats",
+    "org.apache.kafka.storage.internals.log.EpochEntry",
+    "org.apache.kafka.server.replica.ReplicaState",
+    "org.apache.kafka.metadata.PartitionRegistration",
+    "org.apache.kafka.metadata.BrokerRegistration",
+    "org.apache.kafka.metadata.VersionRange",
+    "org.apache.kafka.metadata.KafkaConfigSchema",
+    "scala.math.",
+    "kafka.server.KafkaConfig",
+    "kafka.server.QuotaFactory",
+    "kafka.server.ReplicationQuotaManager",
+    "kafka.server.ClientQuotaManager",
+    "kafka.server.BrokerTopicStats",
   };
 
   private Copier() {}
@@ -51,7 +87,8 @@ final class Copier {
     final long[] fields;
     final byte[] sizes;
 
-    Plan(Class<?> type, boolean shared, List<Long> references, List<Long> fields, List<Byte> sizes) {
+    Plan(
+        Class<?> type, boolean shared, List<Long> references, List<Long> fields, List<Byte> sizes) {
       this.type = type;
       this.shared = shared;
       this.references = references.stream().mapToLong(x -> x).toArray();
@@ -168,7 +205,9 @@ final class Copier {
   }
 
   private static boolean shared(Class<?> type) {
-    if (type.isEnum() || Enum.class.isAssignableFrom(type) || ClassLoader.class.isAssignableFrom(type)) {
+    if (type.isEnum()
+        || Enum.class.isAssignableFrom(type)
+        || ClassLoader.class.isAssignableFrom(type)) {
       return true;
     }
     String name = type.getName();

@@ -23,15 +23,19 @@ import org.apache.kafka.storage.internals.log.EpochEntry;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /**
- * What is on a broker's disk while its process does not run: the log, leader-epoch-checkpoint, the watermark of
- * replication-offset-checkpoint, and, after a clean stop, .kafka_cleanshutdown with its broker epoch.
+ * What is on a broker's disk while its process does not run: the log, leader-epoch-checkpoint, the
+ * watermark of replication-offset-checkpoint, and, after a clean stop, .kafka_cleanshutdown with
+ * its broker epoch.
  *
- * <p>The files themselves are written when a process starts, into one folder per broker, for LogManager registers a gauge
- * per folder that it has ever seen.
+ * <p>The files themselves are written when a process starts, into one folder per broker, for
+ * LogManager registers a gauge per folder that it has ever seen.
  */
-record Disk(byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uuid topic, Long cleanEpoch) {
+record Disk(
+    byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uuid topic, Long cleanEpoch) {
   private static final Path ROOT =
-      Path.of(System.getProperty("insync.folder", "/dev/shm"), "insync-kafka-" + ProcessHandle.current().pid());
+      Path.of(
+          System.getProperty("insync.folder", "/dev/shm"),
+          "insync-kafka-" + ProcessHandle.current().pid());
 
   static final Disk NEW = new Disk(new byte[0], 0, List.of(), 0, null, null);
 
@@ -47,7 +51,8 @@ record Disk(byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uu
     }
     HeapChannel file = process.parts.file(log);
     List<EpochEntry> epochs = process.parts.epochs(log);
-    return new Disk(file.content(), file.flushed(), epochs, watermark, log.topicId().orElse(null), cleanEpoch);
+    return new Disk(
+        file.content(), file.flushed(), epochs, watermark, log.topicId().orElse(null), cleanEpoch);
   }
 
   /** The same after a power failure that only the first so many records of the log survived. */
@@ -82,13 +87,15 @@ record Disk(byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uu
   private void write(Path folder) throws Exception {
     Path partition = Files.createDirectory(folder.resolve(Broker.PARTITION.toString()));
     Files.write(partition.resolve("00000000000000000000.log"), log);
-    new LeaderEpochCheckpointFile(LeaderEpochCheckpointFile.newFile(partition.toFile()), null).write(epochs);
+    new LeaderEpochCheckpointFile(LeaderEpochCheckpointFile.newFile(partition.toFile()), null)
+        .write(epochs);
     PartitionMetadataFile metadata =
         new PartitionMetadataFile(PartitionMetadataFile.newFile(partition.toFile()), null);
     metadata.record(topic);
     metadata.maybeFlush();
     Map<TopicPartition, Long> offsets = Map.of(Broker.PARTITION, watermark);
-    new OffsetCheckpointFile(folder.resolve("replication-offset-checkpoint").toFile(), null).write(offsets);
+    new OffsetCheckpointFile(folder.resolve("replication-offset-checkpoint").toFile(), null)
+        .write(offsets);
     if (cleanEpoch != null) {
       new CleanShutdownFileHandler(folder.toString()).write(cleanEpoch);
       long end = Broker.rows(log).size();
@@ -98,21 +105,24 @@ record Disk(byte[] log, int flushed, List<EpochEntry> epochs, long watermark, Uu
   }
 
   /**
-   * Before a process opens its partition: its folder may by now be that of another world, and Kafka reads the checkpointed
-   * watermark, and creates the files of a log that it does not have yet, at this moment only.
+   * Before a process opens its partition: its folder may by now be that of another world, and Kafka
+   * reads the checkpointed watermark, and creates the files of a log that it does not have yet, at
+   * this moment only.
    */
   void reopen(int broker, boolean hasLog) throws Exception {
     if (!hasLog) {
       new Disk(log, flushed, epochs, watermark, null, null).prepare(broker);
       return;
     }
-    File file = ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
+    File file =
+        ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
     new OffsetCheckpointFile(file, null).write(Map.of(Broker.PARTITION, watermark));
   }
 
   /** The watermark that is checkpointed in a broker's folder. */
   static long checkpoint(int broker) throws IOException {
-    File file = ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
+    File file =
+        ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
     return new OffsetCheckpointFile(file, null).read().getOrDefault(Broker.PARTITION, 0L);
   }
 

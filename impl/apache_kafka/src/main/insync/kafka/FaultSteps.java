@@ -6,7 +6,10 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.controller.HeldController;
 
-/** Faults and returns: a process ends, in order or not, and what it leaves on its disk; it starts again. */
+/**
+ * Faults and returns: a process ends, in order or not, and what it leaves on its disk; it starts
+ * again.
+ */
 final class FaultSteps {
   private FaultSteps() {}
 
@@ -14,7 +17,8 @@ final class FaultSteps {
     Map<String, Steps.Choices> crash = new LinkedHashMap<>();
     crash.put("r", Steps::everyBroker);
     crash.put("checkpoint", Steps::everyOffset);
-    steps.with("broker_crashes", crash, (w, p) -> crashes(w, p.broker("r"), p.number("checkpoint")));
+    steps.with(
+        "broker_crashes", crash, (w, p) -> crashes(w, p.broker("r"), p.number("checkpoint")));
     Map<String, Steps.Choices> power = new LinkedHashMap<>();
     power.put("r", Steps::everyBroker);
     power.put("survivors", Steps::everyOffset);
@@ -32,7 +36,7 @@ final class FaultSteps {
     if (world.history.crashes >= world.settings.crashes()) {
       throw Refused.because("beyond the model's bounds");
     }
-    Machine at = world.alive(r);
+    Machine at = running(world, r);
     if (checkpoint > at.watermark()) {
       throw Refused.because("it never had this watermark");
     }
@@ -44,13 +48,14 @@ final class FaultSteps {
     if (world.history.lossy >= world.settings.lossyCrashes()) {
       throw Refused.because("beyond the model's bounds");
     }
-    Machine at = world.alive(r);
+    Machine at = running(world, r);
     Disk disk = Disk.of(at.process, checkpoint, null);
     if (checkpoint > at.watermark() || survivors >= Broker.rows(disk.log()).size()) {
       throw Refused.because("it never had this watermark, or no record is lost");
     }
     if (checkpoint > survivors) {
-      throw Refused.because("the checkpoint is past what survives"); // the model's bound: see docs/kafka-classes.md
+      throw Refused.because(
+          "the checkpoint is past what survives"); // the model's bound: see docs/kafka-classes.md
     }
     if (disk.bytes(survivors) < disk.flushed() && world.settings.flushAlways()) {
       throw Refused.because("Kafka had forced more to the disk");
@@ -59,21 +64,23 @@ final class FaultSteps {
     world.history.lossy++;
   }
 
+  /** A machine whose process runs, to look at. */
+  private static Machine running(World world, int r) {
+    Machine found = world.look(r);
+    if (found.process == null) {
+      throw Refused.because("the broker does not run");
+    }
+    return found;
+  }
+
   /** The process is no more, and so are all fetches from it and to it. */
-  private static void ends(World world, Machine at, Disk disk) {
-    at.process = null;
+  private static void ends(World world, Machine was, Disk disk) {
+    Machine at = world.without(was);
     at.disk = disk;
-    at.late = null;
-    at.fetch = new Machine.Fetch();
     for (int f = 0; f < world.size(); f++) {
       if (f != at.id && world.look(f).fetch.to == at.id) {
         world.at(f).fetch = new Machine.Fetch();
       }
-    }
-    if (at.alter.kind.equals("requested")) {
-      at.alter.whenAnswered = null;
-    } else {
-      at.alter = new Machine.Alter();
     }
   }
 
@@ -114,7 +121,14 @@ final class FaultSteps {
     Broker process = at.process;
     process.stop();
     long watermark = before.topic() == null ? before.watermark() : Disk.checkpoint(r);
-    Disk after = new Disk(before.log(), before.flushed(), before.epochs(), watermark, before.topic(), process.epoch);
+    Disk after =
+        new Disk(
+            before.log(),
+            before.flushed(),
+            before.epochs(),
+            watermark,
+            before.topic(),
+            process.epoch);
     ends(world, at, after);
     world.decides().stopped(r);
   }

@@ -9,7 +9,10 @@ import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.WritableByteChannel;
 import java.util.Arrays;
 
-/** The file of a log segment, on the heap: Kafka's FileRecords reads and writes it as any other, and it can be copied. */
+/**
+ * The file of a log segment, on the heap: Kafka's FileRecords reads and writes it as any other, and
+ * it can be copied.
+ */
 final class HeapChannel extends FileChannel {
   private byte[] bytes;
   private int size;

@@ -6,7 +6,10 @@ import java.util.List;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.log.EpochEntry;
 
-/** The file leader-epoch-checkpoint of a log, on the heap; made by {@link #of}, for the constructor makes a file. */
+/**
+ * The file leader-epoch-checkpoint of a log, on the heap; made by {@link #of}, for the constructor
+ * makes a file.
+ */
 final class HeapEpochs extends LeaderEpochCheckpointFile {
   private List<EpochEntry> entries;
 

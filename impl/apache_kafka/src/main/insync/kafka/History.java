@@ -4,7 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeSet;
 
-/** What happened, as no part of Kafka remembers it: the model's ghosts, clients and counters of faults. */
+/**
+ * What happened, as no part of Kafka remembers it: the model's ghosts, clients and counters of
+ * faults.
+ */
 final class History {
   int produced;
   int crashes;

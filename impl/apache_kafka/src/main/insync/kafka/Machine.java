@@ -5,7 +5,10 @@ import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
 
-/** One broker's machine: its process if it runs, its disk if it does not, and the messages that it has on their way. */
+/**
+ * One broker's machine: its process if it runs, its disk if it does not, and the messages that it
+ * has on their way.
+ */
 final class Machine {
   /** The fetch of this follower. */
   static final class Fetch {
@@ -29,6 +32,15 @@ final class Machine {
 
     /** The broker epoch of who would join, as the request says it; 0 for nobody. */
     long joiner;
+
+    /** The same request, whose answer nobody waits for. */
+    Alter withoutHandler() {
+      Alter made = new Alter();
+      made.kind = kind;
+      made.request = request;
+      made.joiner = joiner;
+      return made;
+    }
 
     AlterPartitionRequestData.PartitionData partition() {
       return request.topics().get(0).partitions().get(0);
@@ -54,7 +66,8 @@ final class Machine {
   }
 
   long watermark() {
-    boolean opened = process != null && process.partition() != null && process.partition().log().isDefined();
+    boolean opened =
+        process != null && process.partition() != null && process.partition().log().isDefined();
     return opened ? process.watermark() : disk.watermark();
   }
 }

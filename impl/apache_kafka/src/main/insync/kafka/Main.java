@@ -21,7 +21,8 @@ public final class Main implements SystemUnderTest<World> {
   @Override
   public Greeting hello(JsonNode constants) {
     settings = Settings.of(constants);
-    return new Greeting("Apache Kafka " + Parts.VERSION, null, null, !Boolean.getBoolean("insync.no-enabled"));
+    return new Greeting(
+        "Apache Kafka " + Parts.VERSION, null, null, !Boolean.getBoolean("insync.no-enabled"));
   }
 
   @Override

@@ -21,7 +21,10 @@ import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
 
-/** Messages on their way: what a broker has sent is taken from it and held, and an answer is given back to it. */
+/**
+ * Messages on their way: what a broker has sent is taken from it and held, and an answer is given
+ * back to it.
+ */
 final class Messages {
   private Messages() {}
 
@@ -40,7 +43,8 @@ final class Messages {
     fetch.ask = ask;
     fetch.epoch = ask.partition().currentLeaderEpoch.orElse(-1);
     fetch.offset = (int) ask.partition().fetchOffset;
-    fetch.last = withRecord(follower.process, ask.partition().lastFetchedEpoch.orElse(0), fetch.offset);
+    fetch.last =
+        withRecord(follower.process, ask.partition().lastFetchedEpoch.orElse(0), fetch.offset);
     return true;
   }
 
@@ -55,8 +59,8 @@ final class Messages {
   }
 
   /**
-   * The largest epoch not above this one that has a record among the first ones of a log. The epoch cache has an entry
-   * without a record for a leader that has not appended yet (difference B).
+   * The largest epoch not above this one that has a record among the first ones of a log. The epoch
+   * cache has an entry without a record for a leader that has not appended yet (difference B).
    */
   static int withRecord(Broker broker, int epoch, int end) {
     if (Steering.EXACT) {
@@ -82,7 +86,9 @@ final class Messages {
     at.process.busy = true; // what Kafka would propose now is a step of its own
     FetchPartitionData got =
         at.process.fetch(
-            asked.ask.request().build(), Map.of(topic, Broker.PARTITION.topic()), !Steering.AT_ONCE);
+            asked.ask.request().build(),
+            Map.of(topic, Broker.PARTITION.topic()),
+            !Steering.AT_ONCE);
     at.process.busy = false;
     if (got.error != Errors.NONE) {
       throw Refused.because(got.error.name());
@@ -113,7 +119,10 @@ final class Messages {
     hold(at.process, to.fetch, got, response);
   }
 
-  /** An entry without a record was left in the follower's epoch cache: it drops it, and asks again (difference B). */
+  /**
+   * An entry without a record was left in the follower's epoch cache: it drops it, and asks again
+   * (difference B).
+   */
   private static void dropEntry(Machine follower, FetchResponse response) {
     List<Broker.Row> before = follower.process.rows();
     follower.process.answer(follower.fetch.ask, response);
@@ -123,7 +132,8 @@ final class Messages {
     send(follower);
   }
 
-  private static void hold(Broker leader, Machine.Fetch fetch, FetchPartitionData got, FetchResponse response) {
+  private static void hold(
+      Broker leader, Machine.Fetch fetch, FetchPartitionData got, FetchResponse response) {
     fetch.to = -1;
     fetch.offset = 0;
     fetch.last = 0;
@@ -193,7 +203,7 @@ final class Messages {
     alter.kind = "requested";
     alter.request = process.sent;
     alter.whenAnswered = process.whenAnswered;
-    Set<Integer> members = process.partition().partitionState().isr();
+    Set<Integer> members = Release.isr(process.partition());
     for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
       if (!members.contains(proposed.brokerId())) {
         alter.joiner = proposed.brokerEpoch();
@@ -214,7 +224,9 @@ final class Messages {
         && leader.process.partition().getPartitionEpoch() == alter.partition().partitionEpoch();
   }
 
-  /** The answer comes to the broker that asked: DefaultAlterPartitionManager's completion handler. */
+  /**
+   * The answer comes to the broker that asked: DefaultAlterPartitionManager's completion handler.
+   */
   static void tell(Machine leader, Machine.Alter alter) {
     if (alter.whenAnswered == null || alter.answer == null || leader.process == null) {
       return;
@@ -227,7 +239,10 @@ final class Messages {
     asked(leader);
   }
 
-  /** The model has dropped the answer. It comes nevertheless: before the leader asks again, or at once. */
+  /**
+   * The model has dropped the answer. It comes nevertheless: before the leader asks again, or at
+   * once.
+   */
   static void drop(Machine leader) {
     Machine.Alter alter = leader.alter;
     leader.alter = new Machine.Alter();

@@ -10,7 +10,10 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
 
-/** What replicas do: append, fetch, propose in-sync sets, learn metadata; and the consumer that reads from them. */
+/**
+ * What replicas do: append, fetch, propose in-sync sets, learn metadata; and the consumer that
+ * reads from them.
+ */
 final class ReplicaSteps {
   private ReplicaSteps() {}
 
@@ -29,20 +32,35 @@ final class ReplicaSteps {
         List.of("leader", "follower"),
         (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower"), true));
     steps.add(
-        "follower_appends", List.of("follower"), (w, p) -> Messages.take(w, p.broker("follower"), "answered"));
+        "follower_appends",
+        List.of("follower"),
+        (w, p) -> Messages.take(w, p.broker("follower"), "answered"));
     steps.add(
-        "follower_truncates", List.of("follower"), (w, p) -> Messages.take(w, p.broker("follower"), "diverged"));
+        "follower_truncates",
+        List.of("follower"),
+        (w, p) -> Messages.take(w, p.broker("follower"), "diverged"));
     Map<String, Steps.Choices> shrink = new LinkedHashMap<>();
     shrink.put("leader", Steps::everyBroker);
     shrink.put("lagging", Steps::everySet);
-    steps.with("leader_proposes_shrink", shrink, (w, p) -> shrinks(w, p.broker("leader"), p.brokers("lagging")));
+    steps.with(
+        "leader_proposes_shrink",
+        shrink,
+        (w, p) -> shrinks(w, p.broker("leader"), p.brokers("lagging")));
     steps.add(
-        "leader_proposes_expansion", List.of("leader", "f"), (w, p) -> expands(w, p.broker("leader"), p.broker("f")));
-    steps.add("leader_adopts_isr", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "accepted"));
-    steps.add("leader_rolls_back", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "refused"));
+        "leader_proposes_expansion",
+        List.of("leader", "f"),
+        (w, p) -> expands(w, p.broker("leader"), p.broker("f")));
+    steps.add(
+        "leader_adopts_isr", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "accepted"));
+    steps.add(
+        "leader_rolls_back", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "refused"));
     steps.add("becomes_leader", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_leader"));
-    steps.add("becomes_follower", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_follower"));
-    steps.add("leader_learns_isr", List.of("leader"), (w, p) -> learns(w, p.broker("leader"), "leader_learns_isr"));
+    steps.add(
+        "becomes_follower", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_follower"));
+    steps.add(
+        "leader_learns_isr",
+        List.of("leader"),
+        (w, p) -> learns(w, p.broker("leader"), "leader_learns_isr"));
     steps.add("consumer_reads", List.of("r"), (w, p) -> reads(w, p.broker("r")));
   }
 
@@ -56,7 +74,8 @@ final class ReplicaSteps {
       throw Refused.because("no replica");
     }
     if (!broker.produce(history.produced, world.settings.acks())) {
-      throw Refused.because(broker.told.isEmpty() ? "not appended" : broker.told.get(0).error().name());
+      throw Refused.because(
+          broker.told.isEmpty() ? "not appended" : broker.told.get(0).error().name());
     }
     if (broker.rows().size() > world.settings.log()) {
       throw Refused.because("beyond the model's bounds");
@@ -79,13 +98,16 @@ final class ReplicaSteps {
   }
 
   private static void shrinks(World world, int leader, Set<Integer> lagging) {
-    if (!world.look(leader).leads() || lagging.contains(leader)) {
-      throw Refused.because("no leader");
+    Machine look = world.look(leader);
+    if (!look.leads()
+        || lagging.contains(leader)
+        || !Release.isr(look.process.partition()).containsAll(lagging)) {
+      throw Refused.because("no leader, or not members");
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     at.clock.now += 1_000_000;
-    Set<Integer> members = new TreeSet<>(at.process.partition().partitionState().isr());
+    Set<Integer> members = Release.isr(at.process.partition());
     for (int f : members) {
       if (f != leader && !lagging.contains(f)) {
         Parts.caughtUpNow(at.process.replica(f), at.clock.now);
@@ -104,7 +126,7 @@ final class ReplicaSteps {
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
-    Set<Integer> members = new TreeSet<>(at.process.partition().partitionState().isr());
+    Set<Integer> members = Release.isr(at.process.partition());
     at.process.expand(follower);
     if (at.process.sent == null && !Steering.OWN_VIEW) {
       Parts.Cache cache = at.process.parts.cache;
@@ -147,7 +169,8 @@ final class ReplicaSteps {
     }
     int epoch = look.process.leaderEpoch();
     int leader = look.process.leader();
-    int version = look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
+    int version =
+        look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
     if (look.process.seen() == world.controller().log().size()) {
       throw Refused.because("there is no news");
     }
@@ -159,7 +182,8 @@ final class ReplicaSteps {
     broker.learn(world.controller().log(), world.controller().log().size());
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
-    String is = moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
+    String is =
+        moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
     if (!news || !is.equals(action) || !moved && !broker.leads()) {
       throw Refused.because(news ? "it is " + is : "no news of the partition");
     }
@@ -182,7 +206,8 @@ final class ReplicaSteps {
       throw Refused.because("no replica");
     }
     FetchPartitionData got =
-        at.process.read(world.controller().topic(), history.position, world.settings.followerReads());
+        at.process.read(
+            world.controller().topic(), history.position, world.settings.followerReads());
     if (got.error != Errors.NONE) {
       throw Refused.because(got.error.name());
     }

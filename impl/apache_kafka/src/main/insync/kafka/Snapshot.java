@@ -8,8 +8,6 @@ import java.util.TreeMap;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
-import org.apache.kafka.server.partition.PartitionState;
-import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 
 /** A world in the variables of the model. */
@@ -40,7 +38,8 @@ final class Snapshot {
 
   private void put(String variable, Machine of, Object value) {
     @SuppressWarnings("unchecked")
-    Map<String, Object> values = (Map<String, Object>) state.computeIfAbsent(variable, v -> new TreeMap<String, Object>());
+    Map<String, Object> values =
+        (Map<String, Object>) state.computeIfAbsent(variable, v -> new TreeMap<String, Object>());
     values.put(Steps.name(of.id), value);
   }
 
@@ -70,10 +69,8 @@ final class Snapshot {
 
   private void leader(Machine m) {
     boolean leads = m.leads();
-    PartitionState known = leads ? m.process.partition().partitionState() : null;
-    put("isr", m, leads ? Steps.names(known.isr()) : List.of());
-    boolean pending = leads && known.isInflight();
-    put("pending_isr", m, pending ? Steps.names(((PendingPartitionChange) known).sentLeaderAndIsr().isr()) : List.of());
+    put("isr", m, leads ? Steps.names(Release.isr(m.process.partition())) : List.of());
+    put("pending_isr", m, leads ? Steps.names(Release.pending(m.process.partition())) : List.of());
     put("partition_epoch", m, leads ? m.process.partition().getPartitionEpoch() : 0);
     Map<String, Object> ends = new TreeMap<>();
     Map<String, Object> epochs = new TreeMap<>();
@@ -127,7 +124,8 @@ final class Snapshot {
     state.put("controller_partition_epoch", now.partitionEpoch);
     state.put("controller_isr", Steps.names(now.isr));
     state.put("controller_elr", Steps.names(now.elr));
-    state.put("last_known_leader", now.lastKnownElr.length == 0 ? null : Steps.name(now.lastKnownElr[0]));
+    state.put(
+        "last_known_leader", now.lastKnownElr.length == 0 ? null : Steps.name(now.lastKnownElr[0]));
     if (world.settings.shutdowns() > 0) {
       state.put("shutting_down", leaving);
       state.put("clean_shutdown", clean);

@@ -1,21 +1,33 @@
 package insync.kafka;
 
-/** What the adapter does for the environment, each of which can be turned off to see what it hides. */
+/**
+ * What the adapter does for the environment, each of which can be turned off to see what it hides.
+ */
 final class Steering {
   /** eligible.leader.replicas.version=1 (KIP-966). */
   static final boolean ELIGIBLE_REPLICAS = !Boolean.getBoolean("insync.no-elr");
 
-  /** Epoch-cache entries without a record and acknowledgements across epochs of one leader are told as Kafka has them. */
+  /**
+   * Epoch-cache entries without a record and acknowledgements across epochs of one leader are told
+   * as Kafka has them.
+   */
   static final boolean EXACT = Boolean.getBoolean("insync.exact");
 
-  /** A leader that would add a follower sees it unfenced even where its own metadata says otherwise. */
+  /**
+   * A leader that would add a follower sees it unfenced even where its own metadata says otherwise.
+   */
   static final boolean OWN_VIEW = Boolean.getBoolean("insync.own-view");
 
-  /** An answer that the model has dropped comes at once, and not just before the leader asks again. */
+  /**
+   * An answer that the model has dropped comes at once, and not just before the leader asks again.
+   */
   static final boolean PROMPT = Boolean.getBoolean("insync.prompt-answers");
 
   /** A follower's fetch is answered without being parked (difference A). */
   static final boolean AT_ONCE = Boolean.getBoolean("insync.fetch-at-once");
+
+  /** Nothing is copied before a step, which then cannot be taken back: for walks, to compare with copies. */
+  static final boolean IN_PLACE = Boolean.getBoolean("insync.in-place");
 
   /** No time goes by between two steps of a leader. */
   static final boolean STILL = Boolean.getBoolean("insync.still");

@@ -7,8 +7,8 @@ import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
 
 /**
- * The controller, the brokers, and what happened. A step is taken on a {@link #draft}, which copies whatever it writes to,
- * so that the world before it stays as it is; what is only read is shared.
+ * The controller, the brokers, and what happened. A step is taken on a {@link #draft}, which copies
+ * whatever it writes to, so that the world before it stays as it is; what is only read is shared.
  */
 final class World {
   final Settings settings;
@@ -18,13 +18,20 @@ final class World {
   private HeldController controller;
   private boolean ownController;
 
-  /** The world after a reset: all brokers have learned that {@code first} leads, and the others have sent a fetch. */
+  /**
+   * The world after a reset: all brokers have learned that {@code first} leads, and the others have
+   * sent a fetch.
+   */
   World(Settings settings, int first) throws Exception {
     this.settings = settings;
     history = new History();
     controller =
         new HeldController(
-            settings.replicas(), first, settings.minInsync(), settings.flushAlways(), Steering.ELIGIBLE_REPLICAS);
+            settings.replicas(),
+            first,
+            settings.minInsync(),
+            settings.flushAlways(),
+            Steering.ELIGIBLE_REPLICAS);
     machines = new Machine[settings.replicas()];
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
@@ -66,10 +73,21 @@ final class World {
   /** A broker's machine, to change. */
   Machine at(int id) {
     if (!own[id]) {
-      machines[id] = Copier.copy(machines[id]);
+      machines[id] = Steering.IN_PLACE ? machines[id] : Copier.copy(machines[id]);
       own[id] = true;
     }
     return machines[id];
+  }
+
+  /** A machine without its process, to change: what it had in memory need not be copied. */
+  Machine without(Machine was) {
+    Machine made = new Machine(was.id);
+    made.clock.now = was.clock.now;
+    made.alter =
+        was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
+    machines[was.id] = made;
+    own[was.id] = true;
+    return made;
   }
 
   /** A broker's machine whose process runs, to change. */
@@ -90,7 +108,7 @@ final class World {
   /** The controller, to change. */
   HeldController decides() {
     if (!ownController) {
-      controller = Copier.copy(controller);
+      controller = Steering.IN_PLACE ? controller : Copier.copy(controller);
       ownController = true;
     }
     return controller;
@@ -126,7 +144,8 @@ final class World {
 
   private void told(Broker broker) {
     for (Broker.Told answer : broker.told) {
-      boolean counts = settings.acks() != 0 && answer.error() == org.apache.kafka.common.protocol.Errors.NONE;
+      boolean counts =
+          settings.acks() != 0 && answer.error() == org.apache.kafka.common.protocol.Errors.NONE;
       if (counts && (Steering.EXACT || broker.leaderEpoch() == answer.epoch())) {
         history.acked.add(answer.name());
       }

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
-import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
@@ -42,8 +41,9 @@ import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
- * The controller: Kafka's ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager, FeatureControlManager
- * and ConfigurationControlManager, whose records are replayed at once, as QuorumController does when they are committed.
+ * The controller: Kafka's ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager,
+ * FeatureControlManager and ConfigurationControlManager, whose records are replayed at once, as
+ * QuorumController does when they are committed.
  */
 public final class HeldController {
   public static final String CLUSTER = "insync";
@@ -60,11 +60,20 @@ public final class HeldController {
   private final int brokers;
   private final Uuid topic;
 
-  /** A controller whose brokers are registered and unfenced, with one topic that {@code first} leads. */
-  public HeldController(int brokers, int first, int minInsync, boolean flushAlways, boolean eligibleReplicas) {
+  /**
+   * A controller whose brokers are registered and unfenced, with one topic that {@code first}
+   * leads.
+   */
+  public HeldController(
+      int brokers, int first, int minInsync, boolean flushAlways, boolean eligibleReplicas) {
     this.brokers = brokers;
-    QuorumFeatures quorum = new QuorumFeatures(0, QuorumFeatures.defaultSupportedFeatureMap(true), List.of(0));
-    features = new FeatureControlManager.Builder().setSnapshotRegistry(registry).setQuorumFeatures(quorum).build();
+    QuorumFeatures quorum =
+        new QuorumFeatures(0, QuorumFeatures.defaultSupportedFeatureMap(true), List.of(0));
+    features =
+        new FeatureControlManager.Builder()
+            .setSnapshotRegistry(registry)
+            .setQuorumFeatures(quorum)
+            .build();
     cluster =
         new ClusterControlManager.Builder()
             .setClusterId(CLUSTER)
@@ -117,7 +126,10 @@ public final class HeldController {
 
   private Uuid createTopic(int first) {
     CreateTopicsRequestData.CreatableTopic wanted =
-        new CreateTopicsRequestData.CreatableTopic().setName(TOPIC).setNumPartitions(-1).setReplicationFactor((short) -1);
+        new CreateTopicsRequestData.CreatableTopic()
+            .setName(TOPIC)
+            .setNumPartitions(-1)
+            .setReplicationFactor((short) -1);
     List<Integer> order = new ArrayList<>(List.of(first));
     for (int i = 0; i < brokers; i++) {
       if (i != first) {
@@ -126,11 +138,14 @@ public final class HeldController {
     }
     wanted
         .assignments()
-        .add(new CreateTopicsRequestData.CreatableReplicaAssignment().setPartitionIndex(0).setBrokerIds(order));
+        .add(
+            new CreateTopicsRequestData.CreatableReplicaAssignment()
+                .setPartitionIndex(0)
+                .setBrokerIds(order));
     CreateTopicsRequestData request = new CreateTopicsRequestData();
     request.topics().add(wanted);
     ControllerResult<CreateTopicsResponseData> result =
-        replication.createTopics(context(ApiKeys.CREATE_TOPICS), request, Set.of(TOPIC), false);
+        Creation.of(replication, context(ApiKeys.CREATE_TOPICS), request, TOPIC);
     CreateTopicsResponseData.CreatableTopicResult created = result.response().topics().find(TOPIC);
     if (created.errorCode() != 0) {
       throw new IllegalStateException(created.toString());
@@ -159,7 +174,8 @@ public final class HeldController {
     switch (MetadataRecordType.fromId(message.apiKey())) {
       case FEATURE_LEVEL_RECORD -> features.replay((FeatureLevelRecord) message);
       case REGISTER_BROKER_RECORD -> cluster.replay((RegisterBrokerRecord) message, log.size());
-      case BROKER_REGISTRATION_CHANGE_RECORD -> cluster.replay((BrokerRegistrationChangeRecord) message);
+      case BROKER_REGISTRATION_CHANGE_RECORD ->
+          cluster.replay((BrokerRegistrationChangeRecord) message);
       case CONFIG_RECORD -> configs.replay((ConfigRecord) message);
       case TOPIC_RECORD -> replication.replay((TopicRecord) message);
       case PARTITION_RECORD -> replication.replay((PartitionRecord) message);
@@ -237,10 +253,16 @@ public final class HeldController {
                 .setName(EligibleLeaderReplicasVersion.FEATURE_NAME)
                 .setMinSupportedVersion((short) 0)
                 .setMaxSupportedVersion((short) 1));
-    replay(cluster.registerBroker(request, epoch, features.finalizedFeatures(Long.MAX_VALUE), true).records());
+    replay(
+        cluster
+            .registerBroker(request, epoch, features.finalizedFeatures(Long.MAX_VALUE), true)
+            .records());
   }
 
-  /** A broker's process registers again: ClusterControlManager.registerBroker, ReplicationControlManager.handleBrokerShutdown. */
+  /**
+   * A broker's process registers again: ClusterControlManager.registerBroker,
+   * ReplicationControlManager.handleBrokerShutdown.
+   */
   public boolean restarts(int broker, Long cleanEpoch) {
     if (fenced(broker)) {
       expire(broker);
@@ -281,7 +303,10 @@ public final class HeldController {
     }
   }
 
-  /** A heartbeat of a broker that has caught up with the metadata: ReplicationControlManager.processBrokerHeartbeat. */
+  /**
+   * A heartbeat of a broker that has caught up with the metadata:
+   * ReplicationControlManager.processBrokerHeartbeat.
+   */
   public boolean unfence(int broker) {
     if (!fenced(broker)) {
       return false;
@@ -310,7 +335,8 @@ public final class HeldController {
         new BrokerRegistrationChangeRecord()
             .setBrokerId(broker)
             .setBrokerEpoch(epoch(broker))
-            .setInControlledShutdown(BrokerRegistrationInControlledShutdownChange.IN_CONTROLLED_SHUTDOWN.value()));
+            .setInControlledShutdown(
+                BrokerRegistrationInControlledShutdownChange.IN_CONTROLLED_SHUTDOWN.value()));
     return true;
   }
 
@@ -329,7 +355,10 @@ public final class HeldController {
     return !records.isEmpty();
   }
 
-  /** It has stopped in order: the heartbeat that is answered with SHUTDOWN_NOW, ReplicationControlManager.handleBrokerFenced. */
+  /**
+   * It has stopped in order: the heartbeat that is answered with SHUTDOWN_NOW,
+   * ReplicationControlManager.handleBrokerFenced.
+   */
   public void stopped(int broker) {
     if (fenced(broker)) {
       expire(broker);
@@ -348,7 +377,9 @@ public final class HeldController {
   public void prefer(int broker) {
     PartitionRegistration now = partition();
     ImageWriterOptions options =
-        new ImageWriterOptions.Builder(MetadataVersion.latestProduction()).setEligibleLeaderReplicasEnabled(true).build();
+        new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
+            .setEligibleLeaderReplicasEnabled(true)
+            .build();
     PartitionRecord record = (PartitionRecord) now.toRecord(topic, 0, options).message();
     List<Integer> order = new ArrayList<>(List.of(broker));
     for (int replica : now.replicas) {
@@ -361,12 +392,19 @@ public final class HeldController {
     replication.replay(record);
   }
 
-  /** A preferred election, or (unclean) an operator's of any available replica: ReplicationControlManager.electLeaders. */
+  /**
+   * A preferred election, or (unclean) an operator's of any available replica:
+   * ReplicationControlManager.electLeaders.
+   */
   public boolean elect(boolean unclean) {
-    ElectLeadersRequestData request = new ElectLeadersRequestData().setElectionType((byte) (unclean ? 1 : 0));
+    ElectLeadersRequestData request =
+        new ElectLeadersRequestData().setElectionType((byte) (unclean ? 1 : 0));
     request
         .topicPartitions()
-        .add(new ElectLeadersRequestData.TopicPartitions().setTopic(TOPIC).setPartitions(List.of(0)));
+        .add(
+            new ElectLeadersRequestData.TopicPartitions()
+                .setTopic(TOPIC)
+                .setPartitions(List.of(0)));
     ControllerResult<ElectLeadersResponseData> result = replication.electLeaders(request);
     replay(result.records());
     return !result.records().isEmpty();

@@ -1,0 +1,127 @@
+package insync.found.classes;
+
+import insync.found.Story;
+import java.util.List;
+import org.apache.kafka.common.protocol.Errors;
+
+/**
+ * What else one delta of metadata can hide, on Kafka's own classes. Each variation says what is
+ * expected of today's Kafka; the exit code is 0 if all came out so, 1 if one did not.
+ */
+public final class Variations {
+  private Variations() {}
+
+  private interface Variation {
+    boolean asExpected(Replicas all) throws Exception;
+  }
+
+  /** Runs them all. */
+  public static void main(String[] arguments) throws Exception {
+    boolean good =
+        run("leader, three epochs in one delta: lost", Variations::threeEpochs)
+            & run("follower, two epochs in one delta: truncates", Variations::follower)
+            & run("follower, three epochs in one delta: truncates", Variations::followerOfThree)
+            & run("leader, its own ISR changes in one delta: waits", Variations::isrChanges)
+            & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed);
+    System.exit(good ? 0 : 1);
+  }
+
+  private static boolean run(String name, Variation variation) throws Exception {
+    Replicas all = new Replicas();
+    boolean good = variation.asExpected(all);
+    Story.step("%s: %s", name, good ? "as expected" : "NOT AS EXPECTED");
+    all.show();
+    all.remove();
+    return good;
+  }
+
+  /** A is at r1 and r2; r3, in the ISR, lacks it. */
+  private static void appendA(Replicas all) throws Exception {
+    all.r1.produce("A");
+    all.r2.fetchFrom(all.r1);
+    all.r2.askAt(all.r1);
+  }
+
+  private static void r3LeadsThenLeaves(Replicas all, int next) throws Exception {
+    all.controller.electPreferred();
+    all.r3.learn();
+    all.r2.learn();
+    all.r2.fetchFrom(all.r3);
+    all.controller.assign(next == 1 ? List.of(1, 2, 3) : List.of(2, 1, 3));
+    all.controller.askToShutDown(3);
+  }
+
+  private static boolean threeEpochs(Replicas all) throws Exception {
+    appendA(all);
+    r3LeadsThenLeaves(all, 2);
+    all.r2.learn();
+    all.controller.assign(List.of(1, 2, 3));
+    all.controller.electPreferred();
+    all.r1.learn();
+    return all.controller.partition().leaderEpoch == 3
+        && all.r1.answer() == Errors.NONE
+        && all.r2.values().isEmpty();
+  }
+
+  /** r1 hears of everything and truncates; r2 hears of both epochs at once. */
+  private static boolean follower(Replicas all) throws Exception {
+    appendA(all);
+    all.controller.electPreferred();
+    all.r1.learn();
+    all.r3.learn();
+    all.r1.fetchFrom(all.r3);
+    all.controller.askToShutDown(3);
+    all.r1.learn();
+    all.r1.produce("B");
+    all.r2.learn();
+    all.r2.fetchFrom(all.r1);
+    all.r2.fetchFrom(all.r1);
+    return all.r2.values().equals(List.of("B"));
+  }
+
+  /** The same with one more epoch of r1 before r2 hears. */
+  private static boolean followerOfThree(Replicas all) throws Exception {
+    appendA(all);
+    all.controller.electPreferred();
+    all.r1.learn();
+    all.r3.learn();
+    all.r1.fetchFrom(all.r3);
+    all.controller.assign(List.of(1, 3, 2));
+    all.controller.electPreferred();
+    all.r1.learn();
+    all.r1.produce("B");
+    all.controller.assign(List.of(3, 1, 2));
+    all.controller.electPreferred();
+    all.r3.learn();
+    all.r3.produce("C");
+    all.r2.learn();
+    all.r2.fetchFrom(all.r3);
+    all.r2.fetchFrom(all.r3);
+    return all.r2.values().equals(List.of("C"));
+  }
+
+  /** r3 leaves the ISR by fencing and comes back to life, which r1 hears of at once. */
+  private static boolean isrChanges(Replicas all) throws Exception {
+    all.r1.produce("A");
+    all.controller.fence(3);
+    all.controller.heartbeat(3);
+    all.r1.learn();
+    all.r3.fetchFrom(all.r1);
+    all.r3.askAt(all.r1);
+    return all.r1.highWatermark() == 0 && all.r1.answer() == null;
+  }
+
+  /** All but r1 shut down, r1 loses its session and gets it back: epoch 1 has no leader. */
+  private static boolean nobodyLed(Replicas all) throws Exception {
+    appendA(all);
+    all.controller.askToShutDown(3);
+    all.controller.askToShutDown(2);
+    all.controller.fence(1);
+    all.controller.heartbeat(1);
+    all.r1.learn();
+    return all.controller.partition().leaderEpoch == 2
+        && all.controller.partition().leader == 1
+        && all.r1.highWatermark() == 0
+        && all.r1.answer() == null;
+  }
+}

@@ -1,0 +1,414 @@
+package insync.kafka;
+
+import java.io.File;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.atomic.AtomicReference;
+import kafka.server.AbstractFetcherThread;
+import kafka.server.BlockingSend;
+import kafka.server.DelayedFetch;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaFetcherThread;
+import kafka.server.ReplicaManager;
+import org.apache.kafka.clients.ClientResponse;
+import org.apache.kafka.clients.NodeApiVersions;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.OperationNotAttemptedException;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AlterPartitionRequest;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.internals.AppInfoParser;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.server.PartitionFetchState;
+import org.apache.kafka.server.ReplicaFetch;
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.common.KRaftVersion;
+import org.apache.kafka.server.common.NodeToControllerChannelManager;
+import org.apache.kafka.server.network.BrokerEndPoint;
+import org.apache.kafka.server.partition.AlterPartitionManager;
+import org.apache.kafka.server.purgatory.DelayedOperation;
+import org.apache.kafka.server.purgatory.DelayedOperationKey;
+import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
+import org.apache.kafka.server.quota.QuotaFactory;
+import org.apache.kafka.server.quota.ReplicaQuota;
+import org.apache.kafka.server.replica.Replica;
+import org.apache.kafka.server.replica.ReplicaState;
+import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.server.util.timer.Timer;
+import org.apache.kafka.server.util.timer.TimerTask;
+import org.apache.kafka.storage.internals.log.LazyIndex;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogFileUtils;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/**
+ * What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways
+ * to others.
+ */
+final class Parts {
+  static final String VERSION = AppInfoParser.getVersion();
+  static final ReplicaQuota UNBOUNDED = QuotaFactory.UNBOUNDED_QUOTA;
+  static final Metrics METRICS = new Metrics();
+  static final BrokerTopicStats STATS = new BrokerTopicStats();
+  private static final Map<Integer, KafkaConfig> CONFIGS = new HashMap<>();
+  private static final Map<Integer, QuotaFactory.QuotaManagers> QUOTAS = new HashMap<>();
+
+  /** A timer in which nothing runs out: whose clock runs out is a step of the model. */
+  private static final class NoTimer implements Timer {
+    @Override
+    public void add(TimerTask task) {}
+
+    @Override
+    public boolean advanceClock(long ms) {
+      return false;
+    }
+
+    @Override
+    public int size() {
+      return 0;
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  /** A scheduler that runs nothing but the flush of partition.metadata, at once. */
+  private static final class NoScheduler implements Scheduler {
+    @Override
+    public void startup() {}
+
+    @Override
+    public void shutdown() {}
+
+    @Override
+    public ScheduledFuture<?> schedule(String name, Runnable task, long delay, long period) {
+      if (name.equals("flush-metadata-file")) {
+        task.run();
+      }
+      return null;
+    }
+
+    @Override
+    public void resizeThreadPool(int threads) {}
+  }
+
+  /** Where fetches wait; the adapter ends the waiting. */
+  static final class Parked extends DelayedOperationPurgatory<DelayedFetch> {
+    DelayedFetch last;
+
+    Parked(int broker) {
+      super("Fetch", new NoTimer(), broker, 1000, false, false);
+      oneShard(this);
+    }
+
+    @Override
+    public <K extends DelayedOperationKey> boolean tryCompleteElseWatch(
+        DelayedFetch fetch, List<K> keys) {
+      last = fetch;
+      return super.tryCompleteElseWatch(fetch, keys);
+    }
+  }
+
+  /**
+   * Kafka's metadata cache, whose view of other brokers can be set for one question (see
+   * docs/kafka-classes.md).
+   */
+  static final class Cache extends KRaftMetadataCache {
+    int eligible = -1;
+    long eligibleEpoch;
+
+    Cache(int broker) {
+      super(broker, () -> KRaftVersion.LATEST_PRODUCTION);
+    }
+
+    @Override
+    public boolean isBrokerFenced(int broker) {
+      return broker != eligible && super.isBrokerFenced(broker);
+    }
+
+    @Override
+    public boolean isBrokerShuttingDown(int broker) {
+      return broker != eligible && super.isBrokerShuttingDown(broker);
+    }
+
+    @Override
+    public Optional<Long> getAliveBrokerEpoch(int broker) {
+      return broker == eligible ? Optional.of(eligibleEpoch) : super.getAliveBrokerEpoch(broker);
+    }
+  }
+
+  /** The way to the controller, which keeps what is sent. */
+  private static final class Channel implements NodeToControllerChannelManager {
+    private final Broker broker;
+
+    Channel(Broker broker) {
+      this.broker = broker;
+    }
+
+    @Override
+    public void start() {}
+
+    @Override
+    public void shutdown() {}
+
+    @Override
+    public Optional<NodeApiVersions> controllerApiVersions() {
+      return Optional.empty();
+    }
+
+    @Override
+    public void sendRequest(
+        AbstractRequest.Builder<? extends AbstractRequest> request,
+        ControllerRequestCompletionHandler handler) {
+      broker.sent = ((AlterPartitionRequest) request.build()).data();
+      broker.whenAnswered = handler;
+    }
+
+    @Override
+    public long getTimeoutMs() {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  /**
+   * DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request
+   * is in flight.
+   */
+  private static final class Door implements AlterPartitionManager {
+    private final Broker broker;
+    private final AlterPartitionManager behind;
+
+    Door(Broker broker, AlterPartitionManager behind) {
+      this.broker = broker;
+      this.behind = behind;
+    }
+
+    @Override
+    public void start() {}
+
+    @Override
+    public void shutdown() {}
+
+    @Override
+    public CompletableFuture<LeaderAndIsr> submit(
+        org.apache.kafka.server.common.TopicIdPartition partition, LeaderAndIsr proposed) {
+      return broker.busy
+          ? CompletableFuture.failedFuture(new OperationNotAttemptedException("held"))
+          : behind.submit(partition, proposed);
+    }
+  }
+
+  /** The way to another broker: the answer is the one that the adapter delivers. */
+  static final class Sender implements BlockingSend {
+    private final Broker broker;
+    private final BrokerEndPoint to;
+
+    Sender(Broker broker, BrokerEndPoint to) {
+      this.broker = broker;
+      this.to = to;
+    }
+
+    @Override
+    public BrokerEndPoint brokerEndPoint() {
+      return to;
+    }
+
+    @Override
+    public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> request) {
+      FetchResponse answer = broker.delivered;
+      if (answer == null) {
+        throw new IllegalStateException("asked " + request + " with no answer at hand");
+      }
+      broker.delivered = null;
+      RequestHeader header =
+          new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
+      return new ClientResponse(header, null, "", 0, 0, false, null, null, answer);
+    }
+
+    @Override
+    public void initiateClose() {}
+
+    @Override
+    public void close() {}
+  }
+
+  final KafkaConfig config;
+  final QuotaFactory.QuotaManagers quotas;
+  final Release.Logs logs;
+  final Cache cache;
+  final Parked parked;
+  final ReplicaManager manager;
+
+  Parts(Broker broker, File folder) throws IOException {
+    config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
+    quotas =
+        QUOTAS.computeIfAbsent(
+            broker.id,
+            i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
+    cache = new Cache(broker.id);
+    parked = new Parked(broker.id);
+    NoScheduler scheduler = new NoScheduler();
+    LogDirFailureChannel channel = new LogDirFailureChannel(1);
+    logs = new Release.Logs(broker, this, folder, scheduler, channel);
+    AlterPartitionManager alter =
+        new Door(broker, Release.alterPartitions(new Channel(broker), scheduler, broker));
+    manager = new Release.Manager(broker, this, scheduler, alter, channel);
+  }
+
+  private static KafkaConfig config(int broker) {
+    Properties given = new Properties();
+    given.put("process.roles", "broker");
+    given.put("node.id", Integer.toString(broker));
+    given.put("controller.quorum.voters", "3000@localhost:9093");
+    given.put("controller.listener.names", "CONTROLLER");
+    given.put("listeners", "PLAINTEXT://localhost:" + (9092 + broker));
+    given.put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT");
+    given.put("log.dirs", "none");
+    given.put("replica.fetch.max.bytes", "1"); // one record an answer, as in the model
+    given.put("log.index.size.max.bytes", "4096");
+    given.put("log.preallocate", "false");
+    given.put("min.insync.replicas", "1");
+    given.put("log.initial.task.delay.ms", "1000000");
+    return new KafkaConfig(given, false);
+  }
+
+  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(
+      String name, int broker) {
+    DelayedOperationPurgatory<T> made =
+        new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
+    oneShard(made);
+    return made;
+  }
+
+  /** One list of watchers in place of 512, which a copy would have to copy. */
+  private static void oneShard(DelayedOperationPurgatory<?> purgatory) {
+    List<?> all = (List<?>) Fields.get(purgatory, "watcherLists");
+    Fields.set(purgatory, "watcherLists", new java.util.ArrayList<Object>(all.subList(0, 1)));
+  }
+
+  // Logs
+
+  UnifiedLog logOf(TopicPartition partition) {
+    return logs.of(partition);
+  }
+
+  void startLogs() {
+    try {
+      logs.start(Set.of(HeldController.TOPIC));
+    } catch (Exception problem) {
+      throw new IllegalStateException(problem);
+    }
+  }
+
+  void stopLogs(long epoch) throws IOException {
+    UnifiedLog log = logOf(Broker.PARTITION);
+    if (log != null) {
+      ownIndexes(log.activeSegment(), log.dir());
+    }
+    logs.stop(epoch);
+  }
+
+  /**
+   * Copies share the mapped files of the indexes, which are empty, and which only a process that
+   * stops closes.
+   */
+  private static void ownIndexes(LogSegment segment, File folder) {
+    long base = segment.baseOffset();
+    Fields.set(
+        segment,
+        "lazyOffsetIndex",
+        LazyIndex.forOffset(LogFileUtils.offsetIndexFile(folder, base), base, 4096));
+    Fields.set(
+        segment,
+        "lazyTimeIndex",
+        LazyIndex.forTime(LogFileUtils.timeIndexFile(folder, base), base, 4096));
+  }
+
+  HeapChannel file(UnifiedLog log) {
+    return (HeapChannel) log.activeSegment().log().channel();
+  }
+
+  List<org.apache.kafka.storage.internals.log.EpochEntry> epochs(UnifiedLog log) {
+    return ((HeapEpochs) Fields.get(log.leaderEpochCache(), "checkpoint")).read();
+  }
+
+  /** The files of a log that Kafka has just opened move to the heap. */
+  void settleLog(Broker broker, int flushed) {
+    UnifiedLog log = broker.log();
+    if (log == null) {
+      return;
+    }
+    FileRecords records = log.activeSegment().log();
+    if (records.channel() instanceof HeapChannel) {
+      return;
+    }
+    try {
+      java.nio.ByteBuffer content = java.nio.ByteBuffer.allocate(records.sizeInBytes());
+      records.readInto(content, 0);
+      records.channel().close();
+      Fields.set(records, "channel", new HeapChannel(content.array(), flushed));
+    } catch (IOException problem) {
+      throw new IllegalStateException(problem);
+    }
+    Fields.set(
+        log.leaderEpochCache(), "checkpoint", HeapEpochs.of(log.leaderEpochCache().epochEntries()));
+  }
+
+  /** As if the follower had fetched at the leader's log end this moment. */
+  @SuppressWarnings("unchecked")
+  static void caughtUpNow(Replica replica, long now) {
+    ReplicaState s = replica.stateSnapshot();
+    ((AtomicReference<ReplicaState>) Fields.get(replica, "replicaState"))
+        .set(
+            new ReplicaState(
+                s.logStartOffset(),
+                s.logEndOffsetMetadata(),
+                s.lastFetchLeaderLogEndOffset(),
+                s.lastFetchTimeMs(),
+                now,
+                s.brokerEpoch()));
+  }
+
+  /** The broker epoch in the follower's last fetch. */
+  static long brokerEpoch(Replica replica, long none) {
+    return replica.stateSnapshot().brokerEpoch().orElse(none);
+  }
+
+  // Calls whose shapes differ between releases
+
+  Broker.Ask buildFetch(ReplicaFetcherThread thread) {
+    PartitionFetchState state = thread.fetchState(Broker.PARTITION).get();
+    Map<TopicPartition, PartitionFetchState> asked = new HashMap<>();
+    asked.put(Broker.PARTITION, state);
+    Optional<ReplicaFetch> fetch = thread.leader().buildFetch(asked).result();
+    return fetch
+        .map(
+            f ->
+                new Broker.Ask(
+                    thread,
+                    f.partitionData(),
+                    f.fetchRequest(),
+                    thread.leader().brokerEndPoint().id()))
+        .orElse(null);
+  }
+
+  void process(Broker.Ask ask) {
+    ((AbstractFetcherThread) ask.thread()).processFetchRequest(ask.partitions(), ask.request());
+  }
+}

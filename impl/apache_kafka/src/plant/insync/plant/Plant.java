@@ -1,0 +1,53 @@
+package insync.plant;
+
+import java.io.File;
+import java.util.List;
+import java.util.Optional;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.implementation.FixedValue;
+import net.bytebuddy.implementation.Implementation;
+import net.bytebuddy.implementation.MethodCall;
+import net.bytebuddy.implementation.StubMethod;
+import net.bytebuddy.matcher.ElementMatchers;
+import net.bytebuddy.pool.TypePool;
+import org.apache.kafka.common.protocol.Errors;
+
+/**
+ * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked. The
+ * class is read from the class path and written, so changed, into a folder that is to come before
+ * it there.
+ */
+public final class Plant {
+  private Plant() {}
+
+  /** The folder, the class, the method, and what it answers from now on. */
+  public static void main(String[] given) throws Exception {
+    ClassFileLocator locator = ClassFileLocator.ForClassLoader.ofSystemLoader();
+    TypeDescription type = TypePool.Default.of(locator).describe(given[1]).resolve();
+    if (type.getDeclaredMethods().filter(ElementMatchers.named(given[2])).isEmpty()) {
+      System.err.println(given[1] + " has no method " + given[2]);
+      System.exit(1);
+    }
+    new ByteBuddy()
+        .redefine(type, locator)
+        .method(ElementMatchers.named(given[2]).and(ElementMatchers.isDeclaredBy(type)))
+        .intercept(answer(given[3]))
+        .make()
+        .saveIn(new File(given[0]));
+  }
+
+  private static Implementation answer(String word) throws NoSuchMethodException {
+    return switch (word) {
+      case "true" -> FixedValue.value(true);
+      case "nothing" -> StubMethod.INSTANCE; // false, 0, null, or no effect
+      case "no error" ->
+          MethodCall.invoke(Errors.class.getMethod("valueOf", String.class)).with("NONE");
+      case "empty list" -> MethodCall.invoke(List.class.getMethod("of"));
+      case "empty" -> MethodCall.invoke(Optional.class.getMethod("empty"));
+      default ->
+          MethodCall.invoke(ElementMatchers.named(word).and(ElementMatchers.takesNoArguments()));
+    };
+  }
+}

@@ -1,0 +1,172 @@
+"""Mistakes planted in Kafka's own classes, to see that the comparison with the model finds them.
+
+Each makes one method of one class answer the same whatever it is asked. The class is changed as byte code (ByteBuddy)
+and comes before Kafka's on the class path; no source of Kafka's is copied.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from isr_kafka.compile import build
+from isr_kafka.jars import classpath, jars, release_of, tools
+from isr_kafka.programs import Unavailable, java
+from isr_kafka.system import SOURCES, Kafka
+
+CONTROLLER: Final = "org.apache.kafka.controller"
+
+
+@attrs.frozen
+class Mistake:
+    """One method that answers the same whatever it is asked."""
+
+    name: str
+    type: str
+    method: str
+    answers: str
+    says: str
+    """What becomes wrong, and since when Kafka has it right where it once was wrong."""
+    bounds: Mapping[str, int] = attrs.field(factory=lambda: {"replicas": 2})
+    """Bounds of the model within which that shows."""
+
+
+MISTAKES: Final = (
+    Mistake(
+        "follower-always-in-sync",
+        "kafka.cluster.Partition",
+        "isFollowerInSync",
+        "true",
+        "a follower behind the watermark, or before the leader's epoch (KAFKA-7128), is proposed",
+        {"replicas": 2, "crashes": 0, "min_insync": 1},
+    ),
+    Mistake(
+        "commits-under-min-isr",
+        "kafka.cluster.Partition",
+        "isUnderMinIsr",
+        "nothing",
+        "the watermark moves while the ISR is under the minimum (KAFKA-15583, mended in 3.7)",
+    ),
+    Mistake(
+        "any-leader-epoch",
+        "kafka.cluster.Partition",
+        "checkCurrentLeaderEpoch",
+        "no error",
+        "a fetch of another leader epoch is answered (KIP-320)",
+        {"replicas": 2, "crashes": 0, "epochs": 2},
+    ),
+    Mistake(
+        "refusal-forgotten",
+        "kafka.cluster.Partition",
+        "handleAlterPartitionError",
+        "nothing",
+        "a leader whose proposal is ineligible keeps counting it",
+    ),
+    Mistake(
+        "everybody-lags",
+        "kafka.cluster.Partition",
+        "isFollowerOutOfSync",
+        "true",
+        "a follower at the leader's log end is dropped from the ISR",
+    ),
+    Mistake(
+        "committed-isr-only",
+        "org.apache.kafka.server.partition.PendingExpandIsr",
+        "maximalIsr",
+        "isr",
+        "a proposed member does not count for the watermark (KIP-497's maximal ISR)",
+        {"replicas": 2, "crashes": 0, "min_insync": 1},
+    ),
+    Mistake(
+        "any-partition-epoch",
+        f"{CONTROLLER}.ReplicationControlManager",
+        "validateAlterPartitionData",
+        "no error",
+        "the controller accepts an AlterPartition about older metadata",
+    ),
+    Mistake(
+        "everybody-eligible",
+        f"{CONTROLLER}.ReplicationControlManager",
+        "ineligibleReplicasForIsr",
+        "empty list",
+        "the controller lets a fenced broker (KIP-841) or another incarnation (KIP-903) into the ISR",
+    ),
+    Mistake(
+        "restart-unnoticed",
+        f"{CONTROLLER}.ReplicationControlManager",
+        "handleBrokerShutdown",
+        "nothing",
+        "a broker that may have lost its log stays in the ISR and the ELR (KIP-966)",
+    ),
+    Mistake(
+        "any-leader",
+        f"{CONTROLLER}.PartitionChangeBuilder",
+        "isValidNewLeader",
+        "true",
+        "a replica outside of the ISR, or without a session, is elected",
+    ),
+    Mistake(
+        "no-eligible-leaders",
+        f"{CONTROLLER}.PartitionChangeBuilder",
+        "maybePopulateTargetElr",
+        "nothing",
+        "a member that leaves an ISR under the minimum is not remembered (KIP-966's ELR)",
+    ),
+    Mistake(
+        "never-truncates",
+        "org.apache.kafka.storage.internals.log.UnifiedLog",
+        "truncateTo",
+        "nothing",
+        "a follower keeps records that its leader does not have",
+    ),
+    Mistake(
+        "watermark-not-taken",
+        "org.apache.kafka.storage.internals.log.UnifiedLog",
+        "maybeUpdateHighWatermark",
+        "empty",
+        "a follower does not take over the leader's watermark",
+    ),
+)
+
+
+def named(name: str) -> Mistake:
+    """The mistake of this name."""
+    return next(mistake for mistake in MISTAKES if mistake.name == name)
+
+
+def plant(kafka: Kafka, mistake: Mistake, folder: Path) -> Path:
+    """The folder, in which the changed class lies now; Unavailable if this release has no such method."""
+    found = jars(kafka.release, kafka.home)
+    planter = build([SOURCES / "plant"], kafka.release, kafka.home, beside=tools())
+    path = classpath(planter, tools(), found)
+    command = [java(), "-cp", path, "insync.plant.Plant", str(folder), mistake.type, mistake.method, mistake.answers]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise Unavailable(f"{mistake.name} cannot be planted in Kafka {release_of(found)}: {ran.stderr.strip()[:300]}")
+    return folder
+
+
+def home_with(kafka: Kafka, mistake: Mistake, home: Path) -> Path:
+    """A Kafka at `home`, as somebody would have built it: the same jars, one of which has the mistake."""
+    (home / "libs").mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as work:
+        changed = plant(kafka, mistake, Path(work))
+        entry = mistake.type.replace(".", "/") + ".class"
+        for jar in jars(kafka.release, kafka.home):
+            copy = home / "libs" / jar.name
+            with zipfile.ZipFile(jar) as old:
+                if entry not in old.namelist():
+                    shutil.copy(jar, copy)
+                    continue
+                with zipfile.ZipFile(copy, "w") as new:
+                    for item in old.infolist():
+                        content = (changed / entry).read_bytes() if item.filename == entry else old.read(item)
+                        new.writestr(item, content)
+    return home

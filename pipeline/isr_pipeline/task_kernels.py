@@ -1,0 +1,156 @@
+"""The kernels of a task: a description that is sent to the task, and a worker that runs the kernels there.
+
+The text of the LLVM module is a file in the folder of the exploration, which all tasks see. Each process compiles it
+once, for the processor on which it runs. `TimeSpent` counts the processor time of a task by what it was spent on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from isr_check.native.kernels import Job, Program
+from isr_check.native.machine import Machine
+from isr_check.native.memory import Numbers, Words, Worker, address
+from isr_pipeline import store
+
+TEXT = "kernels.ll"
+
+
+@attrs.frozen
+class KernelSpec:
+    """What a task needs to know to run kernels, as plain data.
+
+    `digest` is that of the text in the folder's file TEXT. The numbers are sizes of what the kernels work on. `ranged`:
+    states may hold values outside their declared ranges, which the kernels look for. `best`: whether to optimise the
+    machine code.
+    """
+
+    folder: str
+    digest: str
+    kernels: tuple[str, ...]
+    words: int
+    cells: int
+    most: int
+    guards: int
+    actions: int
+    buckets: int
+    symmetric: bool
+    ranged: bool
+    best: bool = False
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def kernel_spec(program: Program, folder: Path, actions: int, buckets: int, *, symmetric: bool) -> KernelSpec:
+    """Write the text of a module to the folder, and describe its kernels."""
+    (folder / TEXT).write_text(program.text, encoding="utf-8")
+    return KernelSpec(
+        str(folder),
+        digest(program.text),
+        program.kernels,
+        program.words,
+        program.cells,
+        program.most,
+        program.guards,
+        actions,
+        buckets,
+        symmetric,
+        program.layout.slack.number > 0,
+    )
+
+
+_machines: dict[str, Machine] = {}
+
+
+def machine(spec: KernelSpec) -> Machine:
+    """The machine code, compiled once in a process; the optimised code if `best`, as soon as it is made."""
+    made = _machines.get(spec.digest)
+    if made is None:
+        text = (Path(spec.folder) / TEXT).read_text(encoding="utf-8")
+        assert digest(text) == spec.digest, f"{spec.folder} belongs to another exploration"
+        _machines.clear()  # a process serves one exploration at a time
+        made = _machines[spec.digest] = Machine(text, spec.kernels)
+    if spec.best:
+        made.improve()
+    return made
+
+
+class KernelWorker:
+    """Runs kernels in this process, and counts the time."""
+
+    def __init__(self, spec: KernelSpec) -> None:
+        self.spec, self.machine = spec, machine(spec)
+        self.worker, self.spent, self.sent = Worker(spec, spec.actions, (1, 1)), TimeSpent(), 0
+
+    def run(self, kernel: str, start: int, end: int, wanted: int = 0) -> int:
+        return self.worker.run(self.machine.run[kernel], start, end, wanted)
+
+    def source(self, rows: Words) -> None:
+        assert rows.flags.c_contiguous, "kernels read states one after the other"
+        self.worker.set([(Job.SOURCE, address(rows))])
+
+    def read(self, level: int, bucket: int) -> Iterator[Words]:
+        """The states of a level in a bucket, in blocks."""
+        blocks = store.read_states(store.part(self.spec.folder, level, bucket), self.spec.words)
+        while True:
+            with self.spent.timed("files"):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
+
+    def by_owner(self, states: Words, start: int, end: int) -> tuple[Words, Numbers]:
+        """These states sorted by the buckets that own them, and the bounds of each bucket in that order."""
+        worker, counts = self.worker, np.zeros(self.spec.buckets, dtype=np.int64)
+        before = worker.job.copy()
+        out = np.empty((end - start, self.spec.words), dtype=np.uint64)
+        worker.set([(Job.SOURCE, address(states)), (Job.OUT, address(out)), (Job.MASK, self.spec.buckets)])
+        worker.set([(Job.RESULTS, address(counts))])
+        with self.spent.timed("deal"):
+            self.run("tally", start, end)
+        bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        places = bounds[:-1].copy()
+        worker.set([(Job.RESULTS, address(places))])
+        with self.spent.timed("deal"):
+            self.run("deal", start, end)
+        worker.job[:] = before
+        return out, bounds
+
+
+ON = ("expand", "deal", "absorb", "check", "files", "task")
+"""Kinds of work: kernels by their purpose, files, and the whole task, with handing over its rows."""
+
+
+class TimeSpent:
+    """Nanoseconds of processor time by kind of work, since the object was made."""
+
+    def __init__(self) -> None:
+        self._begun = time.process_time_ns()
+        self.on: dict[str, int] = {on: 0 for on in ON}
+
+    @contextmanager
+    def timed(self, on: str) -> Generator[None, None, None]:
+        start = time.process_time_ns()
+        try:
+            yield
+        finally:
+            self.on[on] += time.process_time_ns() - start
+
+    def numbers(self) -> list[int]:
+        self.on["task"] = time.process_time_ns() - self._begun
+        return list(self.on.values())
+
+
+def seconds(reports: list[Numbers]) -> dict[str, float]:
+    """The seconds in all reports together, by kind of work."""
+    total = np.array(reports, dtype=np.int64).reshape(-1, len(ON)).sum(axis=0)
+    return {on: round(int(ns) / 1e9, 6) for on, ns in zip(ON, total, strict=True)}

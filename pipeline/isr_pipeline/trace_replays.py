@@ -1,0 +1,189 @@
+"""Many traces at once: those of a dataset replayed on the broker's cores, and those of brokers validated.
+
+The results are tables. Along a trace everything that the cores can do is compared with what the model allows, not only
+the step that the trace takes. A trace on which they differ is stored again without the steps that the difference does
+not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+import attrs
+import pyarrow as pa
+
+from isr_broker.designs import Design as Planted
+from isr_broker.trace_reader import BadTrace, read_files
+from isr_check.reference import Evaluator, State
+from isr_conform.edge_cover import ModelGraph
+from isr_lang import Instance
+from isr_pipeline.histories.rows import keep, schema
+from isr_pipeline.trace_datasets import SUFFIX
+from isr_replay.core_system import State as Cores
+from isr_replay.environment import Environment
+from isr_replay.replay import Kind
+from isr_trace.itf import read_itf, write_itf
+from isr_trace.replay import record
+from isr_validate.validator import BUDGET, validate
+
+REPLAYED: Final = schema(
+    file=pa.string(),
+    verdict=pa.string(),
+    **dict.fromkeys(("length", "steps", "minimal_length"), pa.int64()),
+    **dict.fromkeys(("kind", "action", "parameters", "variables", "minimal"), pa.string()),
+)
+"""`steps`: how many steps were replayed; `minimal`: the file of the reduced trace, beside the table."""
+ALIKE, DIFFERS, STOPPED, EXPLAINED = "alike", "differs", "stopped", "explained"
+"""STOPPED: the cores, having come this way, do not take a step of the model. Others that look the same to the model
+may: that is for `insync replay` to say, which knows them all. EXPLAINED: the same for a known reason."""
+
+Row = dict[str, object]
+
+
+@attrs.frozen
+class Outcome:
+    """How the replay of a trace ended: the verdict, the number of steps, and what differed."""
+
+    verdict: str
+    steps: int
+    kind: str = ""
+    action: str = ""
+    parameters: tuple[object, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+class CoresOnTrace:
+    """Replays cores and model in lock-step along a path."""
+
+    def __init__(self, instance: Instance, planted: Planted | None = None) -> None:
+        self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
+        self.instance, self.packing = instance, self.world.packing
+        self.graph = ModelGraph(instance, self.packing, frozenset(action.name for action in instance.actions))
+        self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
+
+    def follow(self, initial: State, labels: Sequence[int], *, lenient: bool = False) -> tuple[Outcome, list[int]]:
+        """Replay these steps: the outcome, and the steps that were taken. If lenient, impossible steps are skipped."""
+        model = self.packing.packed(initial)
+        cores = [state for state in self.world.initial_states() if self.world.bits(state) == model]
+        taken: list[int] = []
+        for label in (*labels, None):
+            allowed = self.graph.steps(model)
+            if lenient and label is not None and label not in allowed:
+                continue
+            onward: dict[Cores, None] = {}
+            for state in cores:
+                for step, successor in self.world.successors(state):
+                    bits = self.world.bits(successor)
+                    if allowed.get(step) != bits:
+                        return self._differs(len(taken), step, bits, allowed.get(step)), taken
+                    if step == label:
+                        onward[successor] = None
+            if label is None:
+                break
+            if not onward:
+                why = any(self.world.known_difference(state, label) for state in cores)
+                return self._stopped(len(taken), label, EXPLAINED if why else STOPPED), taken
+            model, cores = allowed[label], list(onward)
+            taken.append(label)
+        return Outcome(ALIKE, len(taken)), taken
+
+    def _stopped(self, steps: int, label: int, verdict: str) -> Outcome:
+        action, parameters = self.world.labels.name(label)
+        return Outcome(verdict, steps, Kind.MISSING.value, action, parameters)
+
+    def _differs(self, steps: int, label: int, cores: int, model: int | None) -> Outcome:
+        action, parameters = self.world.labels.name(label)
+        if model is None:
+            return Outcome(DIFFERS, steps, Kind.UNEXPECTED.value, action, parameters)
+        both = zip(self.instance.variables, self.packing.unpacked(cores), self.packing.unpacked(model), strict=True)
+        differing = tuple(v.name for v, ours, theirs in both if ours != theirs)
+        return Outcome(DIFFERS, steps, Kind.INCONSISTENT.value, action, parameters, differing)
+
+    def least(self, initial: State, labels: list[int], wanted: Outcome) -> list[int]:
+        """Drop steps, by delta debugging, that the same kind of difference in the same action does not need."""
+        size = max(1, len(labels) // 2)
+        while labels:
+            for begin in range(0, len(labels), size):
+                found, taken = self.follow(initial, labels[:begin] + labels[begin + size :], lenient=True)
+                same = (found.verdict, found.kind, found.action) == (wanted.verdict, wanted.kind, wanted.action)
+                if same and len(taken) < len(labels):
+                    labels = taken
+                    break
+            else:
+                if size == 1:
+                    break
+                size //= 2
+        return labels
+
+
+@attrs.frozen
+class ReplayPart:
+    """The traces in a part of a dataset, for a task: `instance` makes the model, `planted` names a bug of the cores."""
+
+    instance: Callable[[], Instance]
+    dataset: Path
+    out: Path
+    planted: Planted | None = None
+
+    def __call__(self, part: str) -> dict[str, int]:
+        """Replay the part and write its table and reduced traces; the number of traces by verdict."""
+        instance = self.instance()
+        on, evaluator = CoresOnTrace(instance, self.planted), Evaluator(instance)
+        rows = [self.row(path, on, evaluator) for path in sorted((self.dataset / "traces" / part).glob(f"*{SUFFIX}"))]
+        columns = {name: [row[name] for row in rows] for name in REPLAYED.names}
+        keep(self.out / "replayed" / f"{part}.parquet", columns, REPLAYED)
+        verdicts = [str(row["verdict"]) for row in rows]
+        return {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
+
+    def row(self, path: Path, on: CoresOnTrace, evaluator: Evaluator) -> Row:
+        trace = read_itf(path, on.instance.design.model_hash())
+        start = tuple(trace.states[0][v.name] for v in on.instance.variables)
+        labels = [
+            on.numbers[step.action, tuple(cast("Sequence[int]", step.parameters.values()))] for step in trace.steps
+        ]
+        found, taken = on.follow(start, labels)
+        file = str(path.relative_to(self.dataset))
+        minimal, least = "", taken
+        if found.verdict == DIFFERS:
+            least = on.least(start, taken, found)
+            initial = next(one for one, state in evaluator.initial_states() if tuple(state) == start)
+            steps = [on.graph.labels.name(label) for label in least]
+            minimal = f"minimal/{Path(file).parent.name}-{path.name}"
+            write_itf(record(evaluator, initial, steps, verdict="SAMPLED"), self.out / minimal)
+        return {
+            "file": file,
+            "verdict": found.verdict,
+            "length": len(labels),
+            "steps": found.steps,
+            "minimal_length": len(least) if minimal else -1,
+            "kind": found.kind,
+            "action": found.action,
+            "parameters": ", ".join(map(str, found.parameters)),
+            "variables": ", ".join(found.variables),
+            "minimal": minimal,
+        }
+
+
+def validate_folder(folder: str) -> Row:
+    """One run's logs, a folder of NODE.LIFE.jsonl, against the model.
+
+    Where it is rejected, the row says at which line, and how small a part of it still is rejected.
+    """
+    from isr_validate.reduction import reduce_trace, validator_at
+    from isr_validate.trace_lines import Level
+
+    none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
+    try:
+        lives = read_files((file.name, file.read_bytes()) for file in sorted(Path(folder).glob("*.jsonl")))
+        done = validate(lives, budget=BUDGET)
+    except (BadTrace, OSError) as problem:
+        return {**none, "verdict": "bad", "why": str(problem)}
+    row = {**none, "events": done.events}
+    no = done.rejected
+    if no is None:
+        return {**row, "verdict": "unknown" if done.unknown else "accepted", "why": done.unknown or ""}
+    lines = reduce_trace(lives, no, validator_at(Level.FULL)).lines
+    told = {"life": no.life, "line": no.line, "action": no.action, "why": no.why, "minimal_lines": lines}
+    return {**row, **told, "verdict": "rejected"}

@@ -1,0 +1,336 @@
+"""Histories: lines are paired to operations, and operations indexed by the partitions that they touch.
+
+Three things need the whole history, and are decided here: which completion belongs to which invocation; how long a
+consumer kept a partition; and which operations of unknown outcome were done after all. For the last one Jepsen's rule
+holds: if one of the values that an operation sent was read, all of its sends were done. Everything else in the checker
+gets one partition at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import attrs
+
+from isr_anomalies.operations import (
+    NEVER,
+    NOTHING,
+    Claims,
+    Dump,
+    Event,
+    Extra,
+    Fault,
+    Held,
+    Item,
+    Malformed,
+    Micro,
+    Operation,
+    Outcome,
+    Polled,
+    Record,
+    Sent,
+    Value,
+)
+
+WHOLE: Final = -1
+"""The stint of a final read, which does not continue the position of any poll."""
+
+
+class Send(NamedTuple):
+    """A send of one value to this partition. `slot` orders the sends of one operation."""
+
+    op: int
+    slot: int
+    process: str
+    invoked: int
+    completed: int
+    invoked_at: int
+    completed_at: int
+    outcome: Outcome
+    committed: bool
+    """Whether the send was done: its outcome is ok, or it is unknown and the operation is proved by a read."""
+    value: Value
+    offset: int | None
+    acks: str
+
+
+class Batch(NamedTuple):
+    """The records that one operation polled from this partition, in the order of delivery.
+
+    A stint is a time in which a consumer keeps its position. `excused`: the partition was rebalanced during the poll.
+    """
+
+    op: int
+    process: str
+    group: str
+    invoked: int
+    completed: int
+    invoked_at: int
+    completed_at: int
+    outcome: Outcome
+    stint: int
+    subscribed: bool
+    excused: bool
+    records: list[Record]
+
+
+class Scan(NamedTuple):
+    """A complete read of the offsets [start, end) of this partition. `unseen`: see Extra."""
+
+    invoked: int
+    completed: int
+    start: int
+    end: int
+    values: dict[int, Value]
+    unseen: frozenset[int] | None
+
+
+class Rewind(NamedTuple):
+    """A consumer sought to the beginning; the polls of its stint may add up to a complete read."""
+
+    invoked: int
+    stint: int
+
+
+@attrs.define
+class Partition:
+    """What the history says of one partition; its checks need nothing else."""
+
+    name: str
+    sends: list[Send] = attrs.field(factory=list[Send])
+    batches: list[Batch] = attrs.field(factory=list[Batch])
+    scans: list[Scan] = attrs.field(factory=list[Scan])
+    rewinds: list[Rewind] = attrs.field(factory=list[Rewind])
+    dumps: list[Dump] = attrs.field(factory=list[Dump])
+    held: list[Held] = attrs.field(factory=list[Held])
+    transactional: bool = False
+    """Whether there may be control records: the history has operations of several steps."""
+
+
+@attrs.define
+class History:
+    """A whole history; `partitions` is an index of its operations."""
+
+    claims: Claims
+    operations: list[Operation] = attrs.field(factory=list[Operation])
+    faults: list[Fault] = attrs.field(factory=list[Fault])
+    partitions: dict[str, Partition] = attrs.field(factory=dict[str, Partition])
+    ends_at: int = 0
+
+
+def pair_operations(items: Iterable[Item | Claims], claims: Claims | None = None) -> History:
+    """Pair the lines of a history to operations, in order of invocation; `claims` override those of its header."""
+    history = History(claims or Claims())
+    open_ones: dict[tuple[str, object], Event] = {}
+    dumps: list[Dump | Held] = []
+    for item in items:
+        if isinstance(item, Claims):
+            history.claims = claims or item
+        elif isinstance(item, Fault):
+            history.faults.append(item)
+            history.ends_at = max(history.ends_at, item.time)
+        elif isinstance(item, Event):
+            history.ends_at = max(history.ends_at, item.time)
+            pair(history.operations, open_ones, item)
+        else:
+            dumps.append(item)
+    history.operations.extend(operation_of(event, None) for event in open_ones.values())
+    history.operations.sort(key=lambda op: op.invoked)
+    history.operations = [op._replace(number=n) for n, op in enumerate(history.operations)]
+    _index_operations(history)
+    for one in dumps:
+        of = history.partitions.setdefault(one.partition, Partition(one.partition))
+        if isinstance(one, Dump):
+            of.dumps.append(one)
+        else:
+            of.held.append(one)
+    return history
+
+
+def pair(done: list[Operation], open_ones: dict[tuple[str, object], Event], event: Event) -> None:
+    """Take one event: it opens an operation, or completes one, which is added to `done`."""
+    who = (event.process, event.token)
+    begun = open_ones.pop(who, None)
+    if event.kind == "invoke":
+        if begun is not None:
+            raise still_open(event.line, begun)
+        open_ones[who] = event
+    elif begun is not None:
+        if begun.f != event.f:
+            raise Malformed(event.line, f"a {event.f} completes the {begun.f} of line {begun.line}")
+        if event.time < begun.time:
+            raise Malformed(event.line, f"ends before it was invoked (line {begun.line})")
+        done.append(operation_of(begun, event))
+    else:
+        raise Malformed(event.line, f"process {event.process} completes a {event.f} that it never invoked")
+
+
+def still_open(line: int, begun: Event) -> Malformed:
+    """The error for a process that invokes an operation while an earlier one of it is open."""
+    what = f"process {begun.process} invokes while its {begun.f} of line {begun.line} is open (give them ids)"
+    return Malformed(line, what)
+
+
+def operation_of(begun: Event, done: Event | None) -> Operation:
+    """The operation of an invocation and its completion, if there is one; its number is 0 for now."""
+    at = (begun.line, NEVER, begun.time, NEVER)
+    if done is None:
+        return Operation(0, begun.f, begun.process, *at, "info", begun.micro, begun.extra or NOTHING)
+    outcome: Outcome = "info" if done.kind == "invoke" else done.kind
+    at = (begun.line, done.line, begun.time, done.time)
+    micro = _filled(begun, done)
+    extra = NOTHING if begun.extra is done.extra is None else _joined(begun.extra or NOTHING, done.extra or NOTHING)
+    return Operation(0, begun.f, begun.process, *at, outcome, micro, extra)
+
+
+def _filled(begun: Event, done: Event) -> tuple[Micro, ...]:
+    """The steps of the operation with their results; a completion may leave out what the invocation said."""
+    if not done.micro:
+        return begun.micro
+    if begun.f == "produce":
+        asked, got = begun.micro[0], done.micro[0]
+        if isinstance(asked, Sent) and isinstance(got, Sent):
+            if got.partition and got[:2] != asked[:2]:
+                raise Malformed(done.line, f"its value or partition is not that of line {begun.line}")
+            return (asked._replace(offset=got.offset),)
+    asked_sends = [step[:2] for step in begun.micro if isinstance(step, Sent)]
+    if asked_sends and asked_sends != [step[:2] for step in done.micro if isinstance(step, Sent)]:
+        raise Malformed(done.line, f"its sends are not those of line {begun.line}")
+    return done.micro
+
+
+def _joined(begun: Extra, done: Extra) -> Extra:
+    """The fields of the completion, or else those of the invocation."""
+    return attrs.evolve(
+        done,
+        acks=done.acks or begun.acks,
+        group=done.group or begun.group,
+        partitions=done.partitions or begun.partitions,
+        seek=done.seek or begun.seek,
+    )
+
+
+class _Consumer:
+    """Where one process reads: its stint per partition, and whether it subscribed."""
+
+    def __init__(self) -> None:
+        self.stints: dict[str, int] = {}
+        self.subscribed = False
+
+
+class OperationIndexer:
+    """Adds operations, in order of invocation, to the partitions that they touch.
+
+    `acks` is for sends that do not say theirs. Stints are numbered from `stints` on. The operations of one process can
+    be indexed without those of any other.
+    """
+
+    def __init__(self, partitions: dict[str, Partition], acks: str, stints: int = 0) -> None:
+        self.partitions = partitions
+        self.acks = acks
+        self.consumers: dict[str, _Consumer] = {}
+        self.stints = stints
+
+    def partition(self, name: str) -> Partition:
+        found = self.partitions.get(name)
+        if found is None:
+            found = self.partitions[name] = Partition(name)
+        return found
+
+    def consumed(self, op: Operation) -> None:
+        """Index what the operation reads, and how it moves its process's positions."""
+        if op.f == "produce":
+            return
+        consumer = self.consumers.get(op.process)
+        if consumer is None:
+            consumer = self.consumers[op.process] = _Consumer()
+        if op.f in ("assign", "subscribe"):
+            self.assigned(op, consumer)
+        elif op.f == "crash":
+            consumer.stints = {}
+        else:
+            self.polled(op, consumer)
+
+    def stint(self, consumer: _Consumer, partition: str) -> int:
+        found = consumer.stints.get(partition)
+        if found is None:
+            self.stints += 1
+            found = consumer.stints[partition] = self.stints
+        return found
+
+    def assigned(self, op: Operation, consumer: _Consumer) -> None:
+        """Drop the positions of partitions that are no longer assigned; a seek drops all of them."""
+        if op.outcome == "fail":
+            return
+        consumer.subscribed = op.f == "subscribe"
+        kept = () if op.extra.seek else op.extra.partitions
+        consumer.stints = {p: consumer.stints[p] for p in kept if p in consumer.stints}
+        if op.f == "assign" and op.extra.seek == "beginning" and op.outcome == "ok":
+            for name in op.extra.partitions:
+                self.partition(name).rewinds.append(Rewind(op.invoked, self.stint(consumer, name)))
+
+    def polled(self, op: Operation, consumer: _Consumer) -> None:
+        """Index one batch for each partition, with all polls of the operation."""
+        found: dict[str, list[Record]] = {}
+        for step in op.micro:
+            if isinstance(step, Polled):
+                for name, records in step.records.items():
+                    found[name] = found[name] + records if name in found else records
+        at = (op.invoked, op.completed, op.invoked_at, op.completed_at)
+        whole = op.f == "final-read"
+        for name, records in found.items():
+            if name in op.extra.diverged:
+                consumer.stints.pop(name, None)
+            stint = WHOLE if whole else self.stint(consumer, name)
+            excused = name in op.extra.rebalanced
+            mode = consumer.subscribed
+            batch = Batch(op.number, op.process, op.extra.group, *at, op.outcome, stint, mode, excused, records)
+            self.partition(name).batches.append(batch)
+            if whole and op.outcome == "ok":
+                values = {offset: value for offset, value, _ in records}
+                scan = Scan(op.invoked, op.completed, op.extra.start, op.extra.end, values, op.extra.unseen)
+                self.partition(name).scans.append(scan)
+        for name in op.extra.diverged - found.keys():
+            consumer.stints.pop(name, None)
+
+    def sent(self, op: Operation, committed: bool) -> None:
+        acks = op.extra.acks or self.acks
+        at = (op.process, op.invoked, op.completed, op.invoked_at, op.completed_at)
+        for slot, step in enumerate(op.micro):
+            if isinstance(step, Sent):
+                send = Send(op.number, slot, *at, op.outcome, committed, step.value, step.offset, acks)
+                self.partition(step.partition).sends.append(send)
+
+
+def _index_operations(history: History) -> None:
+    explode = OperationIndexer(history.partitions, history.claims.acks)
+    for op in history.operations:
+        explode.consumed(op)
+    proved = _proved(history)
+    for op in history.operations:
+        if op.f in ("produce", "txn"):
+            explode.sent(op, op.outcome == "ok" or op.number in proved)
+    several = any(op.f == "txn" for op in history.operations)
+    for partition in history.partitions.values():
+        partition.transactional = several
+
+
+def _proved(history: History) -> set[int]:
+    """The operations of unknown outcome of which some value was read."""
+    unknown: dict[str, dict[Value, int]] = {}
+    for op in history.operations:
+        if op.outcome == "info" and op.f in ("produce", "txn"):
+            for step in op.micro:
+                if isinstance(step, Sent):
+                    unknown.setdefault(step.partition, {})[step.value] = op.number
+    proved: set[int] = set()
+    for name, values in unknown.items():
+        partition = history.partitions.get(name)
+        proved |= proved_by(partition.batches if partition else (), values)
+    return proved
+
+
+def proved_by(batches: Iterable[Batch], unknown: dict[Value, int]) -> set[int]:
+    """Which operations of unknown outcome these reads prove; `unknown` says which one sent a value."""
+    return {unknown[value] for batch in batches for _, value, _ in batch.records if value in unknown}

@@ -1,0 +1,66 @@
+"""Stored traces told to a system step by step: which of them can it still take?
+
+The steps are asked for as the trace has them, whatever today's design would allow, until the system refuses one. Where
+it takes them all, the state of its last snapshot is compared with the trace's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import attrs
+
+from isr_conform.sut_client import ProcessClient, SutClient
+from isr_conform.sut_messages import greet
+from isr_conform.value_json import JsonObject, checked_json, parameters_json, to_json
+from isr_lang import Instance
+from isr_trace.trace import Trace
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """How far a system followed a story."""
+
+    name: str
+    steps: int
+    taken: int
+    action: str = ""
+    """The step that it did not take."""
+    why: str = ""
+    unlike: tuple[str, ...] = ()
+    """Variables that are not the trace's at the end, if it took every step."""
+
+    @property
+    def cell(self) -> str:
+        """The outcome in a few words."""
+        if self.action:
+            return f"stops at {self.taken + 1} of {self.steps}: `{self.action}` ({self.why})"
+        return f"other {', '.join(self.unlike)}" if self.unlike else "**takes it**"
+
+
+def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Told:
+    """Tell one story."""
+    greet(client, instance)
+    types = {v.name: v.type for v in instance.variables}
+    first, last = trace.states[0], trace.states[-1]
+    client.ask("reset", state={v: to_json(value, types[v]) for v, value in first.items() if v in types})
+    for taken, step in enumerate(trace.steps):
+        values = tuple(cast("int", value) for value in step.parameters.values())
+        answer = client.ask("step", action=step.action, parameters=parameters_json(instance, step.action, values))
+        if answer.get("done") is not True:
+            why = str(answer.get("why") or answer.get("cannot") or "refused")
+            return Told(name=name, steps=len(trace.steps), taken=taken, action=step.action, why=why)
+    state = cast("JsonObject", client.ask("snapshot")["state"])
+    told = {v: checked_json(state[v], types[v], instance) for v in last if v in types and v in state}
+    unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
+    return Told(name=name, steps=len(trace.steps), taken=len(trace.steps), unlike=unlike)
+
+
+def tell_all(command: str, stories: Sequence[tuple[str, Instance, Trace]], patience: float) -> list[Told]:
+    """Tell each story to one process; SutFailure if it ends."""
+    client = ProcessClient(command, patience)
+    try:
+        return [tell(client, instance, trace, name) for name, instance, trace in stories]
+    finally:
+        client.close()
