@@ -68,7 +68,7 @@ def test_what_the_adapter_does_for_the_environment_can_be_turned_off(steering: s
 
 
 def test_the_leaders_own_view_and_copies_of_a_request(newest: Kafka) -> None:
-    """Nothing is set in the metadata cache, no time passes, and every wait of the watermark is Kafka's (but D and H)."""
+    """Nothing is set in the metadata cache, no time passes, every wait of the watermark is Kafka's (but D and H)."""
     instance = Instance(KAFKA_OVERTAKEN_REQUEST)
     done = conform(instance, newest.command(), Limits(walks=60, walk_length=30, seed=3), patience=120.0)
     assert {d.action for d in done.differences} <= {"leader_learns_brokers", "leader_answers_fetch"}  # H, D
