@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "PROVED": "bold green",
-    "EXHAUSTED": "green",
+    "HOLDS": "green",
     "BOUNDED": "green",
     "SAMPLED": "yellow",
     "BUDGETED": "yellow",
