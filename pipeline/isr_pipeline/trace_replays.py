@@ -166,14 +166,11 @@ class ReplayPart:
         }
 
 
-VALIDATED: Final = schema(
-    **dict.fromkeys(("folder", "verdict", "life", "action", "why"), pa.string()),
-    **dict.fromkeys(("events", "line", "minimal_lines"), pa.int64()),
-)
-
-
 def validate_folder(folder: str) -> Row:
-    """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
+    """One run's logs, a folder of NODE.LIFE.jsonl, against the model.
+
+    Where it is rejected, the row says at which line, and how small a part of it still is rejected.
+    """
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
