@@ -28,7 +28,6 @@ COLOURS = {
     "UNKNOWN": "yellow",
     "TOO SMALL": "yellow",
     "VACUOUS": "yellow",
-    "HOLDS": "green",
     "PERMITTED": "yellow",
     "VIOLATED": "bold red",
     "ERROR": "bold red",
