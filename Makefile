@@ -48,7 +48,7 @@ kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the 
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
-check: $(STAMP)  ## ruff, mypy, pyright, the contracts on imports, and what checks JavaScript, all of them even when one complains
+check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
@@ -56,6 +56,7 @@ check: $(STAMP)  ## ruff, mypy, pyright, the contracts on imports, and what chec
 	run mypy; \
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 run pyright; \
 	run tests.support.import_graph; \
+	run vulture; \
 	run tests.support.javascript; \
 	exit $$bad
 

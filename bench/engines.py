@@ -1,6 +1,7 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside it.
+Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside
+it.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -42,8 +43,10 @@ from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AdminAnswer,
     AlterPartitionResponse,
+    AlterTopicConfigs,
     BrokerId,
     BrokerRegistered,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectPreferredLeader,
@@ -72,7 +75,9 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import MetadataLog
 from isr_broker.trace import Trace
 
-Admin: TypeAlias = CreateTopic | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+Admin: TypeAlias = (
+    CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+)
 Asked: TypeAlias = Produce | Consume | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
@@ -97,8 +102,22 @@ Answers: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse
 AnswersOfController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer
 
 
+_QUIET: Final = (nodes.Phase.LOADING, nodes.Phase.STOPPED)
+"""In these phases a broker wants no Tick."""
+
+_FEW_ALARMS: Final = 1_000
+"""Alarms that are not wanted any more and yet kept, beside four for each replica."""
+
+
 def _nothing(now: Millis) -> None:
     pass
+
+
+def _partition_of(told: NodeInput) -> TopicPartition | None:
+    """The one partition that an input is about; None if it may be about many, or none."""
+    about = told.message if isinstance(told, Received) else told
+    tp = getattr(about, "partition", None)
+    return tp if isinstance(tp, TopicPartition) else None
 
 
 _NEW_ROLES: Final = ("becomes_leader", "becomes_follower")
@@ -130,6 +149,7 @@ class Runtime:
     _inbox: deque[tuple[BrokerId, Message | Stamped]] = attrs.field(factory=deque[tuple[BrokerId, Message | Stamped]])
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
+    _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _busy: bool = False
     after_turn: Callable[[Millis], None] = _nothing
     """What is to be done once the broker has taken what it was handed."""
@@ -195,7 +215,7 @@ class Runtime:
             for done in self._on_disk(list(effects)):
                 self._step(done, now)
         for _ in range(_ROUNDS):
-            due = nodes.due(self.node, now)
+            due = self._due(now)
             if not self.running or not due:
                 break
             for tick in due:
@@ -209,11 +229,52 @@ class Runtime:
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        times = [0 if self._later else nodes.deadline(self.node)]
+        times = [0 if self._later else self._deadline_of_node()]
         if self.controller is not None:
             times.append(controllers.deadline(self.controller))
         wanted = [t for t in times if t is not None]
         return min(wanted) if wanted and self.running else None
+
+    # Timers: a heap of when replicas want a Tick, so that what runs once per frame does not grow with partitions
+
+    def _noted(self, before: nodes.Node, told: NodeInput) -> None:
+        """After a step: the replica that it was about may want another Tick; after news any may."""
+        tp = _partition_of(told)
+        if tp is None and self.node.wake is before.wake:
+            return
+        if tp is None or len(self._alarms) > 4 * len(self.node.wake) + _FEW_ALARMS:
+            self._alarms = [(at, tp) for tp, at in self.node.wake.items()]
+            heapify(self._alarms)
+            return
+        at = self.node.wake.get(tp)
+        if at is not None and (at != before.wake.get(tp) or isinstance(told, Tick)):
+            heappush(self._alarms, (at, tp))
+
+    def _next_alarm(self) -> Millis | None:
+        """When the next replica wants a Tick; what is no longer wanted is dropped on the way."""
+        while self._alarms:
+            at, tp = self._alarms[0]
+            if self.node.wake.get(tp) == at:
+                return at
+            heappop(self._alarms)
+        return None
+
+    def _deadline_of_node(self) -> Millis | None:
+        if self.node.phase in _QUIET:
+            return None
+        alarm = self._next_alarm()
+        own = nodes.own_deadline(self.node)
+        return own if alarm is None else min(own, alarm)
+
+    def _due(self, now: Millis) -> list[Tick]:
+        """The Ticks that are wanted by now, the broker's own first, then of replicas the longest wanted first."""
+        if self.node.phase in _QUIET:
+            return []
+        late: dict[TopicPartition, None] = {}
+        while (at := self._next_alarm()) is not None and at <= now:
+            late[heappop(self._alarms)[1]] = None
+        own = [Tick()] if nodes.own_deadline(self.node) <= now else []
+        return own + [Tick(tp) for tp in late]
 
     def knows_itself(self) -> bool:
         """Whether the broker has learned of its own session, and so of all metadata before that."""
@@ -227,12 +288,14 @@ class Runtime:
     # For clients
 
     def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
-        """Hand in a client's request under a new number; `then` gets its answer."""
+        """Hand in a client's request under a new number; `then` gets its answer, which acks=0 has only for an error."""
         self.requests += 1
         request = make(self.requests)
         self.waiting[self.requests] = then
         if isinstance(request, Produce | Consume):
             self.tell(request, now)
+            if isinstance(request, Produce) and request.acks == 0:
+                self.waiting.pop(request.request, None)
         else:
             self._send(CONTROLLER, self.me, request)
             self._drain(now)
@@ -250,6 +313,7 @@ class Runtime:
             before, told = self.node, queue.popleft()
             step = nodes.handle(before, told, now)
             self.node = step.core
+            self._noted(before, told)
             if self.trace is not None:
                 self.trace.node_stepped(before, told, step, now)
             for effect in step.effects:

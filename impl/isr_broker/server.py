@@ -189,8 +189,14 @@ class Server:
             self._timer = asyncio.get_running_loop().call_later(delay, self._rings)
 
     def _rings(self) -> None:
-        self.runtime.tick(self.now())
-        self.requests.groups.tick(self.now())
+        try:
+            self.runtime.tick(self.now())
+            self.requests.groups.tick(self.now())
+        except Exception as error:
+            # Without its timers the broker would serve clients, and never notice that it leads no more.
+            self.runtime.running = False
+            self.stopped(f"halted: {error!r}")
+            raise
         self._set_timer()
 
     # Connections
@@ -198,9 +204,15 @@ class Server:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self.connections) >= self.settings.max_connections:
+            self.log(f"{len(self.connections)} connections are open: another one is closed")
+            writer.close()
+            return
         self.connections.add(task)
         replies: Replies = asyncio.Queue(IN_FLIGHT)
         answering = asyncio.get_running_loop().create_task(_answer_in_order(replies, writer))
+        # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
+        answering.add_done_callback(lambda _: task.cancel())
         try:
             while self.runtime.running:
                 size = int.from_bytes(await reader.readexactly(4), "big", signed=True)

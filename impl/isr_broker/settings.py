@@ -57,6 +57,7 @@ class Settings:
     fetch_max_bytes: int = 57_671_680
     message_max_bytes: int = 1_048_588
     socket_request_max_bytes: int = 104_857_600
+    max_connections: int = 2**31 - 1
 
     # Sessions with the controller, and where the broker stands
     broker_rack: str = ""
@@ -126,14 +127,29 @@ class Settings:
         return {_spelling(f.name): _printed(getattr(self, f.name)) for f in attrs.fields(type(self))}
 
 
+_BEFORE_2_5: Final[dict[str, Value]] = {"replica_lag_time_max_ms": 10_000, "broker_session_timeout_ms": 6_000}
+"""Until KIP-537 (Kafka 2.5): `replica.lag.time.max.ms`, and `zookeeper.session.timeout.ms`, which stands here for the
+session with the controller."""
+
+_BEFORE_0_11: Final[dict[str, Value]] = {**_BEFORE_2_5, "unclean_leader_election_enable": True}
+"""Until KIP-106 (Kafka 0.11) an unclean leader was elected unless somebody said no."""
+
 _DEFAULTS_OF_ITS_TIME: Final[dict[str, dict[str, Value]]] = {
-    "kafka-0.8": {"unclean_leader_election_enable": True},
+    "kafka-0.8": _BEFORE_0_11,
+    "zookeeper": _BEFORE_0_11,
+    "kip-101": _BEFORE_2_5,
+    "kip-279": _BEFORE_2_5,
+    "kip-320-first-try": _BEFORE_2_5,
+    "kip-320": _BEFORE_2_5,
+    "kip-497": {"broker_session_timeout_ms": 18_000},
 }
+"""What Kafka's defaults were in the releases that a design stands for, where they are not today's."""
 
 _LOWEST: Final = {
     "min_insync_replicas": 1,
     "default_replication_factor": 1,
     "num_partitions": 1,
+    "max_connections": 1,
     "replica_lag_time_max_ms": 1,
     "replica_fetch_wait_max_ms": 0,
     "replica_fetch_max_bytes": 1,

@@ -9,9 +9,11 @@ import attrs
 
 from isr_check.engine import Exploration, Limits, Verdict
 from isr_check.native import explore
+from isr_check.room import room
 from isr_designs import DESIGNS
 from isr_experiment.cells import Cell, Question
 from isr_lang import Instance
+from isr_room import MILESTONES, larger, observed
 
 PROMISE = "acked-survives"
 _SECONDS = 600.0
@@ -62,9 +64,17 @@ def _answered(question: Question, stop: Callable[[], bool]) -> Answered:
         limits = Limits(None, _SECONDS, stop)
         found: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
         (finding,) = (f for f in found.findings if f.name == PROMISE)
+        if finding.verdict is Verdict.EXHAUSTED and not _has_room(instance, limits):
+            finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
         steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
         _KNOWN[command] = Answered(command, finding.verdict.value, found.distinct, steps)
     return _KNOWN[command]
+
+
+def _has_room(instance: Instance, limits: Limits) -> bool:
+    """Whether the bounds leave room for the faults; "nothing is lost" would otherwise say too little."""
+    design, constants = instance.design, instance.constants
+    return room(observed(design), MILESTONES, constants, larger(design, constants), explore, limits).witness is not None
 
 
 def _quiet(*told: object) -> None:

@@ -82,6 +82,7 @@ MISTAKES: Final = (
         "maximalIsr",
         "isr",
         "a proposed member does not count for the watermark (KIP-497's maximal ISR)",
+        {"replicas": 2, "crashes": 0, "min_insync": 1},
     ),
     Mistake(
         "any-partition-epoch",

@@ -56,6 +56,6 @@ def named(word: str, home: Path | None = None) -> Kafka | None:
     match = re.fullmatch(r"kafka(?:=(\S+))?", word)
     if match is None:
         return None
-    if match[1] is not None and match[1] not in RELEASES:
-        raise Unavailable(f"Kafka {match[1]} cannot be driven here; there are {', '.join(RELEASES)}")
+    if match[1] is not None and match[1] not in DRIVEN:
+        raise Unavailable(f"Kafka {match[1]} cannot be driven here; there are {', '.join(DRIVEN)}")
     return Kafka(match[1] or RELEASES[0], home)

@@ -399,7 +399,7 @@ class Parser(argparse.ArgumentParser):
         bounds = self.add_argument_group("bounds", "fault budgets are bounds too")
         settings = self.add_argument_group("settings")
         for c in self.constants.values():
-            of = [named] if named else [d for d in known.values() if c in d.constants()]
+            of = [d for d in ([named] if named else known.values()) if c in d.constants()]
             values = {d.name: other.get(c.name, d.defaults.get(c.name, c.default)) for d in of}
             open_ended = ANY in other.values()
             (settings if c.names else bounds).add_argument(

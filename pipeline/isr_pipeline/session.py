@@ -46,7 +46,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 LOCALLY = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-"""For a session that no other machine takes part in: it works without a network, too."""
+"""Settings of a session on this machine alone, which must also work without a network."""
 
 
 class Gateway(Protocol):
@@ -61,7 +61,7 @@ Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
 
 
 def java() -> str:
-    """The program `java` that Spark will run; Unavailable if there is none, or too old a one."""
+    """The program `java` that Spark will run; Unavailable if there is none, or if it is too old."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if found is None:
@@ -123,7 +123,7 @@ def running(
 
 
 def start(master: str, settings: Mapping[str, str]) -> SparkSession:
-    """A new session. What Java says goes to a file, of which the end is told if it does not start."""
+    """Start a session. The output of Java goes to a file, whose last error is in the message if Java does not start."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -167,14 +167,14 @@ def _start_here(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def stop(spark: SparkSession) -> None:
-    """End the session; one whose Java has died has ended already."""
+    """End the session, even if its Java has died."""
     with suppress(Exception):
         spark.stop()
     _forget()
 
 
 def _forget() -> None:
-    """Let the next session have a new Java, with memory of its own choosing."""
+    """End the Java process, so that the next session starts a new one with its own memory setting."""
     from pyspark import SparkContext
 
     state = vars(SparkContext)
@@ -194,7 +194,7 @@ def _forget() -> None:
 
 @contextmanager
 def _own_interrupts() -> Generator[None, None, None]:
-    """Spark takes Ctrl-C for itself when it starts; it stays with who had it."""
+    """Keep the handler of Ctrl-C, which Spark would replace when it starts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -207,7 +207,7 @@ def _own_interrupts() -> Generator[None, None, None]:
 
 @contextmanager
 def configured(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None, None, None]:
-    """These settings of the session for a while."""
+    """Change settings of the session inside the context."""
     before = {name: _setting(spark, name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
@@ -223,7 +223,7 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Generator[No
 
 
 def _setting(spark: SparkSession, name: str) -> str | None:
-    """What is set, or Spark's default, or nothing."""
+    """The value of a setting, or Spark's default; None if it has neither."""
     with suppress(Exception):
         return spark.conf.get(name)
     return None
@@ -231,7 +231,7 @@ def _setting(spark: SparkSession, name: str) -> str | None:
 
 @contextmanager
 def plainly() -> Generator[None, None, None]:
-    """Whatever Spark raises is Failed, with the last line of what a task raised instead of Java's many."""
+    """Turn what Spark raises into Failed, with the last line of a task's exception in place of Java's many lines."""
     from pyspark.errors import PySparkException
 
     gateway_error = cast("type[Exception]", vars(import_module("py4j.protocol"))["Py4JError"])
@@ -242,14 +242,14 @@ def plainly() -> Generator[None, None, None]:
 
 
 def _text(problem: Exception) -> str:
-    """What it says; what came from a Java that has ended since does not say anything."""
+    """The message of an exception; empty if it came from a Java that has ended since."""
     with suppress(Exception):
         return str(problem)
     return ""
 
 
 def last_line(text: str) -> str:
-    """What a Python traceback inside this text ends with; without one, what Java says, or the text's first line."""
+    """The last line of a Python traceback in this text; without one, Java's message, or the first line."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if "Traceback (most recent call last):" in line]
     if begins:

@@ -31,7 +31,7 @@ from isr_check.native.memory import Words
 Json = dict[str, object]
 SCHEMA = "insync/levels/1"
 BLOCK = 1 << 20
-"""States read or written at a time."""
+"""States that are read or written at a time."""
 
 
 class _Groups(Protocol):
@@ -51,12 +51,12 @@ def part(folder: str | Path, level: int, bucket: int) -> Path:
 
 
 def columns(words: int) -> pa.Schema:
-    """Words as 64-bit integers with a sign, as Spark has no others."""
+    """The columns of states: signed 64-bit integers, because Spark has no others."""
     return pa.schema([pa.field(f"word{w}", pa.int64(), nullable=False) for w in range(words)])
 
 
 def write_states(path: Path, states: Words) -> None:
-    """The rows, all or nothing."""
+    """Write states to a file, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = columns(states.shape[1])
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -74,7 +74,7 @@ def write_states(path: Path, states: Words) -> None:
 
 
 def read_states(path: Path, words: int) -> Iterator[Words]:
-    """The rows, a block at a time; BadCheckpoint if they are not what was written."""
+    """Read states from a file, block by block; BadCheckpoint if it is damaged."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for group in range(file.num_row_groups):
@@ -90,7 +90,7 @@ def read_states(path: Path, words: int) -> Iterator[Words]:
 
 
 def count_states(path: Path) -> int:
-    """How many states a file has; -1 if it is none."""
+    """The number of states in a file, -1 if it is no such file."""
     try:
         return _read_metadata(path).num_rows
     except (OSError, pa.ArrowException):
@@ -129,7 +129,7 @@ class Store:
         self.folder = folder
 
     def begin(self, plan: Json) -> None:
-        """An empty exploration; what an earlier one left here is removed."""
+        """Begin an exploration; files of an earlier one are removed."""
         self.discard()
         for name in ("states", "actions", "commits", "sets"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ class Store:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def plan(self) -> Json:
-        """What was asked here; BadCheckpoint if nothing was."""
+        """The plan of the exploration in this folder; BadCheckpoint if there is none."""
         file = self.folder / "plan.json"
         try:
             plan = _read_json(file)
@@ -165,14 +165,14 @@ class Store:
         _write_json(self.folder / "commits" / f"{commit.level:04d}.json", {**attrs.asdict(commit), **_named(commit)})
 
     def commits(self) -> list[Commit]:
-        """All complete levels, in order."""
+        """The commits of all complete levels, in order."""
         found = [_commit(file) for file in sorted((self.folder / "commits").glob("[0-9]*.json"))]
         if [c.level for c in found] != list(range(len(found))):
             raise BadCheckpoint(f"a level is missing in {self.folder / 'commits'}")
         return found
 
     def settle(self, commits: Sequence[Commit]) -> None:
-        """Remove what is of no complete level; BadCheckpoint if something of one is missing."""
+        """Remove files of levels without a commit; BadCheckpoint if a file of a complete level is missing."""
         for folder in (self.folder / "states").glob("level=*"):
             if int(folder.name.partition("=")[2]) >= len(commits):
                 shutil.rmtree(folder)
@@ -189,7 +189,7 @@ class Store:
 
 
 def _named(commit: Commit) -> Json:
-    """Tables by whole numbers, as JSON has them."""
+    """The tables of a commit with text keys, as JSON needs them."""
     tables = {"sizes": commit.sizes, "found": commit.found}
     return {name: {str(k): v for k, v in table.items()} for name, table in tables.items()}
 
@@ -221,7 +221,7 @@ def _seal(content: Json) -> str:
 
 
 def _read_json(path: Path) -> Json:
-    """What was written there; ValueError if it is something else."""
+    """The content of a file that `_write_json` has written; ValueError if it was changed."""
     said = cast("Json", json.loads(path.read_text(encoding="utf-8")))
     seal = said.pop("sha256")
     if seal != _seal(said):

@@ -64,7 +64,7 @@ class CoresOnTrace:
         self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
 
     def follow(self, initial: State, labels: Sequence[int], *, lenient: bool = False) -> tuple[Outcome, list[int]]:
-        """What happens along these steps, and which were taken; a lenient one leaves out what is impossible."""
+        """Replay these steps: the outcome, and the steps that were taken. If lenient, impossible steps are skipped."""
         model = self.packing.packed(initial)
         cores = [state for state in self.world.initial_states() if self.world.bits(state) == model]
         taken: list[int] = []
@@ -102,7 +102,7 @@ class CoresOnTrace:
         return Outcome(DIFFERS, steps, Kind.INCONSISTENT.value, action, parameters, differing)
 
     def least(self, initial: State, labels: list[int], wanted: Outcome) -> list[int]:
-        """Fewer steps to the same kind of difference in the same action: delta debugging."""
+        """Drop steps, by delta debugging, that the same kind of difference in the same action does not need."""
         size = max(1, len(labels) // 2)
         while labels:
             for begin in range(0, len(labels), size):
@@ -128,7 +128,7 @@ class ReplayPart:
     planted: Planted | None = None
 
     def __call__(self, part: str) -> dict[str, int]:
-        """Writes the table of the part, and smaller traces of what failed; how many had which verdict."""
+        """Replay the part and write its table and reduced traces; the number of traces by verdict."""
         instance = self.instance()
         on, evaluator = CoresOnTrace(instance, self.planted), Evaluator(instance)
         rows = [self.row(path, on, evaluator) for path in sorted((self.dataset / "traces" / part).glob(f"*{SUFFIX}"))]
@@ -166,14 +166,11 @@ class ReplayPart:
         }
 
 
-VALIDATED: Final = schema(
-    **dict.fromkeys(("folder", "verdict", "life", "action", "why"), pa.string()),
-    **dict.fromkeys(("events", "line", "minimal_lines"), pa.int64()),
-)
-
-
 def validate_folder(folder: str) -> Row:
-    """One run's logs, a folder of NODE.LIFE.jsonl, against the model: a row of VALIDATED."""
+    """One run's logs, a folder of NODE.LIFE.jsonl, against the model.
+
+    Where it is rejected, the row says at which line, and how small a part of it still is rejected.
+    """
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 

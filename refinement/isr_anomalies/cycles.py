@@ -21,9 +21,9 @@ from isr_anomalies.results import Finding
 from isr_anomalies.view import View
 
 LONGEST_SEARCH: Final = 20_000
-"""Operations of one component among which a shortest cycle is looked for; larger ones are only counted."""
+"""The largest component in which a shortest cycle is searched; larger ones are only counted."""
 STARTS: Final = 200
-"""From how many of them it is looked for."""
+"""Operations of a component from which a shortest cycle is searched."""
 
 Edges = list[tuple[int, int]]
 Pairs = NDArray[np.int64]
@@ -198,7 +198,7 @@ def several_steps(history: History) -> bool:
 
 
 def all_edges(history: History, orders: Iterator[Order]) -> Graphs:
-    """Those of every partition together, with process order and real time."""
+    """The edges of all partitions together, with process order and real time."""
     ww: Edges = []
     wr: Edges = []
     for order in orders:

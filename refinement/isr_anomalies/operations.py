@@ -19,7 +19,7 @@ Record = tuple[int, Value, int]
 """Offset, value, leader epoch (NO_EPOCH where the client did not say)."""
 
 Outcome = Literal["ok", "fail", "info"]
-"""Done, surely not done, unknown."""
+"""`ok`: done; `fail`: surely not done; `info`: unknown."""
 
 NO_EPOCH: Final = -1
 NEVER: Final = sys.maxsize
@@ -58,7 +58,7 @@ class Malformed(Exception):
 
 
 class Sent(NamedTuple):
-    """One send of an operation; the offset where the broker told it."""
+    """A send of an operation, with the offset if the broker has answered it."""
 
     partition: str
     value: Value
@@ -66,7 +66,7 @@ class Sent(NamedTuple):
 
 
 class Polled(NamedTuple):
-    """What one poll returned, per partition in the order of delivery."""
+    """The records that a poll returned, by partition in the order of delivery."""
 
     records: dict[str, list[Record]]
 
@@ -126,7 +126,7 @@ class Dump(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A node's own word: it has appended a record, or truncated its log to an offset (then `value` is None)."""
+    """A report of a node: it has appended a record, or truncated its log to an offset (then `value` is None)."""
 
     line: int
     node: str
@@ -166,7 +166,7 @@ class Operation(NamedTuple):
 
 @attrs.frozen
 class Claims:
-    """What the clients and the topic were set to; unsaid is Kafka's default. It decides what is impossible."""
+    """The settings of clients and topic, with Kafka's defaults. They decide which anomalies are impossible."""
 
     acks: Literal["0", "1", "all"] = "all"
     idempotence: bool = True
@@ -176,7 +176,7 @@ class Claims:
     min_insync: int | None = None
     progress_acks: int = 1
     progress_within: int = 30_000_000_000
-    """Nanoseconds in which, after healing, that many sends have to be acknowledged."""
+    """Nanoseconds after a healing in which so many sends must be acknowledged."""
     max_lag: int | None = None
     max_unavailable: int | None = None
-    """Nanoseconds; None measures and judges nothing."""
+    """A limit in nanoseconds; None for no limit, so that there is only a figure."""

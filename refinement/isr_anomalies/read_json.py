@@ -38,7 +38,7 @@ _KINDS: Final = frozenset({"invoke", "ok", "fail", "info", "error"})
 PLAIN: Final = frozenset(
     {"type", "f", "process", "time", "id", "key", "partition", "value", "offset", "records", "ops"}
 )
-"""What most lines say, and nothing else."""
+"""Fields of lines that need no Extra."""
 _SEEKS: Final = ("beginning", "end")
 SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 
@@ -52,7 +52,7 @@ def read_json(lines: Iterable[str]) -> Iterator[Item | Claims]:
 
 
 def parsed(line: int, text: str) -> Object:
-    """The object that a line of text is."""
+    """The object in a line of text; Malformed if there is none."""
     try:
         value: object = json.loads(text)
     except ValueError as problem:
@@ -65,7 +65,7 @@ def parsed(line: int, text: str) -> Object:
 
 
 def item_of(line: int, table: Object) -> Item:
-    """What an object that is no header says."""
+    """The item that an object stands for, unless it is the header."""
     f = table.get("f")
     if f in CLIENT:
         return _event(line, str(f), table)

@@ -86,12 +86,12 @@ class View:
 
     @cached_property
     def index(self) -> dict[int, int]:
-        """Offset -> its place in the version order."""
+        """The place of each offset in the version order."""
         return {offset: n for n, offset in enumerate(self.offsets)}
 
     @cached_property
     def sent(self) -> dict[Value, Send]:
-        """Value -> its send; of several the one that most likely was done."""
+        """The send of each value; of several sends the one that was most likely done."""
         found: dict[Value, Send] = {}
         rank = {"ok": 2, "info": 1, "fail": 0}
         for send in self.sends:
@@ -102,17 +102,17 @@ class View:
 
     @cached_property
     def known(self) -> Known:
-        """What anybody knew at a line: acknowledged or read, by whatever right."""
+        """The offsets known at a line: acknowledged, with any acks, or read."""
         return Known([(line, offset) for line, _, offset, _ in self._telling])
 
     @cached_property
     def surely_known(self) -> Known:
-        """The same of what is promised to stay: acknowledged by all replicas in sync, or read."""
+        """The same for records that are promised to stay: acknowledged with acks=all, or read."""
         return Known([(line, offset) for line, _, offset, sure in self._telling if sure])
 
     @cached_property
     def known_at(self) -> Known:
-        """What anybody knew at a time."""
+        """The offsets known at a time."""
         return Known([(time, offset) for _, time, offset, _ in self._telling])
 
     @cached_property
@@ -129,7 +129,8 @@ class View:
 
     @cached_property
     def scans(self) -> list[Scan]:
-        """Complete reads: those said to be, and consumers that went back and came as far as anybody had been."""
+        """Complete reads: final reads, and consumers that sought to the beginning and reached the largest offset
+        known."""
         found = list(self.partition.scans)
         by_stint: dict[int, list[Batch]] = {}
         wanted = {rewind.stint for rewind in self.partition.rewinds}
@@ -174,12 +175,12 @@ class View:
 
     @cached_property
     def read_beyond(self) -> bool:
-        """Whether anybody read further than every complete read, after the last of them had begun."""
+        """Whether a consumer read beyond every complete read after the last of them had begun."""
         last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
         later = [b for b in self.batches if b.records and (last is None or b.completed >= last.invoked)]
         return any(batch.records[-1][0] >= beyond for batch in later)
 
     @cached_property
     def attempts(self) -> Counter[Value]:
-        """Value -> how often somebody sent it, unless it surely failed."""
+        """How often each value was sent, without sends that surely failed."""
         return Counter(send.value for send in self.sends if send.outcome != "fail")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 from immutables import Map
@@ -63,8 +63,6 @@ from isr_replay.system_state import (
 )
 
 M = TypeVar("M", bound=Message)
-FetchInFlight: TypeAlias = tuple[FetchRequested | FetchAnswered, WaitingMessage] | None
-AlterInFlight: TypeAlias = tuple[AlterRequested | AlterAnswered, WaitingMessage] | None
 PATIENCE: Final = 60.0
 NO_TIMEOUT_MS: Final = 10_000_000
 """A timeout of connections that no run is long enough to reach."""

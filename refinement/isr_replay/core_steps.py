@@ -21,11 +21,9 @@ from isr_replay.packed_states import OutOfRange
 from isr_replay.system_state import (
     TP,
     AlterAnswered,
-    AlterMessage,
     AlterRequested,
     Broker,
     FetchAnswered,
-    FetchMessage,
     FetchRequested,
 )
 
@@ -348,12 +346,6 @@ class CoreSteps(Cores):
         return self._remember_controller_steps(key, make)
 
     # What the environment knows.
-
-    def message_of(self, i: int, number: int) -> FetchMessage:
-        return self.fetches[i].values[number]
-
-    def alter_of(self, i: int, number: int) -> AlterMessage:
-        return self.alters[i].values[number]
 
     def log_of(self, broker: int) -> tuple[int, ...]:
         return records(self.brokers.values[broker])

@@ -19,7 +19,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.node import Node
-from isr_broker.core.record_batch import HEADER_BYTES, header, new_batch
+from isr_broker.core.record_batch import HEADER_BYTES, new_batch
 from isr_broker.core.replica_state import Replica
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -112,11 +112,6 @@ def batch_of(record: int) -> bytes:
 def record_in(batch: bytes) -> int:
     """The record of the model that a batch holds."""
     return batch[HEADER_BYTES]
-
-
-def epoch_of(batch: bytes) -> int:
-    """The leader epoch in the header of a batch."""
-    return header(batch, 0).leader_epoch
 
 
 def settings_for(minimum: int, unclean: bool, flush: bool, reads: bool, base: Settings) -> Settings:

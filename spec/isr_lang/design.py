@@ -188,67 +188,77 @@ class Design:
 
     def definitions(self) -> list[Definition]:
         """Every definition used, those used by others first."""
-        found: dict[Definition, None] = {}
-
-        def visit(node: Node) -> None:
-            for n in walk(node):
-                if n.op == "call" and n.attr[0] not in found:
-                    visit(n.attr[0].body)
-                    found.setdefault(n.attr[0])
-
-        for root in self.roots():
-            visit(root)
-        return list(found)
+        return list(_definitions(self))
 
     def constants(self) -> list[Constant]:
         """Every bound, switch and setting, in the order of first use (types of the variables first)."""
-        found: dict[Constant, None] = {}
-
-        def visit(node: Node) -> None:
-            for n in walk(node):
-                if n.op == "constant":
-                    found.setdefault(n.attr)
-
-        for type in self.types():
-            for node in (getattr(type, "size", None), getattr(type, "high", None)):
-                if isinstance(node, Node):
-                    visit(node)
-        for root in (*self.roots(), *(d.body for d in self.definitions())):
-            visit(root)
-        return list(found)
+        return list(_constants(self))
 
     def types(self) -> list[Scalar]:
         """Every scalar type: those of variables in order of declaration, of parameters, of expressions."""
-        found: dict[Scalar, None] = {}
-
-        def visit(type: Type) -> None:
-            match type:
-                case MaybeType() | SetType():
-                    visit(type.of)
-                case MapType():
-                    visit(type.key)
-                    visit(type.value)
-                case SeqType():
-                    visit(type.index)
-                    visit(type.of)
-                case _ if type != COUNT:
-                    found.setdefault(type)
-                case _:
-                    pass
-
-        for v in self.variables:
-            visit(v.type)
-        for a in (self.initial, *self.actions):
-            for _, type in a.parameters:
-                visit(type)
-        for root in (*self.roots(), *(d.body for d in self.definitions())):
-            for node in walk(root):
-                visit(node.type)
-        return list(found)
+        return list(_types(self))
 
     def model_hash(self) -> str:
         """A hash of all that the design means: 16 hexadecimal digits, stable across machines and versions."""
         return _model_hash(self)
+
+
+# What takes a walk through the whole graph, once per design
+
+
+@cache
+def _definitions(design: Design) -> tuple[Definition, ...]:
+    found: dict[Definition, None] = {}
+
+    def visit(*nodes: Node) -> None:
+        for n in walk(*nodes):
+            if n.op == "call" and n.attr[0] not in found:
+                visit(n.attr[0].body)
+                found.setdefault(n.attr[0])
+
+    visit(*design.roots())
+    return tuple(found)
+
+
+@cache
+def _constants(design: Design) -> tuple[Constant, ...]:
+    found: dict[Constant, None] = {}
+
+    bounds = [node for type in design.types() for node in (getattr(type, "size", None), getattr(type, "high", None))]
+    sizes = [node for node in bounds if isinstance(node, Node)]
+    for n in walk(*sizes, *design.roots(), *(d.body for d in design.definitions())):
+        if n.op == "constant":
+            found.setdefault(n.attr)
+    return tuple(found)
+
+
+@cache
+def _types(design: Design) -> tuple[Scalar, ...]:
+    found: dict[Scalar, None] = {}
+
+    def visit(type: Type) -> None:
+        match type:
+            case MaybeType() | SetType():
+                visit(type.of)
+            case MapType():
+                visit(type.key)
+                visit(type.value)
+            case SeqType():
+                visit(type.index)
+                visit(type.of)
+            case _ if type != COUNT:
+                found.setdefault(type)
+            case _:
+                pass
+
+    for v in design.variables:
+        visit(v.type)
+    for a in (design.initial, *design.actions):
+        for _, type in a.parameters:
+            visit(type)
+    for node in walk(*design.roots(), *(d.body for d in design.definitions())):
+        visit(node.type)
+    return tuple(found)
 
 
 @cache

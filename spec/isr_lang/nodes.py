@@ -265,8 +265,8 @@ def literal(value: object, type: Type) -> Node:
     return Node("literal", (), value, type)
 
 
-def walk(node: Node) -> list[Node]:
-    """The node and everything below it, each once, children first."""
+def walk(*nodes: Node) -> list[Node]:
+    """The nodes and everything below them, each once, children first."""
     seen: dict[int, Node] = {}
 
     def visit(n: Node) -> None:
@@ -275,5 +275,6 @@ def walk(node: Node) -> list[Node]:
                 visit(child)
             seen[id(n)] = n
 
-    visit(node)
+    for node in nodes:
+        visit(node)
     return list(seen.values())

@@ -14,10 +14,12 @@ from typing import cast
 
 import pytest
 
-from insync_cli import registry
+from insync_cli import options, registry
 from insync_cli.main import main
 from insync_cli.model import guards
 from insync_cli.progress import Ticker
+from insync_cli.review import matrix
+from insync_cli.review import report as review
 from isr_report.grid import read_matrix
 
 pytestmark = pytest.mark.processes
@@ -174,6 +176,14 @@ def test_a_report_checks_its_input_before_it_begins(
     assert says in said
     assert said.count("\n") == 1
     assert list(away.iterdir()) == []
+
+
+def test_a_quick_report_is_of_two_designs(away: Path) -> None:
+    words = ["--quick", "--cases", str(TOP / "counterexamples")]
+    read = review.inputs(options.read(review.Options, review.USAGE, words))
+    assert read.plan.designs == ("kafka-0.8", "kip-966")
+    assert len(matrix.questions(read.plan)) == 24
+    assert {case.design for case in read.cases} == {"kafka-0.8", "kip-966"}
 
 
 def test_mutate_knows_what_is_on_file_from_anywhere(away: Path) -> None:

@@ -2,10 +2,11 @@
 
 import io
 import sys
+import time
 
 import pytest
 
-from insync_cli.progress import Brake, Ticker, estimate, human_size, two_digits
+from insync_cli.progress import REDRAW_EVERY, Brake, Ticker, estimate, fitting, human_size, two_digits
 from isr_check.engine import Progress
 
 
@@ -97,3 +98,36 @@ def test_sizes_are_readable(size: int, text: str) -> None:
 
 def test_estimates_are_rounded() -> None:
     assert [two_digits(n) for n in (7, 42, 123_456)] == ["7", "42", "120,000"]
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_a_narrow_terminal_still_sees_the_estimate(width: int) -> None:
+    ticker = Ticker(quiet=True, plain=True)
+    for depth, size in enumerate(BELL[:9]):
+        ticker(Progress(depth, size, 400_000, 900_000, 10.0))
+    line = fitting(ticker.parts(Progress(8, 800, 400_000, 900_000, 10.0)), width)
+    assert len(line) <= width
+    assert line.startswith("depth 8")
+    assert line.endswith(" states in all")
+
+
+def test_what_is_counted_says_how_long_the_rest_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    ticker = Ticker(quiet=False, plain=True, clock=clock)
+    for done in (1, 2, 3):
+        clock.now += 10
+        ticker.count(done, 10, "cells")
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 10 cells · estimate 90 s more",
+        "2 of 10 cells · estimate 80 s more",
+        "3 of 10 cells · estimate 70 s more",
+    ]
+
+
+def test_what_tells_nothing_of_itself_has_a_clock_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    ticker = Ticker(quiet=False, plain=True, clock=clock)
+    with ticker.meanwhile("checking a history"):
+        clock.now = 7.0
+        time.sleep(3 * REDRAW_EVERY)
+    assert capsys.readouterr().err == "checking a history · 7 s so far\n"

@@ -21,11 +21,25 @@ from tests.support.brokers import (
     tell,
 )
 
-from isr_broker.core.effects import AnswerConsume, AnswerFetch
+from isr_broker import topic_configs
+from isr_broker.core import controller as controllers
+from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.effects import AnswerConsume, AnswerFetch, Send
 from isr_broker.core.elections import alter
-from isr_broker.core.inputs import Consume, LearnMetadata, Tick
+from isr_broker.core.inputs import Consume, LearnMetadata, Received, Tick, Written
 from isr_broker.core.log_view import LogView
-from isr_broker.core.messages import AlterPartitionRequest, BrokerMetadata, EpochEnd, Error
+from isr_broker.core.messages import (
+    AdminAnswer,
+    AlterPartitionRequest,
+    AlterTopicConfigs,
+    BrokerMetadata,
+    CreatePartitions,
+    CreateTopic,
+    EpochEnd,
+    Error,
+    ToController,
+    TopicPartition,
+)
 from isr_broker.core.producers import admitted
 from isr_broker.core.record_batch import crc32c, new_batch, stamped
 from isr_broker.core.replica_state import Step, leading
@@ -208,3 +222,102 @@ def test_the_record_with_the_largest_timestamp() -> None:
     assert found is not None
     assert (found.offset, found.timestamp) == (4, 2_000)
     assert Log.create(MemoryDisk(), "t-1", Settings()).newest_record() is None
+
+
+# Settings that change, partitions that are added, brokers that are away
+
+
+def controller_of(settings: Settings, fenced: tuple[int, ...] = ()) -> Controller:
+    brokers = [BrokerMetadata(broker=b, epoch=b, fenced=b in fenced) for b in (1, 2, 3)]
+    return recovered(settings, brokers, 0)
+
+
+def admin(core: Controller, request: ToController) -> tuple[Controller, Error]:
+    step = controllers.handle(core, Received(9, request), 0)
+    after = controllers.handle(step.core, Written(step.core.offset), 0)
+    (said,) = (e.message for e in (*step.effects, *after.effects) if isinstance(e, Send))
+    assert isinstance(said, AdminAnswer)
+    return after.core, said.error
+
+
+def test_a_topic_is_created_with_a_smaller_isr_while_a_broker_is_fenced() -> None:
+    core, error = admin(
+        controller_of(Settings(), (1,)), CreateTopic(request=1, topic="u", partitions=3, replication_factor=3)
+    )
+    assert error is Error.NONE
+    for partition in core.partitions.values():
+        assert set(partition.replicas) == {1, 2, 3}
+        assert partition.isr == {2, 3}
+        assert partition.leader in partition.isr
+    everybody_away = controller_of(Settings(), (1, 2, 3))
+    asks_one = CreateTopic(request=1, topic="u", replication_factor=1)
+    assert admin(everybody_away, asks_one)[1] is Error.INVALID_REPLICATION_FACTOR
+    assert admin(core, CreateTopic(request=1, topic="v", replication_factor=4))[1] is Error.INVALID_REPLICATION_FACTOR
+
+
+def test_settings_of_a_topic_change_while_it_is_in_use() -> None:
+    core, _ = admin(controller_of(Settings()), CreateTopic(request=1, topic="u", replication_factor=3))
+    tp = TopicPartition("u", 0)
+    before = core.partitions[tp]
+    change = AlterTopicConfigs(request=2, topic="u", changes=(("min.insync.replicas", "2"),))
+    core, error = admin(core, change)
+    assert error is Error.NONE
+    after = core.partitions[tp]
+    assert (after.min_insync_replicas, after.partition_epoch) == (2, before.partition_epoch)
+    unclean = AlterTopicConfigs(
+        request=3, topic="u", changes=(("unclean.leader.election.enable", "true"),), replaces=True
+    )
+    core, _ = admin(core, unclean)
+    assert (core.partitions[tp].min_insync_replicas, core.partitions[tp].unclean_leader_election) == (1, True)
+    assert admin(core, attrs.evolve(change, topic="v"))[1] is Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_leader_takes_a_smaller_minimum_at_once_and_commits() -> None:
+    core = leader_of(log(0), isr=(1,), watermark=0, minimum=2)
+    assert core.high_watermark == 0
+    step = tell(core, LearnMetadata(metadata=metadata(1, 0, (1,), minimum=1)))
+    assert leading(step.core).min_insync_replicas == 1
+    assert step.core.high_watermark == 1
+
+
+def test_unclean_election_as_a_setting_of_the_controller_reaches_existing_topics_without_one_of_their_own() -> None:
+    core, _ = admin(controller_of(Settings()), CreateTopic(request=1, topic="u"))
+    own = CreateTopic(request=2, topic="own", configs=(("unclean.leader.election.enable", "false"),))
+    core, _ = admin(core, own)
+    records = [*core.brokers.values(), *core.partitions.values()]
+    again = recovered(Settings(unclean_leader_election_enable=True), records, 0)
+    assert controllers.deadline(again) == 0
+    step = controllers.handle(again, Tick(), 0)
+    assert step.core.partitions[TopicPartition("u", 0)].unclean_leader_election
+    assert not step.core.partitions[TopicPartition("own", 0)].unclean_leader_election
+    assert controllers.deadline(step.core) > 0
+
+
+def test_partitions_are_added_to_a_topic() -> None:
+    core, _ = admin(controller_of(Settings()), CreateTopic(request=1, topic="u", replication_factor=2))
+    core, error = admin(core, CreatePartitions(request=2, topic="u", count=3))
+    assert error is Error.NONE
+    assert [len(core.partitions[TopicPartition("u", n)].replicas) for n in range(3)] == [2, 2, 2]
+    assert len({p.topic_id for p in core.partitions.values()}) == 1
+    for count, expected in ((3, Error.INVALID_PARTITIONS), (2, Error.INVALID_PARTITIONS)):
+        assert admin(core, CreatePartitions(request=2, topic="u", count=count))[1] is expected
+    one = CreatePartitions(request=2, topic="u", count=5, assignments=((1, 2),))
+    assert admin(core, one)[1] is Error.INVALID_REPLICA_ASSIGNMENT
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "taken"),
+    [
+        ("cleanup.policy", "delete", True),
+        ("cleanup.policy", "compact", False),
+        ("segment.ms", "1000", True),
+        ("segment.ms", "x", False),
+        ("min.insync.replicas", "0", False),
+        ("min.insync.replicas", "2", True),
+        ("unclean.leader.election.enable", "yes", False),
+        ("retention.ms", "1", False),
+        ("nonsense", "1", False),
+    ],
+)
+def test_topic_settings_that_change_nothing_here_are_taken(name: str, value: str, taken: bool) -> None:
+    assert (topic_configs.fault(name, value) == "") == taken

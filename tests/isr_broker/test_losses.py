@@ -11,9 +11,10 @@ from tests.isr_broker.test_log import FOLDER, SMALL
 from tests.support.brokers import SETTINGS, TP, answer, batch_at, fetch, follower_of, leader_of, log, tell
 
 from isr_broker.core import controller as controllers
+from isr_broker.core import node as nodes
 from isr_broker.core.controller import recovered
 from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
-from isr_broker.core.inputs import Appended, Consume, Received, Truncated, Written
+from isr_broker.core.inputs import Appended, Consume, Produce, Received, Truncated, Written
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     AlterPartitionRequest,
@@ -34,6 +35,8 @@ from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offs
 from isr_broker.storage.disk_memory import Fault, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
+from isr_broker.wire.groups import Groups, Member
+from isr_broker.wire.protocol import Answer
 
 
 def using(design: Design, settings: Settings = SETTINGS) -> Settings:
@@ -257,7 +260,7 @@ class Elsewhere:
 
 
 def running() -> tuple[Runtime, Elsewhere, MemoryDisk]:
-    """A broker with its controller that leads one partition with a record."""
+    """A broker with its controller that leads one partition."""
     disk, outside = MemoryDisk(), Elsewhere()
     runtime = Runtime(1, Settings(), disk, ("h", 1), ("h", 1), outside)
     runtime.start(1, 0, with_controller=True)
@@ -268,7 +271,6 @@ def running() -> tuple[Runtime, Elsewhere, MemoryDisk]:
     for now in range(100, 200, 10):
         runtime.tick(now)
     assert len(made) == 1
-    runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
     return runtime, outside, disk
 
 
@@ -288,6 +290,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_process(operation: str) ->
 
 def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request() -> None:
     runtime, outside, disk = running()
+    runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
     replica = runtime.node.held[TP]
     there = attrs.evolve(replica, log=runtime.logs.logs[TP].view, high_watermark=1)
     runtime.node = attrs.evolve(runtime.node, held=runtime.node.held.set(TP, there))
@@ -299,3 +302,36 @@ def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request()
     assert runtime.waiting == {}
     assert runtime.running
     assert outside.ended == ""
+
+
+# What nobody waits for is forgotten; timers
+
+
+def test_a_produce_with_acks_0_leaves_nothing_behind() -> None:
+    runtime, _, _ = running()
+    for _ in range(3):
+        runtime.ask(
+            lambda n: Produce(request=n, partition=TP, records=batch_at(0), acks=0), lambda answer, records: None, 300
+        )
+    assert runtime.waiting == {}
+
+
+def test_failed_joins_and_groups_that_everybody_left_are_forgotten() -> None:
+    groups, said = Groups(0), list[Answer]()
+    stranger = Member(identity="nobody", protocols={"range": b""}, session_ms=10, rebalance_ms=10, heard=0)
+    groups.join("g", "consumer", stranger, "c", 0, said.append)
+    assert said[0]["error_code"] == 25
+    assert groups.groups == {}
+    groups.join("g", "consumer", attrs.evolve(stranger, identity=""), "c", 0, said.append)
+    (member,) = groups.groups["g"].members
+    assert groups.leave("g", member, 1) == 0
+    assert groups.groups == {}
+
+
+def test_the_heap_of_timers_says_what_the_node_says() -> None:
+    runtime, _, _ = running()
+    for now in range(300, 60_000, 137):
+        assert runtime.deadline() == min(
+            nodes.deadline(runtime.node) or 0, controllers.deadline(runtime.controller) if runtime.controller else now
+        )
+        runtime.tick(now)

@@ -51,3 +51,23 @@ def test_a_design_brings_the_defaults_of_its_time() -> None:
 def test_designs_differ_in_what_they_say_they_do() -> None:
     assert attrs.evolve(KIP_966, name="x") != attrs.evolve(KAFKA_0_8, name="x")
     assert all(name == design.name for name, design in DESIGNS.items())
+
+
+@pytest.mark.parametrize(
+    ("design", "unclean", "lag", "session"),
+    [
+        ("kafka-0.8", True, 10_000, 6_000),
+        ("zookeeper", True, 10_000, 6_000),
+        ("kip-101", False, 10_000, 6_000),
+        ("kip-320", False, 10_000, 6_000),
+        ("kip-497", False, 30_000, 18_000),
+        ("kip-841", False, 30_000, 9_000),
+        ("kip-966", False, 30_000, 9_000),
+    ],
+)
+def test_a_design_has_the_defaults_of_its_time(design: str, unclean: bool, lag: int, session: int) -> None:
+    """KIP-106 (0.11) and KIP-537 (2.5) changed them; KRaft brought broker.session.timeout.ms."""
+    settings = Settings.from_properties({"insync.design": design})
+    found = (settings.unclean_leader_election_enable, settings.replica_lag_time_max_ms)
+    assert found == (unclean, lag)
+    assert settings.broker_session_timeout_ms == session

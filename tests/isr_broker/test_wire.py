@@ -47,6 +47,11 @@ FIELDS: protocol.Answer = {
 }
 
 
+def fields_of(key: int) -> protocol.Answer:
+    """The fields; DescribeLogDirs has numbers where others have partitions."""
+    return FIELDS if key != protocol.DESCRIBE_LOG_DIRS else {"topics": [{"topic": "t", "partitions": [0, 1]}]}
+
+
 BROKERS_ASK = (
     protocol.FETCH,
     protocol.OFFSET_FOR_LEADER_EPOCH,
@@ -135,7 +140,7 @@ def said(requests: Requests, frame: bytes, now: int = 10_000) -> bytes | None:
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_every_served_version_is_read_and_answered(alone: Requests, key: int, version: int) -> None:
-    frame = protocol.ask(key, version, 77, "test", FIELDS)
+    frame = protocol.ask(key, version, 77, "test", fields_of(key))
     answer = said(alone, frame)
     assert answer is not None
     assert struct.unpack(">ii", answer[:8]) == (len(answer) - 4, 77)
@@ -143,7 +148,7 @@ def test_every_served_version_is_read_and_answered(alone: Requests, key: int, ve
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_a_request_is_read_as_the_codec_reads_it(key: int, version: int) -> None:
-    frame = protocol.ask(key, version, 77, "test", FIELDS)[4:]
+    frame = protocol.ask(key, version, 77, "test", fields_of(key))[4:]
     schema = load_request_schema(key, version)
     _, size = entity_reader(schema.__header_schema__)(frame, 0)
     theirs, _ = entity_reader(schema)(frame, size)
@@ -258,7 +263,8 @@ def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
     chance = random.Random(seed)
     # The topic must stay: without it, most requests would go no further than its name.
     others: protocol.Answer = {**FIELDS, "topics": [{"name": "other"}]}
-    frames = [protocol.ask(k, v, 1, "test", others if k == protocol.DELETE_TOPICS else FIELDS)[4:] for k, v in VERSIONS]
+    ask = {k: others if k == protocol.DELETE_TOPICS else fields_of(k) for k, _ in VERSIONS}
+    frames = [protocol.ask(k, v, 1, "test", ask[k])[4:] for k, v in VERSIONS]
     frames += [protocol.ask(k, v, 1, "broker-2-x", OF_BROKERS)[4:] for k, v in VERSIONS if k in BROKERS_ASK]
     taken = refused = 0
     for number in range(count):

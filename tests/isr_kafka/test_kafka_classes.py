@@ -42,3 +42,25 @@ def test_walks_through_all_actions_differ_only_where_that_is_explained(newest: K
     done = held(newest, constants, Limits(walks=20, walk_length=30, seed=1))
     assert {d.action for d in done.differences} <= EXPLAINED
     assert len(done.actions) > 20
+
+
+def test_walks_without_copies_agree_too(newest: Kafka) -> None:
+    """What a copy forgot to copy, or shared, would show here."""
+    off = {"insync.in-place": "true", "insync.no-enabled": "true"}
+    done = held(newest, {"replicas": 2}, Limits(walks=60, walk_length=40, seed=2), off)
+    assert done.conforms, done.differences
+
+
+OFF = {
+    "insync.prompt-answers": set[str](),
+    "insync.still": {"leader_answers_fetch", "leader_appends"},
+    "insync.fetch-at-once": {"leader_answers_fetch"},
+    "insync.own-view": {"leader_proposes_expansion"},
+}
+"""What the adapter does for the environment, and the actions that may differ without it."""
+
+
+@pytest.mark.parametrize("steering", OFF)
+def test_what_the_adapter_does_for_the_environment_can_be_turned_off(steering: str, newest: Kafka) -> None:
+    done = held(newest, SMALLEST | {"crashes": 1}, Limits(max_steps=3000), {steering: "true"})
+    assert {d.action for d in done.differences} <= OFF[steering]

@@ -9,9 +9,12 @@ from isr_check.explorer import explore
 from isr_check.guided import guided
 from isr_check.native import explore as native
 from isr_check.reference import Evaluator
+from isr_check.room import room
 from isr_designs import DESIGNS
+from isr_experiment.catalogue import EXPERIMENTS
 from isr_lang import Instance, Value
 from isr_premises import PREMISES
+from isr_report.plan import Cell, cells, load_plan
 from isr_room import MILESTONES, following, larger, observed
 from isr_trace.replay import record
 
@@ -81,3 +84,30 @@ def test_every_premise_belongs_to_a_promise() -> None:
     promised = {p.name for p in KIP_966.properties if p.kind in ("always", "step")}
     assert set(PREMISES) <= promised
     assert not {p.name for p in PREMISES.values()} & {p.name for d in DESIGNS.values() for p in d.properties}
+
+
+PLAN = load_plan()
+CELLS = [(cell, instance) for name in PLAN.designs for cell, instance in cells(PLAN, DESIGNS[name])]
+
+
+@pytest.mark.parametrize(
+    ("cell", "instance"),
+    [
+        pytest.param(*pair, id=pair[0].name, marks=() if n % 20 == 0 else pytest.mark.slow)
+        for n, pair in enumerate(CELLS)
+    ],
+)
+def test_every_cell_of_the_matrix_has_room_for_its_faults(cell: Cell, instance: Instance) -> None:
+    """Else a design would seem to keep a promise under faults that never meet an election."""
+    design, constants = DESIGNS[cell.design], instance.constants
+    assert (
+        room(observed(design), MILESTONES, constants, larger(design, constants), native, Limits()).witness is not None
+    )
+
+
+def test_every_question_of_the_experiment_has_room_for_its_faults() -> None:
+    asked = {q.command(): q for e in EXPERIMENTS.values() for c in e.cells(1) for q in c.questions}
+    assert len(asked) > 10
+    for command, q in asked.items():
+        instance = Instance(observed(DESIGNS[q.design]), dict(q.constants))
+        assert guided(instance, MILESTONES, 30_000).passed == len(MILESTONES), command

@@ -57,10 +57,25 @@ class Cluster:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.leaks_nothing()
         for broker in list(self.servers):
             self.kill(broker)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(5)
+
+    def leaks_nothing(self) -> None:
+        """Once clients are gone no broker has a request without an answer, or a task for a connection that is closed.
+
+        A consumer's fetch may be parked for as long as it asked for; what is left after that was forgotten.
+        """
+
+        def quiet() -> bool:
+            return all(not server.runtime.waiting for server in self.servers.values() if server.runtime.running)
+
+        self.wait(quiet, "no request of a client waits for its answer", 40)
+        done = [t for server in self.servers.values() for t in server.connections if t.done()]
+        assert not done, "connections that are over are still listed"
 
     def do(self, coroutine: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)

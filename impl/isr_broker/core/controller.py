@@ -10,12 +10,13 @@ its way to the disk. Otherwise a controller that crashed could have told of a de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 from immutables import Map
 
+from isr_broker import topic_configs
 from isr_broker.core.effects import AppendMetadata, Effect, Send, Took
 from isr_broker.core.elections import (
     Brokers,
@@ -33,9 +34,11 @@ from isr_broker.core.inputs import ControllerInput, Received, Tick, Written
 from isr_broker.core.messages import (
     AdminAnswer,
     AlterPartitionRequest,
+    AlterTopicConfigs,
     BrokerId,
     BrokerMetadata,
     BrokerRegistered,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectPreferredLeader,
@@ -69,6 +72,7 @@ class Controller:
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
     - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
       copies of it may still be on their way.
+    - `reconfigured`: the controller started with other settings than the topics have that have none of their own.
     - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
     """
 
@@ -83,6 +87,7 @@ class Controller:
     refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
         factory=Map[TopicPartition, AlterPartitionRequest]
     )
+    reconfigured: bool = False
     held: tuple[tuple[int, Send], ...] = ()
     parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
     next_balance: Millis = 0
@@ -101,7 +106,8 @@ def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis
     controller = applied(Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records))
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None)
-    return attrs.evolve(controller, written=controller.offset, contacts=Map(contacts), due=due)
+    changed = any(_configured(controller, p) != p for p in controller.partitions.values())
+    return attrs.evolve(controller, written=controller.offset, contacts=Map(contacts), due=due, reconfigured=changed)
 
 
 def next_balance_after(settings: Settings, now: Millis) -> Millis:
@@ -211,6 +217,10 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
             return released(attrs.evolve(controller, parked=controller.parked.set(source, request)))
         case Received(source, CreateTopic() as request):
             return _creates(controller, source, request)
+        case Received(source, CreatePartitions() as request):
+            return _creates_partitions(controller, source, request)
+        case Received(source, AlterTopicConfigs() as request):
+            return _alters_configs(controller, source, request)
         case Received(source, DeleteTopic() as request):
             return _deletes(controller, source, request)
         case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
@@ -221,7 +231,7 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
 
 def deadline(controller: Controller) -> Millis:
     """When the controller next wants a Tick; 0 for at once."""
-    if controller.due:
+    if controller.due or controller.reconfigured:
         return 0
     timeout = controller.settings.broker_session_timeout_ms
     return min([controller.next_balance, *(contact + timeout for contact in controller.contacts.values())])
@@ -337,46 +347,132 @@ def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata
 
 
 def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> ControllerStep:
-    """A topic is created, its replicas placed on brokers that have a session (createTopics)."""
+    """A topic is created; its replicas are placed on registered brokers, those with a session first (createTopics)."""
     settings = controller.settings
     copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
-    there = sorted(b for b in controller.brokers if available(controller.brokers, b))
     error = Error.NONE
     if not may_be_called(request.topic):
         error = Error.INVALID_TOPIC_EXCEPTION
     elif any(tp.topic == request.topic for tp in controller.partitions):
         error = Error.TOPIC_ALREADY_EXISTS
-    elif request.assignments and not all(_assignable(replicas, there) for replicas in request.assignments):
+    elif not all(_assignable(controller, replicas) for replicas in request.assignments):
         error = Error.INVALID_REPLICA_ASSIGNMENT
     elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
         error = Error.INVALID_PARTITIONS
-    elif not request.assignments and not 1 <= copies <= len(there):
+    elif not request.assignments and not _placeable(controller, copies):
         error = Error.INVALID_REPLICATION_FACTOR
     if error is not Error.NONE or request.only_asks:
         return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    configs = dict(request.configs)
+    if request.min_insync_replicas is not None:
+        configs[topic_configs.MIN_ISR] = str(request.min_insync_replicas)
+    if request.unclean_leader_election is not None:
+        configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
     topic_id = controller.offset + 1
     answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
-    minimum, unclean = request.min_insync_replicas, request.unclean_leader_election
-    records = [
-        PartitionMetadata(
-            partition=TopicPartition(request.topic, number),
-            replicas=replicas,
-            isr=frozenset(replicas),
-            leader=replicas[0],
-            min_insync_replicas=settings.min_insync_replicas if minimum is None else minimum,
-            unclean_leader_election=settings.unclean_leader_election_enable if unclean is None else unclean,
-            topic_id=topic_id,
-        )
-        for number, replicas in enumerate(
-            request.assignments or placed(there, request.partitions, copies, len(controller.partitions))
-        )
-    ]
-    return decides(controller, records, (), (answer,))
+    replicas = request.assignments or _placed(controller, request.partitions, copies)
+    return decides(
+        controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
+    )
 
 
-def _assignable(replicas: tuple[BrokerId, ...], there: list[BrokerId]) -> bool:
-    """Somebody, nobody twice, and all of them with a session."""
-    return 0 < len(replicas) == len(set(replicas)) and set(replicas) <= set(there)
+def _new_partitions(
+    controller: Controller,
+    topic: str,
+    topic_id: int,
+    first: int,
+    placement: Sequence[tuple[BrokerId, ...]],
+    configs: Mapping[str, str],
+) -> list[PartitionMetadata]:
+    """Partitions from number `first` on. Replicas whose broker has no session are not in the ISR from the beginning."""
+    records: list[PartitionMetadata] = []
+    for number, replicas in enumerate(placement, first):
+        there = [r for r in replicas if available(controller.brokers, r)]
+        records.append(
+            PartitionMetadata(
+                partition=TopicPartition(topic, number),
+                replicas=replicas,
+                isr=frozenset(there),
+                leader=there[0],
+                min_insync_replicas=topic_configs.minimum(configs, controller.settings),
+                unclean_leader_election=topic_configs.unclean(configs, controller.settings),
+                topic_id=topic_id,
+                configs=tuple(sorted(configs.items())),
+            )
+        )
+    return records
+
+
+def _assignable(controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
+    """Nobody twice, all of them registered, and one of them with a session."""
+    there = any(available(controller.brokers, r) for r in replicas)
+    return there and len(replicas) == len(set(replicas)) and all(r in controller.brokers for r in replicas)
+
+
+def _placeable(controller: Controller, copies: int) -> bool:
+    """There are so many registered brokers, and one of them has a session (StripedReplicaPlacer)."""
+    return 1 <= copies <= len(controller.brokers) and any(available(controller.brokers, b) for b in controller.brokers)
+
+
+def _placed(controller: Controller, partitions: int, copies: int) -> list[tuple[BrokerId, ...]]:
+    """The replicas of new partitions; brokers without a session come last, and only where there are too few others."""
+    there = sorted(b for b in controller.brokers if available(controller.brokers, b))
+    away = sorted(b for b in controller.brokers if b not in there)
+    chosen = placed(there, partitions, min(copies, len(there)), len(controller.partitions))
+    more = copies - min(copies, len(there))
+    return [(*replicas, *(away[(n + i) % len(away)] for i in range(more))) for n, replicas in enumerate(chosen)]
+
+
+def _creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
+    """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
+    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    more, error = request.count - len(old), Error.NONE
+    if not old:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    elif more < 1 or more > MOST_PARTITIONS:
+        error = Error.INVALID_PARTITIONS
+    elif request.assignments and (
+        len(request.assignments) != more
+        or not all(_assignable(controller, r) and len(r) == len(old[0].replicas) for r in request.assignments)
+    ):
+        error = Error.INVALID_REPLICA_ASSIGNMENT
+    elif not request.assignments and not _placeable(controller, len(old[0].replicas)):
+        error = Error.INVALID_REPLICATION_FACTOR
+    answer = AdminAnswer(request=request.request, error=error)
+    if error is not Error.NONE or request.only_asks:
+        return answers(controller, source, answer)
+    replicas = request.assignments or _placed(controller, more, len(old[0].replicas))
+    records = _new_partitions(controller, request.topic, old[0].topic_id, len(old), replicas, dict(old[0].configs))
+    return decides(controller, records, (), (Send(source, answer),))
+
+
+def _alters_configs(controller: Controller, source: BrokerId, request: AlterTopicConfigs) -> ControllerStep:
+    """Settings of a topic change. Where unclean election is allowed now, partitions without a leader may get one."""
+    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
+    answer = AdminAnswer(request=request.request, error=error)
+    if not old or request.only_asks:
+        return answers(controller, source, answer)
+    configs = {} if request.replaces else dict(old[0].configs)
+    for name, value in request.changes:
+        if value is None:
+            configs.pop(name, None)
+        else:
+            configs[name] = value
+    new = [_configured(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
+    leaderless = {p.partition for p in new if p.leader is None}
+    controller = attrs.evolve(controller, due=controller.due | leaderless)
+    return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))
+
+
+def _configured(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
+    """A partition with what its topic's settings and the controller's come to; in the same partition epoch."""
+    configs = dict(partition.configs)
+    return attrs.evolve(
+        partition,
+        min_insync_replicas=topic_configs.minimum(configs, controller.settings),
+        unclean_leader_election=topic_configs.unclean(configs, controller.settings),
+    )
 
 
 def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
@@ -444,6 +540,9 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
     """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
+    if controller.reconfigured:
+        new = [(_configured(controller, p), p) for _, p in sorted(controller.partitions.items())]
+        return decides(attrs.evolve(controller, reconfigured=False), [p for p, q in new if p != q])
     timeout = controller.settings.broker_session_timeout_ms
     ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
     if ended:

@@ -159,7 +159,7 @@ class Written:
 class Tick:
     """It is the time that was asked for; one thing that is due happens, and the next deadline says if there is more.
 
-    To a node a driver may say whose turn it is, having looked it up (`node.due`) for all at once.
+    To a node a driver may say whose turn it is, having looked it up (`node.wake`).
     """
 
     partition: TopicPartition | None = None

@@ -396,6 +396,36 @@ class CreateTopic:
     only_asks: bool = False
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CreatePartitions:
+    """An admin wants a topic to have `count` partitions, more than it has (CreatePartitions, KIP-195).
+
+    `assignments`: the replicas of each new partition, if the admin chooses them. With `only_asks` nothing is created.
+    """
+
+    request: int
+    topic: str
+    count: int
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    only_asks: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AlterTopicConfigs:
+    """An admin changes settings of a topic while it is in use (IncrementalAlterConfigs, KIP-339; AlterConfigs).
+
+    `changes` has a setting's new value, or None where the topic is to have none of its own. With `replaces` the topic
+    has no other settings of its own from then on. With `only_asks` nothing is changed.
+    """
+
+    request: int
+    topic: str
+    changes: tuple[tuple[str, str | None], ...] = ()
+    replaces: bool = False
+    only_asks: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -437,6 +467,8 @@ ToController: TypeAlias = (
     | Heartbeat
     | FetchMetadata
     | CreateTopic
+    | CreatePartitions
+    | AlterTopicConfigs
     | DeleteTopic
     | ElectPreferredLeader
     | ElectUncleanLeader

@@ -157,20 +157,10 @@ def deadline(node: Node) -> Millis | None:
     """When the node next wants a Tick; 0 for at once."""
     if node.phase in (Phase.LOADING, Phase.STOPPED):
         return None
-    return min(_own_deadline(node), min(node.wake.values(), default=MAX_LONG))
+    return min(own_deadline(node), min(node.wake.values(), default=MAX_LONG))
 
 
-def due(node: Node, now: Millis) -> list[Tick]:
-    """The Ticks that are wanted by now, the longest wanted first; each of them may make others wanted."""
-    if node.phase in (Phase.LOADING, Phase.STOPPED):
-        return []
-    late = [(at, tp) for tp, at in node.wake.items() if at <= now]
-    late.sort(key=lambda wanted: (wanted[0], wanted[1].topic, wanted[1].partition))
-    own = [Tick()] if _own_deadline(node) <= now else []
-    return own + [Tick(tp) for _, tp in late]
-
-
-def _own_deadline(node: Node) -> Millis:
+def own_deadline(node: Node) -> Millis:
     """When the broker itself wants a Tick, whatever its replicas want."""
     call = node.next_call if node.broker_epoch < 0 else min(node.next_call, node.next_poll)
     return min(call, node.next_checkpoint)

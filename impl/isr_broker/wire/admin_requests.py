@@ -11,8 +11,11 @@ from typing import Final
 
 import attrs
 
+from isr_broker import topic_configs
 from isr_broker.core.messages import (
     AdminAnswer,
+    AlterTopicConfigs,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectPreferredLeader,
@@ -40,16 +43,19 @@ _SERVED: Final = {
     protocol.DELETE_TOPICS,
     protocol.DESCRIBE_CONFIGS,
     protocol.ELECT_LEADERS,
+    protocol.ALTER_CONFIGS,
+    protocol.INCREMENTAL_ALTER_CONFIGS,
+    protocol.CREATE_PARTITIONS,
+    protocol.DESCRIBE_LOG_DIRS,
     protocol.DESCRIBE_TOPIC_PARTITIONS,
 }
-_TOPIC_SETTINGS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
-"""What may be said of a topic when it is created."""
-
 MOST_DESCRIBED: Final = 2_000
 """Partitions in one answer (max.request.partition.size.limit)."""
 
 _BROKER, _TOPIC = 4, 2
 _PREFERRED: Final = 0
+_SET, _DELETE = 0, 1
+"""AlterConfigOp.OpType."""
 
 
 @attrs.define
@@ -82,6 +88,12 @@ class AdminRequests:
                 reply({"results": [self._config(resource) for resource in body.all("resources")]})
             case protocol.ELECT_LEADERS:
                 self._elect(body, now, reply)
+            case protocol.ALTER_CONFIGS | protocol.INCREMENTAL_ALTER_CONFIGS:
+                self._alter_configs(request, now, reply)
+            case protocol.CREATE_PARTITIONS:
+                self._create_partitions(body, now, reply)
+            case protocol.DESCRIBE_LOG_DIRS:
+                reply({"error_code": 0, "results": [self._log_dir(body)]})
             case _:
                 reply(self._partitions(body))
 
@@ -210,7 +222,7 @@ class AdminRequests:
     # What an admin wants changed
 
     def _create(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
-        """CreateTopics; `min.insync.replicas` and `unclean.leader.election.enable` may be given per topic."""
+        """CreateTopics; settings of a topic's own may be given as far as `topic_configs` takes them."""
         topics = body.all("topics")
         refusals = [_bad_config(topic) for topic in topics]
         good = [topic for topic, why in zip(topics, refusals, strict=True) if not why]
@@ -232,7 +244,6 @@ class AdminRequests:
 
     def _creation(self, topic: Fields, body: Fields) -> CreateTopic:
         configs = {c.text("name"): c.text("value") for c in topic.all("configs")}
-        minimum, unclean = (configs.get(name) for name in _TOPIC_SETTINGS)
         chosen = {a.number("partition_index"): tuple(a.numbers("broker_ids")) for a in topic.all("assignments")}
         partitions = topic.number("num_partitions")
         return CreateTopic(
@@ -243,9 +254,70 @@ class AdminRequests:
             # A partition that is left out is one without replicas, which the controller refuses.
             assignments=tuple(chosen.get(number, ()) for number in range(len(chosen))),
             only_asks=bool(body.number("validate_only", 0)),
-            min_insync_replicas=None if minimum is None else int(minimum),
-            unclean_leader_election=None if unclean is None else unclean == "true",
+            configs=tuple(sorted(configs.items())),
         )
+
+    def _create_partitions(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """CreatePartitions: more partitions for existing topics."""
+        topics = body.all("topics")
+        wanted = [
+            CreatePartitions(
+                request=0,
+                topic=topic.text("name"),
+                count=topic.number("count"),
+                assignments=tuple(tuple(a.numbers("broker_ids")) for a in topic.all("assignments")),
+                only_asks=bool(body.number("validate_only", 0)),
+            )
+            for topic in topics
+        ]
+
+        def answered(answers: list[AdminAnswer]) -> None:
+            pairs = zip(wanted, answers, strict=True)
+            reply({"results": [{"name": ask.topic, **_error(answer.error.value)} for ask, answer in pairs]})
+
+        self._each(wanted, now, answered)
+
+    def _alter_configs(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
+        """IncrementalAlterConfigs, AlterConfigs: settings of topics that change while they are in use."""
+        body, every = request.body, request.key == protocol.ALTER_CONFIGS
+        resources = body.all("resources")
+        refusals = [_unalterable(resource, every) for resource in resources]
+        good = [resource for resource, why in zip(resources, refusals, strict=True) if why is None]
+        wanted = [
+            AlterTopicConfigs(
+                request=0,
+                topic=resource.text("resource_name"),
+                changes=tuple(_change(config) for config in resource.all("configs")),
+                replaces=every,
+                only_asks=bool(body.number("validate_only", 0)),
+            )
+            for resource in good
+        ]
+
+        def answered(answers: list[AdminAnswer]) -> None:
+            said = iter(answers)
+            found: list[Answer] = []
+            for resource, why in zip(resources, refusals, strict=True):
+                error = _error(next(said).error.value) if why is None else why
+                kind, name = resource.number("resource_type"), resource.text("resource_name")
+                found.append({"resource_type": kind, "resource_name": name, **error})
+            reply({"responses": found})
+
+        self._each(wanted, now, answered)
+
+    def _log_dir(self, body: Fields) -> Answer:
+        """DescribeLogDirs: the one data directory, and the size of each log in it (KIP-113)."""
+        wanted = {(t.text("topic"), n) for t in body.all("topics") for n in t.numbers("partitions")}
+        topics: dict[str, list[Answer]] = {}
+        for tp, log in sorted(self.runtime.logs.logs.items()):
+            if not body.has("topics") or (tp.topic, tp.partition) in wanted:
+                size = sum(segment.size for segment in log.segments)
+                replica = self.runtime.node.held.get(tp)
+                lag = 0 if replica is None else max(replica.high_watermark - log.view.end, 0)
+                row: Answer = {"partition_index": tp.partition, "partition_size": size, "offset_lag": lag}
+                topics.setdefault(tp.topic, []).append({**row, "is_future_key": False})
+        listed = [{"name": name, "partitions": rows} for name, rows in topics.items()]
+        return {"error_code": 0, "log_dir": "data", "topics": listed}
 
     def _delete(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """DeleteTopics, by name or, since version 6, by id."""
@@ -304,15 +376,26 @@ def _error(code: int) -> Answer:
 
 def _bad_config(topic: Fields) -> str:
     """What is wrong with the settings of a new topic, empty if nothing is."""
-    for config in topic.all("configs"):
-        name, value = config.text("name"), config.text("value")
-        if name not in _TOPIC_SETTINGS:
-            return f"{name} cannot be set for a topic here; {' and '.join(_TOPIC_SETTINGS)} can"
-        if name == "min.insync.replicas" and not (value.isascii() and value.isdigit() and int(value) >= 1):
-            return f"{name}={value}: it must be a whole number, at least 1"
-        if name == "unclean.leader.election.enable" and value not in ("true", "false"):
-            return f"{name}={value}: it must be true or false"
-    return ""
+    faults = (topic_configs.fault(c.text("name"), c.text("value")) for c in topic.all("configs"))
+    return next((why for why in faults if why), "")
+
+
+def _change(config: Fields) -> tuple[str, str | None]:
+    """A setting and its new value, None where the topic is to have none of its own."""
+    gone = config.number("config_operation", _SET) == _DELETE or not config.has("value")
+    return config.text("name"), None if gone else config.text("value")
+
+
+def _unalterable(resource: Fields, every: bool) -> Answer | None:
+    """Why the settings of a resource cannot be changed as asked; None if they can."""
+    if resource.number("resource_type") != _TOPIC:
+        return {"error_code": INVALID_REQUEST, "error_message": "only the settings of topics can be changed"}
+    operations = {c.number("config_operation", _SET) for c in resource.all("configs")}
+    if not every and operations - {_SET, _DELETE}:
+        return {"error_code": INVALID_CONFIG, "error_message": "no setting here is a list that could be added to"}
+    changes = [_change(config) for config in resource.all("configs")]
+    why = next((why for name, value in changes if value is not None and (why := topic_configs.fault(name, value))), "")
+    return {"error_code": INVALID_CONFIG, "error_message": why} if why else None
 
 
 _OF_THE_TOPIC, _OF_THE_BROKER, _DEFAULT = 1, 4, 5
@@ -344,23 +427,16 @@ def described_broker(settings: Settings) -> list[Answer]:
 
 
 def described_topic(partition: PartitionMetadata, settings: Settings) -> list[Answer]:
-    """The settings of a topic; one that is not the broker's was given when the topic was created."""
+    """The settings of a topic: its own, and for the others the broker's."""
     broker = {c["name"]: c for c in described_broker(settings)}
-    own = attrs.evolve(
-        settings,
-        min_insync_replicas=partition.min_insync_replicas,
-        unclean_leader_election_enable=partition.unclean_leader_election,
-    ).properties()
-    found: list[Answer] = []
-    for name, theirs in sorted(TOPIC_NAMES.items()):
-        known = broker[theirs]
-        same = own[theirs] == known["value"]
-        found.append({**known, "name": name} if same else _described(name, own[theirs], _OF_THE_TOPIC))
-    return found
+    found: dict[str, Answer] = {name: {**broker[theirs], "name": name} for name, theirs in TOPIC_NAMES.items()}
+    found |= {name: _described(name, value, _OF_THE_TOPIC) for name, value in partition.configs}
+    changeable = set(topic_configs.CHANGEABLE)
+    return [{**found[name], "read_only": name not in changeable} for name in sorted(found)]
 
 
 def _described(name: str, value: str, source: int) -> Answer:
-    """One setting, read-only since nothing here can be changed while it runs."""
+    """One setting; those of a broker can only be read."""
     kind = _BOOLEAN if value in ("true", "false") else _LONG if value.removeprefix("-").isdigit() else _STRING
     return {
         "name": name,

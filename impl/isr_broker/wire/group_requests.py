@@ -18,12 +18,13 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
-from isr_broker.core.replica_state import Leading
+from isr_broker.core.record_batch import BadBatch
+from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
 from isr_broker.wire import protocol
-from isr_broker.wire.groups import Groups, Member, Reply
+from isr_broker.wire.groups import STATE_NAMES, Group, Groups, Member, Reply
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
@@ -32,11 +33,15 @@ NOT_COORDINATOR: Final = 16
 _COMMITS_WITHIN: Final = 5_000
 """Milliseconds (offsets.commit.timeout.ms)."""
 
+_CLASSIC: Final = "classic"
+"""The one type of group that there is (KIP-848 has another)."""
+
 _LONGEST_NOTE: Final = 4_096
 """Characters beside an offset (offset.metadata.max.bytes)."""
 
 _SERVED: Final = {
     protocol.FIND_COORDINATOR,
+    protocol.LIST_GROUPS,
     protocol.JOIN_GROUP,
     protocol.SYNC_GROUP,
     protocol.HEARTBEAT,
@@ -72,6 +77,9 @@ class GroupRequests:
         if request.key == protocol.FIND_COORDINATOR:
             reply(self._coordinators(body, now))
             return
+        if request.key == protocol.LIST_GROUPS:
+            reply({"error_code": 0, "groups": self._listed(body)})
+            return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
         found = {name: self._groups_of(name) for name in names}
         errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
@@ -83,6 +91,28 @@ class GroupRequests:
             self._serve(groups, request, now, reply)
         else:
             reply(_not_here(request, next(iter(errors.values()))))
+
+    def _listed(self, body: Fields) -> list[Answer]:
+        """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518)."""
+        self._drop_lost()
+        for tp, replica in self.runtime.node.held.items():
+            if tp.topic == TOPIC and isinstance(replica.role, Leading):
+                self._loaded(replica)
+        states = {state.lower() for state in body.texts("states_filter")}
+        kinds = {kind.lower() for kind in body.texts("types_filter")}
+        found: dict[str, Answer] = {}
+        for part in self.parts.values():
+            for name in {*part.groups.groups, *(group for group, _ in part.groups.committed)}:
+                group = part.groups.groups.get(name, Group())
+                state = STATE_NAMES[group.state]
+                if (not states or state.lower() in states) and (not kinds or _CLASSIC in kinds):
+                    found[name] = {
+                        "group_id": name,
+                        "protocol_type": group.kind,
+                        "group_state": state,
+                        "group_type": _CLASSIC,
+                    }
+        return [said for _, said in sorted(found.items())]
 
     # Who coordinates
 
@@ -101,11 +131,18 @@ class GroupRequests:
         self._drop_lost()
         if replica is None or not isinstance(replica.role, Leading):
             return NOT_COORDINATOR
+        return self._loaded(replica)
+
+    def _loaded(self, replica: Replica) -> Groups | int:
+        """The groups of a partition that this broker leads, read from its log the first time."""
         tp = replica.partition
         if tp not in self.parts:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
-            committed = committed_in(self.runtime.logs.logs[tp].contents())
+            try:
+                committed = committed_in(self.runtime.logs.logs[tp].contents())
+            except (OSError, BadBatch):
+                return COORDINATOR_NOT_AVAILABLE
             groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, committed)
             self.parts[tp] = Coordinated(replica.leader_epoch, groups)
         return self.parts[tp].groups

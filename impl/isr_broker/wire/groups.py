@@ -37,6 +37,15 @@ class State(Enum):
     STABLE = "everybody has a part"
 
 
+STATE_NAMES: Final = {
+    State.EMPTY: "Empty",
+    State.JOINING: "PreparingRebalance",
+    State.SYNCING: "CompletingRebalance",
+    State.STABLE: "Stable",
+}
+"""What ListGroups calls them."""
+
+
 @attrs.define
 class Member:
     """One member. `joining` and `syncing` answer the request that it waits for."""
@@ -81,7 +90,7 @@ class Groups:
 
     def join(self, name: str, kind: str, member: Member, client: str, now: Millis, reply: Reply) -> None:
         """A member joins, for the first time or again; it is answered when all have (JoinGroup)."""
-        group = self.groups.setdefault(name, Group())
+        group = self.groups.get(name, Group())
         if member.identity and member.identity not in group.members:
             reply({"error_code": UNKNOWN_MEMBER_ID, "member_id": member.identity})
             return
@@ -89,6 +98,7 @@ class Groups:
         if not member.protocols or (shared and (group.kind != kind or not set(member.protocols).intersection(*shared))):
             reply({"error_code": INCONSISTENT_GROUP_PROTOCOL, "member_id": member.identity})
             return
+        self.groups[name] = group
         if not member.identity:
             self.members += 1
             member.identity = f"{client}-{now}-{self.members}"
@@ -189,6 +199,8 @@ class Groups:
             return UNKNOWN_MEMBER_ID
         self._rejoin(group, now)
         self._maybe_joined(group, now)
+        if group.state is State.EMPTY:
+            del self.groups[name]
         return NONE
 
     def may_commit(self, name: str, identity: str, generation: int, now: Millis) -> int:
@@ -224,10 +236,12 @@ class Groups:
 
     def tick(self, now: Millis) -> None:
         """Members that were not heard of are out; a group that has waited long enough goes on without the others."""
-        for group in self.groups.values():
+        for name, group in list(self.groups.items()):
             lost = [m for m in group.members.values() if m.joining is None and m.heard + m.session_ms <= now]
             for member in lost:
                 del group.members[member.identity]
             if lost:
                 self._rejoin(group, now)
             self._maybe_joined(group, now)
+            if group.state is State.EMPTY:
+                del self.groups[name]

@@ -69,10 +69,14 @@ def run(argv: Sequence[str]) -> int:
             signal.signal(number, handler)
 
 
-def defaults(brokers: int) -> dict[str, str]:
-    """What a cluster of so many has unless it was set: Kafka's default of one copy would survive nothing."""
+def defaults(brokers: int, design: str = "") -> dict[str, str]:
+    """What a cluster of so many has unless it was set: Kafka's default of one copy would survive nothing.
+
+    `kafka-0.8` had no `min.insync.replicas` (it came with 0.8.2, KAFKA-1555), so that design gets none.
+    """
     copies = min(3, brokers)
-    return {"default.replication.factor": str(copies), "min.insync.replicas": str(max(1, copies - 1))}
+    minimum = {} if design == "kafka-0.8" else {"min.insync.replicas": str(max(1, copies - 1))}
+    return {"default.replication.factor": str(copies), **minimum}
 
 
 def prepared(given: Options) -> Processes:
@@ -82,7 +86,8 @@ def prepared(given: Options) -> Processes:
         raise UsageError(
             f"--brokers {brokers} from port {first} on is too many; at most {MOST_BROKERS}, below port 65536"
         )
-    properties = {**defaults(brokers), **given.settings.properties()}
+    chosen = given.settings.properties()
+    properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
         cluster = cluster_of(root, brokers)
     except OtherData as error:

@@ -70,13 +70,20 @@ def fetched(given: Options) -> int:
 def listed(given: Options) -> int:
     from isr_kafka import RELEASES
     from isr_kafka.jars import cached
+    from isr_kafka.system import DRIVEN
 
-    rows = [(release, "fetched" if cached(release) else "by Maven") for release in RELEASES]
-    report = {"schema": "insync/kafka/1", "releases": [{"release": r, "fetched": f == "fetched"} for r, f in rows]}
+    rows = [
+        (release, "fetched" if cached(release) else "by Maven", "yes" if release in DRIVEN else "jars only")
+        for release in RELEASES
+    ]
+    report = {
+        "schema": "insync/kafka/1",
+        "releases": [{"release": r, "fetched": f == "fetched", "driven": d == "yes"} for r, f, d in rows],
+    }
     given.output.answer(
         report,
-        lambda out: terminal.print_table(out, ("release", "jars"), rows),
-        f"insync kafka: {len(rows)} releases, {rows[0][0]} the newest",
+        lambda out: terminal.print_table(out, ("release", "jars", "can be driven"), rows),
+        f"insync kafka: {len(DRIVEN)} releases can be driven, {DRIVEN[0]} the newest",
     )
     return Exit.HOLDS
 
@@ -93,7 +100,14 @@ def told(given: Options) -> int:
     columns: list[list[str]] = []
     for release in releases:
         try:
-            columns.append([told.cell for told in tell_all(Kafka(release).command(), stories, patience=300.0)])
+            columns.append(
+                [
+                    told.cell
+                    for told in tell_all(
+                        Kafka(release).command(properties={"insync.exact": "true"}), stories, patience=300.0
+                    )
+                ]
+            )
         except (Unavailable, SutFailure) as problem:
             raise InputError(f"Kafka {release}: {problem}") from None
     rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]

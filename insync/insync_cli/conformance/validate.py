@@ -53,7 +53,8 @@ def run(argv: Sequence[str]) -> int:
     lives = lives_of(given.logs)
     began = process_time()
     try:
-        done = validate(lives, level, given.budget or BUDGET, details=True)
+        with output.ticker().meanwhile(f"validating {terminal.count(sum(len(life.events) for life in lives), 'line')}"):
+            done = validate(lives, level, given.budget or BUDGET, details=True)
     except BadTrace as problem:
         raise InputError(str(problem)) from None
     seconds = process_time() - began
@@ -105,7 +106,9 @@ def lives_of(logs: Sequence[Path]) -> list[Life]:
         raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
         return read_files((file.name, file.read_bytes()) for file in files)
-    except (BadTrace, OSError) as problem:
+    except OSError as problem:
+        raise InputError(f"{problem.filename}: cannot be read: {terminal.reason(problem)}") from None
+    except BadTrace as problem:
         raise InputError(str(problem)) from None
     except ValueError:
         raise InputError("a trace is called NODE.LIFE.jsonl, as 2.1.jsonl") from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Notes:
-    """What the text says beyond the run file: why the search ended, what was left out and why."""
+    """What the text says and the run file does not: why the search ended, and what was left out and why."""
 
     complete: bool
     stopped_by: str | None
@@ -85,7 +85,7 @@ def world(design: Design, bounds: Mapping[str, Value | None]) -> list[tuple[str,
 
 
 def remark(line: PropertyLine, run: Run, about: Notes) -> str:
-    """What the verdict word alone does not say."""
+    """The remark beside a verdict: the number of steps, or why there is no answer."""
     name, word, depth = line["name"], line["verdict"], line["depth"]
     reason = about.expected.get(name)
     if word == Verdict.VIOLATED and line["kind"] == "eventually":

@@ -23,7 +23,7 @@ insync designs kip-966
 insync designs --json -"""
 
 MOST = 6
-"""More added or missing actions than this are counted, not named."""
+"""At most so many added or missing actions are named; more are counted."""
 
 
 class ConstantLine(TypedDict):
@@ -51,15 +51,22 @@ class ActionLine(TypedDict):
     doc: str
 
 
-class DesignEntry(TypedDict):
+class DesignLine(TypedDict):
+    """What the list of designs says of one."""
+
     name: str
     summary: str
     based_on: str | None
     because: str
     changes: list[str]
-    model_hash: str
     constants: list[ConstantLine]
     properties: list[PropertyLine]
+
+
+class DesignEntry(DesignLine):
+    """All of a design."""
+
+    model_hash: str
     actions: list[ActionLine]
 
 
@@ -76,11 +83,12 @@ def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     name, output = given.design, given.output
     chosen = [registry.design_named(name)] if name else list(registry.designs().values())
-    output.write({"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
+    if output.json is not None:
+        output.write({"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
     if output.for_people and name:
         print_design(output.console(), entry(chosen[0]))
     elif output.for_people:
-        print_all(output.console(), [entry(d) for d in chosen])
+        print_all(output.console(), [line(d) for d in chosen])
     return Exit.HOLDS
 
 
@@ -118,7 +126,7 @@ def changes(design: Design) -> list[str]:
 
 
 def rules_of(actions: Sequence[Action]) -> list[str]:
-    """The definitions that actions call, by name, those called by others too."""
+    """The names of the definitions that the actions call, directly or through another definition."""
     found: dict[str, None] = {}
 
     def visit(node: Node) -> None:
@@ -135,14 +143,13 @@ def rules_of(actions: Sequence[Action]) -> list[str]:
     return list(found)
 
 
-def entry(design: Design) -> DesignEntry:
-    return DesignEntry(
+def line(design: Design) -> DesignLine:
+    return DesignLine(
         name=design.name,
         summary=design.summary,
         based_on=base.name if (base := listed_base(design)) else None,
         because=design.because,
         changes=changes(design),
-        model_hash=design.model_hash(),
         constants=[
             ConstantLine(
                 name=c.name,
@@ -160,6 +167,13 @@ def entry(design: Design) -> DesignEntry:
             PropertyLine(name=p.name, kind=p.kind, expected=design.expected.get(p.name), doc=p.doc)
             for p in design.properties
         ],
+    )
+
+
+def entry(design: Design) -> DesignEntry:
+    return DesignEntry(
+        **line(design),
+        model_hash=design.model_hash(),
         actions=[
             ActionLine(name=a.name, function=a.function, guards=[text(g.condition) for g in a.guards], doc=a.doc)
             for a in design.actions
@@ -167,7 +181,7 @@ def entry(design: Design) -> DesignEntry:
     )
 
 
-def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
+def print_all(out: Console, entries: Sequence[DesignLine]) -> None:
     for e in entries:
         out.print(e["name"], style="bold", end="")
         out.print(f": {e['summary']}", soft_wrap=True)
@@ -185,8 +199,8 @@ def print_all(out: Console, entries: Sequence[DesignEntry]) -> None:
     out.print("\nThe details of one: insync designs DESIGN")
 
 
-def default_text(name: str, entries: Sequence[DesignEntry]) -> tuple[str, str]:
-    """The default of most designs, and those that have another."""
+def default_text(name: str, entries: Sequence[DesignLine]) -> tuple[str, str]:
+    """The default that most designs share, and the designs that have another."""
     own = {e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name}
     usual = max(own.values(), key=list(own.values()).count)
     others = {value: [d for d, v in own.items() if v == value] for value in own.values() if value != usual}

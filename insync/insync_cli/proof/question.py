@@ -105,15 +105,6 @@ class Question:
     def open(self) -> list[str]:
         return [name for name, value in self.constants.items() if value is None]
 
-    @property
-    def open_sorts(self) -> list[str]:
-        """The options of bounds that are left open and say how many elements a sort has."""
-        from isr_lang import walk
-        from isr_lang.types import SortType
-
-        sizes = [n for t in self.design.types() if isinstance(t, SortType) for n in walk(t.size) if n.op == "constant"]
-        return [n.attr.option for n in sizes if self.constants.get(n.attr.name, 0) is None]
-
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.wanted if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
@@ -126,7 +117,7 @@ class Question:
         return dict(registry.instance_of(self.design, given).constants)
 
     def folder(self) -> str:
-        """Below runs/, the same for the same question."""
+        """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
         asked = [p.name for p in self.wanted], self.only, self.actions
         parts = [self.design.model_hash(), self.constants, *asked]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]

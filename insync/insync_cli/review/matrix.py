@@ -11,6 +11,7 @@ import attrs
 
 from insync_cli import options, registry, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
+from insync_cli.model import room
 from insync_cli.options import Usage, design_name, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix_spark
@@ -18,7 +19,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
 from insync_cli.workers import forks
-from isr_check.engine import Finding, Limits, Verdict
+from isr_check.engine import Finding, Limits, Verdict, silent
 from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, read_matrix, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
@@ -36,7 +37,7 @@ FILE = "matrix.json"
 PARTIAL = "matrix.partial.json"
 """The cells of a run that was stopped. What was there before stays."""
 FOLDER = Path("runs/matrix")
-WORDS = {"EXHAUSTED": "holds", "VIOLATED": "LOST", "BUDGETED": "?"}
+WORDS = {"EXHAUSTED": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
 LONGEST = 1_000_000
 """More steps than any witness has."""
@@ -76,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence[str] = ()) -> Plan:
-    """The plan in a file, less what was not chosen."""
+    """The plan in a file, reduced to the designs and faults that were chosen."""
     try:
         plan = load_plan(file)
     except TraceError as problem:
@@ -143,7 +144,7 @@ def made(
 
 
 def document(plan: Plan, done: list[CellEntry]) -> Matrix:
-    """The cells with what is said of them."""
+    """The matrix document of these cells."""
     designs = [registry.design_named(name) for name in plan.designs]
     promised = {p.name: p.doc for design in reversed(designs) for p in design.properties}
     return Matrix(
@@ -205,7 +206,11 @@ def explored(
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, 1)  # one process per cell, one worker in each
     place = terminal.make_folder(folder / cell.name)
-    found = explore(instance, cell.wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
+    limits = Limits(running.max_states, running.max_seconds)
+    asked, wanted = room.with_premises(instance, cell.wanted)
+    found = room.without_premises(explore(asked, wanted, limits, silent), cell.wanted)
+    left = room.room_of(instance, found, workers, limits)
+    found = attrs.evolve(found, findings=room.judged(found.findings, left))
     broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED]
     saved = save(instance, broken, place)
     answer = runfile.run_file(
@@ -217,6 +222,7 @@ def explored(
         workers=workers,
         findings=found.findings,
         traces={name: str(path.relative_to(folder)) for name, path in saved.items()},
+        room=room.room_line(left),
     )
     terminal.write_json(str(place / "run.json"), answer)
     entry = CellEntry(

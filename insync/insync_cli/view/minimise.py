@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> int:
     path = given.trace
     to = given.out or path.with_name(path.name.removesuffix(SUFFIX) + ".minimal" + SUFFIX)
     trace, evaluator = replayable(path)
-    with saying_which(path):
+    with saying_which(path), given.output.ticker().meanwhile(f"minimising {terminal.count(len(trace.steps), 'step')}"):
         short = minimise(trace, evaluator, given.effort)
     write(short, to)
     before, after = len(trace.steps), len(short.steps)

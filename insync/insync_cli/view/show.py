@@ -11,7 +11,7 @@ import attrs
 from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
-from insync_cli.terminal import Output
+from insync_cli.terminal import Output, count
 from insync_cli.tracefiles import check_behaviour, load, saying_which, steps_of, trace_file
 from insync_cli.view.pages import strip_of, write_page
 from isr_trace.browse import browse
@@ -71,7 +71,8 @@ def run(argv: Sequence[str]) -> int:
     given = read(argv)
     together = [vouched(path) for path in given.traces]
     if given.html is not None:
-        written = write_page(together, given.html, given.against)
+        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}"):
+            written = write_page(together, given.html, given.against)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
         path, trace, _ = together[0]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BITS: Final = 12
-"""Leading bits by which latencies are counted first."""
+"""How many leading bits of a latency the first pass counts by."""
 _COLUMNS: Final = ("f", "outcome", "error", "invoked", "completed", "invoked_at", "completed_at")
 
 
@@ -51,7 +51,7 @@ class Sends(NamedTuple):
     """The sends of a file, as columns."""
 
     outcome: Numbers
-    """As text."""
+    """The outcome, as text."""
     error: Numbers
     invoked: Numbers
     completed: Numbers
@@ -65,23 +65,23 @@ class Sends(NamedTuple):
 
 @attrs.define
 class Figures:
-    """What a file of operations says; those of several files add up."""
+    """The figures of a file of operations; those of several files can be added."""
 
     acked: int = 0
     errors: dict[str, tuple[int, int]] = attrs.field(factory=dict[str, tuple[int, int]])
-    """How many, and the line of the first."""
+    """For each error: how many sends had it, and the line of the first."""
     begin: int = NEVER
     first: tuple[int, int] = (NEVER, 0)
-    """Line and time of the send that was invoked first."""
+    """Line and time of the first send."""
     last: tuple[int, int] = (-1, -1)
-    """Time and line, negative, of the send that was invoked last by its time; of several the first."""
+    """Time and negated line of the send with the latest time; of several with that time the first."""
     latencies: Counter[int] = attrs.field(factory=Counter[int])
     near: list[tuple[list[int], list[int], list[int]]] = attrs.field(
         factory=list[tuple[list[int], list[int], list[int]]]
     )
     """Around each fault: the last two acknowledgements up to it, the first two after it, the first not before it."""
     progress: list[tuple[int, int]] = attrs.field(factory=list[tuple[int, int]])
-    """In each window: asked, acknowledged."""
+    """For each window: sends invoked, sends acknowledged."""
 
     def add(self, other: Figures) -> None:
         self.acked += other.acked
@@ -112,14 +112,14 @@ def sends_of(path: str) -> Sends:
 
 
 def leading(values: Numbers) -> Numbers:
-    """Each value by its leading bits and how many bits follow: ordered as the values are."""
+    """A key for each value, of its leading bits and the number of bits after them; keys are ordered as the values."""
     shift = np.maximum(0, np.frexp(values.astype(np.float64))[1].astype(np.int64) - BITS)
     return (shift << BITS) | (values >> shift)
 
 
 @attrs.frozen
 class Measure:
-    """The first pass over a file of operations."""
+    """The first pass over a file of operations: figures, and latencies by leading bits."""
 
     asked: dict[int, Asked]
 
@@ -162,7 +162,7 @@ def _counted(values: Numbers) -> Counter[int]:
 
 @attrs.frozen
 class Details:
-    """What the first pass leaves to the second: the scale of time, and which latencies to count one by one."""
+    """What the second pass needs from the first: the width of windows, and which latencies to count exactly."""
 
     begin: int
     width: int
@@ -171,7 +171,7 @@ class Details:
 
 @attrs.frozen
 class Detail:
-    """The second pass: latencies among which the percentiles are, and ends by windows."""
+    """The second pass: exact counts of the latencies around the percentiles, and completions by window."""
 
     of: dict[int, Details]
 
@@ -186,7 +186,7 @@ class Detail:
 
 
 def ranked(counts: Counter[int], rank: int) -> tuple[int, int]:
-    """The value at this place of a sorted list, and at which place among its equals."""
+    """The key at this place of the sorted list, and the place among equal keys."""
     values = sorted(counts)
     ends = list(accumulate(counts[value] for value in values))
     at = bisect_left(ends, rank + 1)
@@ -206,7 +206,7 @@ Marks = list[tuple[int, int]]
 
 
 FIGURE, LIMIT = "figure", "limit"
-"""Gaps are asked for twice: the longest, and those that are too long. The latter begin with the first send."""
+"""Gaps are computed twice: for the longest, and for those that are too long, which begin with the first send."""
 
 
 @attrs.frozen
@@ -233,7 +233,7 @@ class Between:
 
 
 def gaps(times: Numbers, lines: Numbers, limit: int | None) -> Gaps:
-    """Of marks in order, of which there is at least one."""
+    """The stretch of at least one mark, in order."""
     steps = np.diff(times)
     tally = Tally()
     for n in np.flatnonzero(steps > limit).tolist() if limit is not None else ():
@@ -245,7 +245,7 @@ def gaps(times: Numbers, lines: Numbers, limit: int | None) -> Gaps:
 
 
 def joined(parts: Sequence[Gaps], limit: int | None) -> Gaps:
-    """Ranges of time that follow each other."""
+    """One stretch from consecutive ones."""
     tally, longest = Tally(), max(part.longest for part in parts)
     for part in parts:
         tally.merge(part.tally)
@@ -257,7 +257,7 @@ def joined(parts: Sequence[Gaps], limit: int | None) -> Gaps:
 
 
 class Answered(NamedTuple):
-    """What a history's times say: the figures, the gaps that are too long, and the windows of progress."""
+    """The timing of a history: the figures, the gaps that are too long, and the windows of progress."""
 
     figures: Availability
     too_long: Tally
@@ -265,7 +265,7 @@ class Answered(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Of a history what its times are judged by."""
+    """What the timing of a history is judged by."""
 
     claims: Claims
     faults: list[Fault]
@@ -273,7 +273,7 @@ class Given(NamedTuple):
 
 
 def availability(spark: SparkSession, folder: Path, buckets: list[Bucket], of: dict[int, Given]) -> dict[int, Answered]:
-    """The figures of every history, from the operations that are kept in files."""
+    """The figures of every history, from the files of its operations."""
     asked = {
         h: Asked(tuple(g.faults), tuple(windows_to_progress(g.faults, g.ends_at, g.claims))) for h, g in of.items()
     }

@@ -43,11 +43,11 @@ LINES_PER_TASK = 500_000
 KINDS = ("operations", "shares", "edges")
 
 Said = Callable[[str, float], None]
-"""Told after each job: its name and how many seconds it took."""
+"""Called after each job with its name and its seconds."""
 
 
 class Unreadable(Exception):
-    """A file is no history: which, and what is wrong."""
+    """A file is no history; the message says which file, and what is wrong."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path}, {what}")
@@ -55,13 +55,13 @@ class Unreadable(Exception):
 
 @attrs.frozen
 class Checked:
-    """A history with its verdicts, as the single-machine checker gives them."""
+    """A history with the answer that the local checker would give."""
 
     path: Path
     claims: Claims
     answer: Answer
     quotes: dict[int, str]
-    """The lines that witnesses point to."""
+    """The text of the lines that witnesses quote."""
 
 
 def _unheard(_: str, __: float) -> None:
@@ -122,7 +122,7 @@ class _Check:
         return answer
 
     def pieces(self) -> list[chunks.Chunk]:
-        """All files in pieces with numbered lines."""
+        """Divide all files into pieces, and number their lines."""
         found = [piece for history, path in enumerate(self.files) for piece in chunks.chunks_of(history, path)]
         text = [piece for piece in found if not piece.parquet]
         counts: dict[tuple[int, int], int] = {}
@@ -135,7 +135,7 @@ class _Check:
         return numbered
 
     def pair(self, pieces: list[chunks.Chunk]) -> None:
-        """Operations and shares, in files; what histories say of themselves."""
+        """Write operations and the shares of partitions to files; returns the claims and faults of the histories."""
         parsed = each(self.spark, Parse(self.buckets), pieces)
         found: dict[int, list[Summary]] = {history: [] for history in range(len(self.files))}
         for row in collected(grouped(parsed, Pair(self.folder))):
@@ -160,7 +160,7 @@ class _Check:
         return self.spark.read.schema(DDL).parquet(str(self.folder / "shares"))
 
     def judge(self) -> dict[int, dict[str, Judged]]:
-        """What every partition says."""
+        """Check every partition."""
         names = tuple(anomaly.name for anomaly in self.wanted)
         terms: dict[int, Terms] = {}
         for history, summary in self.summaries.items():
@@ -177,7 +177,7 @@ class _Check:
         return found
 
     def cycles(self, judged: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
-        """What is found in each stretch of blocks that partitions named, if any did."""
+        """Look for cycles in each stretch of blocks that partitions have named."""
         names = tuple(anomaly.name for anomaly in self.wanted)
         found: dict[int, dict[str, Tally]] = {history: {} for history in judged}
         if not needs_graphs(self.wanted):
@@ -212,7 +212,7 @@ class _Check:
         return availability(self.spark, self.folder, buckets, given)
 
     def conclude(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
-        """The verdicts of one history, put together as the single-machine checker does."""
+        """The verdicts of one history, put together as the local checker does."""
         summary, claims = self.summaries[history], self.claims[history]
         parts: dict[str, Part] = {}
         for anomaly in self.wanted:
@@ -236,7 +236,7 @@ class _Check:
         return conclude(self.wanted, claims, results, parts, times.figures, summary.operations)
 
     def quotes(self, answers: dict[int, Answer], pieces: list[chunks.Chunk]) -> dict[int, dict[int, str]]:
-        """The lines that witnesses point to."""
+        """The text of the lines that witnesses quote."""
         lines = {
             history: frozenset(n for j in answer.judgements for found in j.witnesses for n in found.lines)
             for history, answer in answers.items()

@@ -21,9 +21,9 @@ from isr_anomalies.read_json import parsed
 from isr_pipeline.histories.rows import Row
 
 SIZE = 16 << 20
-"""Bytes of a piece of JSON lines, about."""
+"""The approximate size of a piece of JSON lines, in bytes."""
 NESTED = frozenset({"records", "ops", "partitions", "rebalanced", "diverged", "unseen", "epochs", "settings"})
-"""Columns that may be JSON text."""
+"""Columns whose values may be JSON text."""
 
 Object = dict[str, object]
 
@@ -65,12 +65,12 @@ _parquet_file = cast("Callable[[str], _File]", vars(pq)["ParquetFile"])
 
 
 def is_parquet(path: Path) -> bool:
-    """A file of Parquet, or a folder of such files, as Spark writes them."""
+    """Whether the path is a Parquet file, or a folder of such files as Spark writes it."""
     return path.is_dir() or path.suffix == ".parquet"
 
 
 def chunks_of(history: int, path: Path, size: int = SIZE) -> list[Chunk]:
-    """The pieces of a file. Those of JSON lines have no numbers yet: their lines are counted by tasks."""
+    """The pieces of a file. Pieces of JSON lines have no line numbers yet, because tasks count their lines."""
     if is_parquet(path):
         return _row_groups(history, path)
     length = path.stat().st_size
@@ -99,14 +99,14 @@ def _row_groups(history: int, path: Path) -> list[Chunk]:
 
 
 def count(chunk: Chunk) -> Iterator[Row]:
-    """How many lines a piece of JSON lines has."""
+    """The number of lines in a piece of JSON lines."""
     data = _bytes(chunk)
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     yield Row(chunk.history, str(chunk.begin), lines.to_bytes(8, "little"))
 
 
 def numbered(chunks: list[Chunk], counts: dict[tuple[int, int], int]) -> list[Chunk]:
-    """The same pieces with the numbers of their first lines; `counts` is by history and begin of a piece."""
+    """The pieces with the numbers of their first lines; `counts` has lines by history and begin of a piece."""
     found: list[Chunk] = []
     line: dict[int, int] = {}
     for chunk in chunks:
@@ -126,7 +126,7 @@ def _bytes(chunk: Chunk) -> bytes:
 
 
 def texts(chunk: Chunk) -> Iterator[tuple[int, str]]:
-    """Every line with its number, as text. Raises Malformed where it is no text."""
+    """Every line as text, with its number; Malformed if it is no text."""
     if chunk.parquet:
         for line, table in objects(chunk):
             yield line, json.dumps(table)
@@ -139,7 +139,7 @@ def texts(chunk: Chunk) -> Iterator[tuple[int, str]]:
 
 
 def objects(chunk: Chunk) -> Iterator[tuple[int, Object]]:
-    """Every line that is not empty with its number, as an object. Raises Malformed."""
+    """Every line that is not empty as an object, with its number; Malformed if it is none."""
     if not chunk.parquet:
         for line, text in texts(chunk):
             if text.strip():

@@ -22,20 +22,20 @@ from isr_pipeline.histories.rows import Column, Numbers, Row, kept
 from isr_pipeline.histories.shares import BLOCKS, EDGES, OUTCOMES
 
 GROUPS: Final = 64
-"""Stretches of a history are dealt to so many tasks."""
+"""How many tasks get the stretches of a history."""
 WW, WR, PROCESS = 0, 1, 2
 
 
 @attrs.frozen
 class Stretches:
-    """Which block of lines belongs to which stretch (-1: none), and how many there are."""
+    """The stretch of each block of lines (-1 for none), and the number of stretches."""
 
     of: Numbers
     many: int
     per_block: int
 
     def at(self, lines: Numbers) -> Numbers:
-        """The stretches of these lines; what never ended is in none."""
+        """The stretches of these lines; an operation that never ended is in none."""
         known = (lines >= 0) & (lines < BLOCKS * self.per_block)
         return np.where(known, self.of[np.where(known, lines, 0) // self.per_block], -1)
 
@@ -44,7 +44,7 @@ class Stretches:
 
 
 def stretches(blocks: list[bytes], per_block: int) -> Stretches:
-    """Runs of blocks that some partition named."""
+    """The runs of blocks that some partition has named."""
     bits = np.zeros(BLOCKS // 8, dtype=np.uint8)
     for one in blocks:
         bits |= np.frombuffer(one, dtype=np.uint8)
@@ -55,7 +55,7 @@ def stretches(blocks: list[bytes], per_block: int) -> Stretches:
 
 
 class Source(NamedTuple):
-    """A file of edges or of operations, of which a partition or a bucket."""
+    """A file of the edges of a partition, or of the operations of a bucket."""
 
     history: int
     name: str
@@ -76,7 +76,7 @@ class Piece(NamedTuple):
 
 @attrs.frozen
 class Select:
-    """From each file what lies in stretches."""
+    """Select from each file what lies in a stretch."""
 
     stretches: dict[int, Stretches]
 
@@ -129,7 +129,7 @@ def _codes(words: Column) -> Numbers:
 
 @attrs.frozen
 class Find:
-    """The cycles of one group of stretches: a tally for each anomaly."""
+    """Look for cycles in one group of stretches: a tally for each anomaly."""
 
     claims: dict[int, Claims]
     wanted: tuple[str, ...]
@@ -140,7 +140,7 @@ class Find:
 
 
 def tallies(pieces: list[Piece], claims: Claims, wanted: tuple[str, ...]) -> dict[str, Tally]:
-    """The cycles of each kind."""
+    """The findings of each kind of cycle."""
     history, graphs = graph(pieces)
     found: dict[str, Tally] = {}
     for anomaly in ANOMALIES:

@@ -25,13 +25,13 @@ from isr_pipeline.histories.chunks import Chunk, objects
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
 
 Packed = tuple[object, ...]
-"""What marshal takes: tuples, lists, dicts, sets, texts and numbers, of exactly these types."""
+"""Values that marshal can write: tuples, lists, dicts, sets, texts and numbers, and no subclasses of these."""
 
 _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 
 
 class Box(TypedDict, total=False):
-    """What a piece of a file has for one bucket."""
+    """The share of one bucket in a piece of a file."""
 
     ops: list[tuple[Packed, object]]
     events: list[Packed]
@@ -45,14 +45,17 @@ class Box(TypedDict, total=False):
 
 @attrs.frozen
 class Summary:
-    """What the driver has to know of a bucket before partitions can be judged. `problem`: a line, and what is wrong."""
+    """What the driver must know of a bucket before partitions are checked.
+
+    `problem` is a line and what is wrong in it.
+    """
 
     operations: int = 0
     transactional: bool = False
     several: bool = False
-    """Whether an operation has several steps."""
+    """Whether some operation has several steps."""
     joint: bool = False
-    """Whether an operation of unknown outcome sends to several partitions."""
+    """Whether some operation of unknown outcome sends to several partitions."""
     ends_at: int = 0
     faults: tuple[Fault, ...] = ()
     settings: tuple[int, dict[str, object]] | None = None
@@ -90,7 +93,7 @@ def _packed_operation(op: Operation) -> Packed:
 
 
 def _operation(packed: Packed) -> Operation:
-    """An operation as it was, numbered by the line of its invocation."""
+    """The operation, with the line of its invocation as its number."""
     make = cast("Callable[..., Operation]", Operation)
     steps, extra = cast("Packed", packed[8]), cast("Packed | None", packed[9])
     return make(packed[3], *packed[1:8], _steps(steps), _extra(extra))
@@ -109,10 +112,10 @@ def _event(packed: Packed) -> Event:
 
 @attrs.frozen
 class Parse:
-    """The first stage: the lines of a piece, for so many buckets of processes."""
+    """The number of buckets of each history."""
 
     buckets: dict[int, int]
-    """By history."""
+    """The claims of each history."""
 
     def __call__(self, chunk: Chunk) -> Iterator[Row]:
         boxes = _Boxes(self.buckets[chunk.history])
@@ -131,7 +134,7 @@ class Parse:
 
 
 class _Boxes:
-    """What goes where, while a piece is read."""
+    """The shares of buckets, while a piece is read."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
@@ -177,7 +180,10 @@ class _Boxes:
 
 @attrs.frozen
 class Pair:
-    """The second stage: everything of a bucket of processes. Keeps its operations and the shares of partitions."""
+    """The second stage: pair what is left of a bucket of processes.
+
+    Write its operations and the shares of partitions.
+    """
 
     folder: Path
 
@@ -228,7 +234,7 @@ def _summarised(summary: Summary) -> bytes:
 
 
 def _all_paired(boxes: list[Box]) -> list[Operation]:
-    """The operations of all processes of a bucket, in order of their invocation, numbered by its line."""
+    """The operations of all processes of a bucket in order of invocation, numbered by the line of it."""
     ops = [(_operation(packed), token) for box in boxes for packed, token in box.get("ops", ())]
     events = [_event(packed) for box in boxes for packed in box.get("events", ())]
     done = [op for op, _ in ops]

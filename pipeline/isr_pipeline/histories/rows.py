@@ -27,12 +27,12 @@ Numbers = NDArray[np.int64]
 Column = NDArray[np.int64] | NDArray[np.object_]
 
 FEW, PER_TASK = 16, 4
-"""A task costs some hundredths of a second: several small parts go to one, if there are more of them than this."""
+"""With more parts than this, several go to one task, because a task costs some hundredths of a second."""
 DDL = "history int, key string, payload binary"
 
 
 def schema(**types: pa.DataType) -> pa.Schema:
-    """Columns by name."""
+    """A table, as columns by name."""
     return pa.schema(list(types.items()))
 
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class _Table(Protocol):
-    """What is used of a pyarrow.Table."""
+    """The part of the interface of pyarrow.Table that is used here."""
 
     column_names: list[str]
 
@@ -81,7 +81,7 @@ def payloads(group: pa.Table) -> tuple[int, str, list[bytes]]:
 
 
 def numbers(batch: pa.RecordBatch, columns: int) -> list[Numbers]:
-    """The first columns of a batch, all of numbers."""
+    """The first columns of a batch, which are numbers."""
     return [cast("_Values", batch.column(n)).to_numpy(zero_copy_only=False).astype(np.int64) for n in range(columns)]
 
 
@@ -99,7 +99,7 @@ class _Each(Generic[T]):
 
 
 def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:
-    """The rows that `work` makes of each part."""
+    """Run `work` on each part, and return its rows."""
     tasks = max(1, min(len(parts), FEW), len(parts) // PER_TASK)
     return spark.range(0, len(parts), 1, tasks).mapInArrow(_Each(work, tuple(parts)), DDL)
 
@@ -114,7 +114,7 @@ class _Grouped:
 
 
 def grouped(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:
-    """The rows that `work` makes of all payloads of one history and key."""
+    """Run `work` on the payloads of each history and key, and return its rows."""
     task = _Grouped(work)
 
     def group(of: pa.Table) -> pa.Table:
@@ -128,7 +128,7 @@ def collected(frame: DataFrame) -> list[Row]:
 
 
 def file_of(folder: Path, kind: str, history: int, key: str) -> Path:
-    """Where the table of a key is kept. Names of partitions may have any character, and any length."""
+    """The file of the table of a key. Names of partitions may have any characters and any length."""
     name = quote(key, safe="")
     if len(name) > 100:
         from hashlib import sha256
@@ -138,7 +138,7 @@ def file_of(folder: Path, kind: str, history: int, key: str) -> Path:
 
 
 def keep(path: Path, columns: Mapping[str, object], schema: pa.Schema) -> None:
-    """Write a table, all of it or none: a task may be done twice, or half."""
+    """Write a table completely or not at all, because a task may be done twice, or half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     _write_table(_from_pydict(columns, schema=schema), part, compression="zstd")
@@ -146,6 +146,6 @@ def keep(path: Path, columns: Mapping[str, object], schema: pa.Schema) -> None:
 
 
 def kept(path: Path, names: Sequence[str]) -> dict[str, Column]:
-    """These columns of a table that was kept."""
+    """These columns of a table that `keep` has written."""
     found = _read_table(path, columns=list(names), partitioning=None)
     return {name: found.column(name).to_numpy(False) for name in names}

@@ -1,4 +1,4 @@
-"""One partition: its share of all operations put together again, judged, and what it adds to cycles."""
+"""One partition: its shares of operations put together, checked, and its contribution to cycles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from isr_anomalies.operations import Dump, Held
 from isr_pipeline.histories.rows import Numbers, Row, file_of, keep
 
 BLOCKS: Final = 1 << 16
-"""A history's lines are so many blocks at most; where cycles can be is said in blocks."""
+"""The most blocks of lines in a history. A partition names the blocks in which a cycle through it may lie."""
 OUTCOMES: Final = ("ok", "fail", "info")
 WW, WR = 0, 1
 
@@ -32,7 +32,7 @@ Lists = dict[str, list[tuple[object, ...]]]
 
 
 class Judged(NamedTuple):
-    """What the driver gets of a partition; `blocks`: where a cycle through it can be, a bit each."""
+    """The result of a partition for the driver; `blocks` has a bit for each block with possible cycles."""
 
     result: PartitionResult
     blocks: bytes
@@ -41,19 +41,19 @@ class Judged(NamedTuple):
 
 @attrs.frozen
 class Terms:
-    """How partitions of a history are judged."""
+    """The terms on which the partitions of a history are checked."""
 
     claims: Claims
     transactional: bool
     wanted: tuple[str, ...]
     per_block: int
-    """Lines in a block."""
+    """The number of lines in a block."""
     graphs: bool
-    """Whether edges are wanted."""
+    """Whether edges are written, because cycles are wanted."""
 
 
 class Share(NamedTuple):
-    """A partition as the single-machine checker has it, but for what only others know of it."""
+    """A partition as the local checker has it, without what only other partitions prove."""
 
     partition: Partition
     multi: set[int]
@@ -62,7 +62,7 @@ class Share(NamedTuple):
 
 
 def together(name: str, payloads: list[bytes]) -> Share:
-    """The partition that buckets of processes have each a part of."""
+    """The partition, put together from the shares of all buckets."""
     boxes = [cast("Lists", marshal.loads(payload)) for payload in payloads]
 
     def of(what: str) -> Iterator[tuple[object, ...]]:
@@ -84,13 +84,13 @@ def together(name: str, payloads: list[bytes]) -> Share:
 
 
 def proved_here(partition: Partition) -> set[int]:
-    """Operations of unknown outcome of which this partition saw a send."""
+    """The operations of unknown outcome that a read of this partition proves."""
     unknown = {send.value: send.op for send in partition.sends if send.outcome == "info"}
     return proved_by(partition.batches, unknown) if unknown else set[int]()
 
 
 def prove(history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
-    """Tell the other partitions of an operation that it was done."""
+    """Rows that tell the other partitions of an operation that it was done."""
     share = together(name, payloads)
     known = proved_here(share.partition)
     told: dict[str, list[int]] = {}
@@ -103,11 +103,11 @@ def prove(history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
 
 @attrs.frozen
 class Judge:
-    """The third stage: the checks of one partition. Its edges are kept in a file."""
+    """The third stage: check one partition, and write its edges to a file."""
 
     folder: Path
     terms: dict[int, Terms]
-    """By history."""
+    """The terms of each history."""
 
     def __call__(self, history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
         terms = self.terms[history]
@@ -145,7 +145,7 @@ class Reach:
 
     def __init__(self, share: Share, order: Order) -> None:
         self.of: dict[int, tuple[int, int]] = {}
-        """Operation -> when it ended and how."""
+        """For each operation, when it ended and how."""
         for send in share.partition.sends:
             self.of[send.op] = (send.completed, OUTCOMES.index(send.outcome))
         for batch in share.partition.batches:
@@ -166,7 +166,7 @@ class Reach:
         return completed, outcome, reader if reader in self.multi else max(reader, reach)
 
     def spans(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Lines, first and last, between which a cycle can be."""
+        """Pairs of lines between which a cycle may lie."""
         before, after = self.latest[:-1], self.latest[1:]
         onward = (before < after) | ((before == after) & ~self.bound[:-1] & ~self.bound[1:])
         yield after[~onward], before[~onward]
@@ -182,7 +182,7 @@ class Reach:
         yield pairs[:, 0], pairs[:, 1]
 
     def blocks(self, per_block: int) -> bytes:
-        """The same as one bit for each block of lines."""
+        """The spans as one bit for each block of lines."""
         ends = np.zeros(BLOCKS + 1, dtype=np.int64)
         for first, last in self.spans():
             np.add.at(ends, first // per_block, 1)
@@ -190,7 +190,7 @@ class Reach:
         return np.packbits(np.cumsum(ends[:-1]) > 0).tobytes()
 
     def edges(self) -> dict[str, Numbers]:
-        """All edges that this partition adds, in their order."""
+        """The edges of this partition, in order."""
         reads = np.array(self.reads, dtype=np.int64).reshape(-1, 6)
         of_writers = np.array([self.of[w] for w in reads[:, 0].tolist()], dtype=np.int64).reshape(-1, 2)
         ahead, behind = slice(None, -1), slice(1, None)

@@ -1,4 +1,4 @@
-"""What was found in all histories, as Parquet: anomalies, their witnesses, and acknowledgements by windows of time."""
+"""The result tables of all histories, as Parquet: anomalies, witnesses, and acknowledgements by window of time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Rows = Iterable[dict[str, object]]
 
 
 def write(folder: Path, found: list[Checked]) -> None:
-    """The three tables of all histories, beside that of their operations; what the jobs only passed on is removed."""
+    """Write the three tables, beside that of operations, and remove files that only passed data between jobs."""
     who = [{"history": number, "file": str(one.path)} for number, one in enumerate(found)]
     pairs = list(zip(who, found, strict=True))
     anomalies: Rows = (

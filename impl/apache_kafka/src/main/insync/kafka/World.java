@@ -73,7 +73,7 @@ final class World {
   /** A broker's machine, to change. */
   Machine at(int id) {
     if (!own[id]) {
-      machines[id] = Copier.copy(machines[id]);
+      machines[id] = Steering.IN_PLACE ? machines[id] : Copier.copy(machines[id]);
       own[id] = true;
     }
     return machines[id];
@@ -108,7 +108,7 @@ final class World {
   /** The controller, to change. */
   HeldController decides() {
     if (!ownController) {
-      controller = Copier.copy(controller);
+      controller = Steering.IN_PLACE ? controller : Copier.copy(controller);
       ownController = true;
     }
     return controller;
