@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -16,7 +16,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, print_short, save
 from insync_cli.version import version
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
-from isr_lang import Design, Instance
+from isr_lang import Design, Instance, Value
 
 EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
@@ -30,8 +30,19 @@ USAGE = Usage("check", "Explore every reachable state of a design: a verdict per
 
 
 @attrs.frozen(kw_only=True)
+class World(options.FairWorld):
+    """A design whose bounds follow the faults that are asked for."""
+
+    constants: Mapping[str, Value] = options.constants(
+        about="Fault budgets are bounds too. Where those, or the replicas, are not the design's own,\n"
+        "the bounds that are not given are larger than these defaults, so that there is room\n"
+        "for every fault; run.json tells them."
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Options:
-    world: options.FairWorld = group(options.FairWorld)
+    world: World = group(World)
     properties: tuple[str, ...] = repeated("P", "check only this one", str, name="property")
     liveness: bool = switch("check also what must come to pass", default=False)
     deadlock: bool = flag("also look for a state without any next step")
