@@ -78,6 +78,14 @@ FOUND: Final = {
             ("configuration-first",),
             ("brokers",),
         ),
+        Found(
+            "removed-replica",
+            "all acknowledged records that a replica has not fetched",
+            "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
+            "RemovedReplica",
+            ("elr-of-replicas",),
+            ("brokers",),
+        ),
     )
 }
 """Every bug, by name."""

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a script can rely on."""
+    """The exit codes, which scripts can rely on."""
 
     HOLDS = 0
     ASSUMPTION = 10

@@ -176,9 +176,10 @@ def group(shape: type[T], title: str = "", about: str = "") -> T:
     return attrs.field(factory=shape, metadata={SPEC: _Spec(about, nested=shape, title=title)})
 
 
-def constants(defaults: Callable[[], Mapping[str, Value]] = dict) -> Mapping[str, Value]:
-    """One option per constant of the design; `defaults` are those that are not the design's."""
-    return cast("Mapping[str, Value]", attrs.field(factory=dict, metadata={SPEC: _Spec(constants=defaults)}))
+def constants(defaults: Callable[[], Mapping[str, Value]] = dict, about: str = "") -> Mapping[str, Value]:
+    """One option per constant of the design. `defaults` are those that are not the design's; `about` is said of all."""
+    spec = _Spec(about or "fault budgets are bounds too", constants=defaults)
+    return cast("Mapping[str, Value]", attrs.field(factory=dict, metadata={SPEC: spec}))
 
 
 def command() -> tuple[str, ...]:
@@ -380,7 +381,7 @@ class Parser(argparse.ArgumentParser):
                 titled = self.add_argument_group(spec.title, spec.says or None).add_argument if spec.title else add
                 self.add_fields(spec.nested, argv, titled, f"{path}{name}.")
             elif spec.constants is not None:
-                self.add_constants(shape, spec.constants(), argv)
+                self.add_constants(shape, spec, argv)
             elif spec.rival:
                 if spec.rival not in rivals:
                     rivals[spec.rival] = self.add_mutually_exclusive_group().add_argument
@@ -388,15 +389,15 @@ class Parser(argparse.ArgumentParser):
             elif not spec.command:
                 _add(add or self.add_argument, spec, name, path)
 
-    def add_constants(self, shape: type[object], other: Mapping[str, Value], argv: Sequence[str]) -> None:
+    def add_constants(self, shape: type[object], about: _Spec, argv: Sequence[str]) -> None:
         """One option per constant of the design that argv names; without a design, of any."""
-        known = registry.designs()
+        known, other = registry.designs(), about.constants() if about.constants is not None else {}
         usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), None)
         named = next((known[word] for word in argv if word in known), known.get(usual or ""))
         for design in [named] if named else known.values():
             for constant in design.constants():
                 self.constants.setdefault(constant.name, constant)
-        bounds = self.add_argument_group("bounds", "fault budgets are bounds too")
+        bounds = self.add_argument_group("bounds", about.says)
         settings = self.add_argument_group("settings")
         for c in self.constants.values():
             of = [d for d in ([named] if named else known.values()) if c in d.constants()]

@@ -110,7 +110,7 @@ class Ticker:
             self.draw(self.parts(at), now)
 
     def count(self, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
-        """Progress in things; how long the rest takes where their number is known and does not grow."""
+        """Tell how many things are done, and estimate how long the rest takes where their number is known and fixed."""
         now = self.clock()
         if not self._due(now):
             return
@@ -129,7 +129,7 @@ class Ticker:
 
     @contextmanager
     def meanwhile(self, what: str) -> Generator[None]:
-        """How long something takes that tells nothing of itself, from a thread: nothing may fork meanwhile."""
+        """Tell how long the block has taken so far. A thread does it, so the block must not fork."""
         over = threading.Event()
 
         def tell() -> None:
@@ -151,7 +151,7 @@ class Ticker:
         return not self.quiet and now - self.last >= (REDRAW_EVERY if self.redraws else LINE_EVERY)
 
     def draw(self, parts: Sequence[str], now: float) -> None:
-        """The parts as one line. Where a terminal is too narrow, those in the middle go: the first and last count."""
+        """Write the parts as one line. Where the terminal is too narrow, the parts in the middle are left out."""
         self.last = now
         if self.redraws:
             line = fitting(parts, shutil.get_terminal_size().columns - 1)
@@ -162,7 +162,7 @@ class Ticker:
         sys.stderr.flush()
 
     def line(self, at: Progress) -> str:
-        """All that a log is told."""
+        """The line of a log, which has room for every part."""
         return " · ".join(self.parts(at))
 
     def parts(self, at: Progress) -> list[str]:

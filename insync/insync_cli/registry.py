@@ -67,7 +67,7 @@ def design_fair(design: Design, unfair: Sequence[str], strong: Sequence[str]) ->
 
 
 def design_of(name: str, without: Sequence[str], unfair: Sequence[str], strong: Sequence[str]) -> Design:
-    """The design that somebody meant who changed it in these ways."""
+    """The design with the changes that --without, --unfair and --strong ask for."""
     return design_fair(design_less(name, without), unfair, strong)
 
 

@@ -34,7 +34,7 @@ CORPUS = Path("counterexamples")
 """The folder of cases, in a checkout."""
 CASE_TRACE = "trace.itf.json"
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""Of which this is a part, if it is run from one."""
+"""The checkout that this code is run from. In an installation without one, the folder has no corpus."""
 
 
 def default_folder(instance: Instance, *question: object) -> str:

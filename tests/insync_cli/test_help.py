@@ -70,3 +70,16 @@ def test_every_design_is_listed_with_what_it_changes(capsys: pytest.CaptureFixtu
     for name, design in registry.designs().items():
         assert f"{name}: {design.summary}\n" in said
         assert main(["designs", name]) == 0
+
+
+def test_check_says_that_bounds_follow_the_faults_and_prove_that_bounds_are_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["check", "kip-966", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the bounds that are not given are larger than these defaults" in said
+    main(["prove", "kip-966", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "records that fit into a log (default any, 1 to 6)" in said
+    assert "consumers (default 1, 0 to 1)" in said
+    assert "at most for one attempt of the solver at one question" in said

@@ -70,7 +70,7 @@ class Said:
 
 @attrs.frozen(kw_only=True)
 class Bounds:
-    """From when on a delay is an anomaly."""
+    """How long a delay may be before it is an anomaly."""
 
     progress_acks: int | None = option("N", "so many acks after a healing", positive)
     progress_within: float | None = option("S", "in so many seconds; without it, 30", seconds)
@@ -173,7 +173,7 @@ def read(path: Path, given: Options) -> History:
 
 
 def is_edn(path: Path, file: TextIO) -> bool:
-    """By its name; else by its beginning: a JSON object has a quoted key where EDN has a keyword."""
+    """Whether a file is EDN: by its suffix, or else by its first key, which JSON quotes and EDN writes as a keyword."""
     if path.suffix in (".edn", ".jsonl", ".ndjson", ".json"):
         return path.suffix == ".edn"
     start = file.read(4096).lstrip()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN = 160
-"""So much of a quoted line is printed; the report has all of it."""
+"""The most characters of a quoted line that are printed. The report has the whole line."""
 
 
 TIMES = ("progress_within", "max_lag", "max_unavailable")

@@ -119,7 +119,7 @@ def seeds_of(text: str) -> range:
 
 
 def config_of(given: Options) -> Config:
-    """The settings over the simulator's own; UsageError for what does not exist."""
+    """The simulator's settings with those that were given; UsageError for a name that does not exist."""
     design = given.design or "kip-966"
     if design not in DESIGNS | PLANTED:
         raise UsageError(f"there is no design '{design}' of the broker{did_you_mean(design, DESIGNS)}")
@@ -137,7 +137,7 @@ def config_of(given: Options) -> Config:
 
 
 def scenario_of(given: Options) -> Scenario | None:
-    """What the file says; InputError if it is no scenario."""
+    """The scenario in the file; InputError if it is none."""
     file = given.scenario
     if file is None:
         return None
@@ -167,7 +167,7 @@ def _one(scenario: Scenario | None, config: Config | None, seed: int) -> Outcome
 
 
 def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
-    """What did not come to pass, with its seed."""
+    """The expectations of a scenario that were not met, each with its seed."""
     if scenario is None:
         return []
     return [

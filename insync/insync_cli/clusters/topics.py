@@ -58,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _done(admin: Admin, given: Options, config: dict[str, str]) -> list[PartitionSeen]:
-    """What was asked, done; the partitions to show."""
+    """Create or delete the topic if asked to, and return the partitions to show."""
     if given.delete is not None:
         admin.delete(given.delete)
         return [p for p in admin.partitions() if p.topic != given.delete]

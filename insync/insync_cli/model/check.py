@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -16,7 +16,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, print_short, save
 from insync_cli.version import version
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
-from isr_lang import Design, Instance
+from isr_lang import Design, Instance, Value
 
 EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
@@ -30,8 +30,19 @@ USAGE = Usage("check", "Explore every reachable state of a design: a verdict per
 
 
 @attrs.frozen(kw_only=True)
+class World(options.FairWorld):
+    """A design whose bounds follow the faults that are asked for."""
+
+    constants: Mapping[str, Value] = options.constants(
+        about="Fault budgets are bounds too. Where those, or the replicas, are not the design's own,\n"
+        "the bounds that are not given are larger than these defaults, so that there is room\n"
+        "for every fault; run.json tells them."
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Options:
-    world: options.FairWorld = group(options.FairWorld)
+    world: World = group(World)
     properties: tuple[str, ...] = repeated("P", "check only this one", str, name="property")
     liveness: bool = switch("check also what must come to pass", default=False)
     deadlock: bool = flag("also look for a state without any next step")
@@ -44,7 +55,7 @@ class Options:
 
 @attrs.frozen
 class Question:
-    """What is asked: `wanted` goes to the engine, `named` are the user's own words."""
+    """The question. The engine gets `wanted`; `named` are the properties that the user named with --property."""
 
     instance: Instance
     named: tuple[str, ...]
@@ -66,12 +77,12 @@ class Question:
         return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.asked else ()))
 
     def unanswered(self) -> list[Finding]:
-        """What was asked for by name and is off at these settings."""
+        """The properties that the user named and that the settings switch off: each is VACUOUS."""
         off = [self.instance.design.property_named(n) for n in self.asked if n in self.instance.off_properties]
         return [Finding(p.name, p.kind, Verdict.VACUOUS) for p in off]
 
     def not_checked(self) -> list[str]:
-        """The liveness properties that nobody asked for."""
+        """The liveness properties that are left out because the user did not ask for them."""
         names = [p.name for p in self.instance.properties if p.kind not in CHECKED]
         return [] if self.named else [n for n in names if n not in self.wanted]
 
@@ -113,7 +124,7 @@ def asked(given: Options) -> Question:
 
 
 def question_folder(question: Question, exploring: exploration.Exploring) -> str:
-    """Below runs/, the same for the same question."""
+    """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
     symmetry = ["symmetry"] if exploring.large.symmetry else []
     return default_folder(question.instance, question.wanted, exploring.engine, *symmetry)
 
@@ -139,7 +150,7 @@ def answered(question: Question, explored: Explored, given: Options, folder: Pat
 
 
 def judged(question: Question, explored: Explored, answer: runfile.Run, *, strict: bool) -> Exit:
-    """The answer as a number."""
+    """The exit code."""
     found = explored.found
     if found.distinct == 0 and question.wanted:
         return Exit.ASSUMPTION
@@ -153,7 +164,7 @@ def judged(question: Question, explored: Explored, answer: runfile.Run, *, stric
 
 
 def findings_of(found: Exploration) -> tuple[Finding, ...]:
-    """The engine's findings; what holds of no state at all says nothing."""
+    """The engine's findings. Where there is no initial state every promise holds of nothing, so each is VACUOUS."""
     if found.distinct:
         return found.findings
     return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)

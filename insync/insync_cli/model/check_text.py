@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Notes:
-    """What the text says beyond the run file: why the search ended, what was left out and why."""
+    """What the text says and the run file does not: why the search ended, and what was left out and why."""
 
     complete: bool
     stopped_by: str | None
@@ -85,7 +85,7 @@ def world(design: Design, bounds: Mapping[str, Value | None]) -> list[tuple[str,
 
 
 def remark(line: PropertyLine, run: Run, about: Notes) -> str:
-    """What the verdict word alone does not say."""
+    """The remark beside a verdict: the number of steps, or why there is no answer."""
     name, word, depth = line["name"], line["verdict"], line["depth"]
     reason = about.expected.get(name)
     if word == Verdict.VIOLATED and line["kind"] == "eventually":
@@ -157,7 +157,7 @@ def sentence(run: Run, about: Notes) -> str:
         walks = count(run["stats"]["walks"] or 0, "random walk")
         parts.append(f"{walks} through {run['stats']['distinct']:,} states, and {unseen} undecided")
         parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
-    held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
+    held = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held)
     fair = sum(line["kind"] == "eventually" for line in held)
     if promises:

@@ -23,7 +23,7 @@ insync designs kip-966
 insync designs --json -"""
 
 MOST = 6
-"""More added or missing actions than this are counted, not named."""
+"""At most so many added or missing actions are named; more are counted."""
 
 
 class ConstantLine(TypedDict):
@@ -126,7 +126,7 @@ def changes(design: Design) -> list[str]:
 
 
 def rules_of(actions: Sequence[Action]) -> list[str]:
-    """The definitions that actions call, by name, those called by others too."""
+    """The names of the definitions that the actions call, directly or through another definition."""
     found: dict[str, None] = {}
 
     def visit(node: Node) -> None:
@@ -200,7 +200,7 @@ def print_all(out: Console, entries: Sequence[DesignLine]) -> None:
 
 
 def default_text(name: str, entries: Sequence[DesignLine]) -> tuple[str, str]:
-    """The default of most designs, and those that have another."""
+    """The default that most designs share, and the designs that have another."""
     own = {e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name}
     usual = max(own.values(), key=list(own.values()).count)
     others = {value: [d for d, v in own.items() if v == value] for value in own.values() if value != usual}

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from isr_check.room import Room
 
 CHECKPOINT = "checkpoint"
-"""The folder, in that of the results, from which a run can go on."""
+"""The folder of the checkpoint, within the folder of the results. `--resume` goes on from it."""
 SPARK = "spark"
-"""The engine, and the folder in that of the results where it has its states."""
+"""The engine, and the folder within the results where it keeps its states."""
 SIMULATION = "simulation"
 """What run.json calls the engine that walks at random."""
 FIRST_SEED = 1
@@ -64,7 +64,7 @@ class Simulation:
 
     @property
     def used_seed(self) -> int | None:
-        """Of the random walks, where there are any."""
+        """The seed of the random walks; None where nothing is random."""
         if not self.simulate:
             return None
         return FIRST_SEED if self.seed is None else self.seed
@@ -80,7 +80,7 @@ class OnSpark:
     graph: bool = flag("all states and steps as tables in DIR, too, for SQL")
 
     def given(self) -> dict[str, object]:
-        """What was given, by the engine's own names for it."""
+        """The options that were given, as keyword arguments of the engine."""
         chosen = {"master": self.master, "partitions": self.partitions, "handover": self.handover}
         return {name: value for name, value in chosen.items() if value is not None}
 
@@ -97,11 +97,11 @@ class Exploring:
 
     @property
     def engine(self) -> str:
-        """As run.json names it."""
+        """The name of the engine in run.json."""
         return SIMULATION if self.simulation.simulate else self.running.engine_name
 
     def folder(self, default: Callable[[], str]) -> Folder:
-        """Where results go: as told, else beside the checkpoint, else below runs/."""
+        """The folder of the results: the one of --out, else that of the checkpoint, else one below runs/."""
         return Folder(self.out or self.large.resume or default())
 
     def check(self, instance: Instance, asked: tuple[str, ...]) -> None:
@@ -179,7 +179,7 @@ def _stopped_by(found: Exploration, given: Exploring, brake: Brake) -> str | Non
 
 
 def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
-    """The engine with what was asked of it, its workers, and whether it keeps to a memory limit by itself."""
+    """The engine with its options set, the number of its workers, and whether it heeds a memory limit by itself."""
     if given.simulation.simulate:
         return partial(_walked, given.simulation.simulate, given.simulation.used_seed or 0), 1, False
     name, large = given.engine, given.large
@@ -216,12 +216,12 @@ def _walked(
 
 
 def resumable(out: Folder) -> bool:
-    """Whether there is what a run can go on from."""
+    """Whether the folder has a checkpoint that --resume can go on from."""
     return any((out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json"))
 
 
 def _minimal(instance: Instance, finding: Finding) -> Finding:
-    """A walk stumbles on what it finds: the finding with fewer and calmer steps."""
+    """The finding with a shorter path. A random walk takes many steps that the violation does not need."""
     assert finding.path is not None
     evaluator, path = Evaluator(instance), finding.path
     walked = record(evaluator, path.initial, path.steps, property_name=finding.name, verdict=finding.verdict.value)

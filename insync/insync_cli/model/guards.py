@@ -23,7 +23,7 @@ Guard = tuple[str, str]
 
 
 def redundant(file: Path | None, design: str) -> dict[Guard, str]:
-    """Why each guard is redundant that is listed so for a design. Without a file, what is on file."""
+    """The reason for each guard of the design that is listed as redundant. Without a file, the list of the checkout."""
     path = file or on_file(REDUNDANT)
     found: dict[Guard, str] = {}
     for entry in entries(path, "guard"):
@@ -36,7 +36,7 @@ def redundant(file: Path | None, design: str) -> dict[Guard, str]:
 
 
 def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
-    """The constants at which to drop the guards of a design, in this order; none listed: its defaults."""
+    """The constants at which to drop the guards of a design, in the order of the file; else its defaults."""
     path = file or on_file(BOUNDS)
     found: list[Mapping[str, Value]] = []
     for entry in entries(path, "bounds"):
@@ -54,7 +54,7 @@ def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
 
 
 def on_file(name: str) -> Path | None:
-    """The file of this name, here or in the checkout that this is run from; outside of one a word of warning."""
+    """The file of this name, here or in the checkout of this code; None, with a warning, in neither."""
     for folder in (Path(), CHECKOUT):
         if (folder / name).exists():
             return folder / name
@@ -63,7 +63,7 @@ def on_file(name: str) -> Path | None:
 
 
 def entries(path: Path | None, key: str) -> list[dict[str, object]]:
-    """The tables under one key of a TOML file; of no file none."""
+    """The tables under one key of a TOML file; an empty list where there is no file."""
     if path is None:
         return []
     try:

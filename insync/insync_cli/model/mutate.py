@@ -137,7 +137,7 @@ def unexplained(lines: list[MutantLine]) -> list[MutantLine]:
 
 
 def contradicted(lines: list[MutantLine]) -> list[MutantLine]:
-    """Listed as redundant, and yet some promise notices."""
+    """The guards that are listed as redundant although a promise notices that they are gone."""
     return [line for line in lines if line["fate"] == Fate.KILLED and line["reason"] is not None]
 
 

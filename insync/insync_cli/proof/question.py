@@ -117,7 +117,7 @@ class Question:
         return dict(registry.instance_of(self.design, given).constants)
 
     def folder(self) -> str:
-        """Below runs/, the same for the same question."""
+        """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
         asked = [p.name for p in self.wanted], self.only, self.actions
         parts = [self.design.model_hash(), self.constants, *asked]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]

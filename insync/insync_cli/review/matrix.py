@@ -37,7 +37,7 @@ FILE = "matrix.json"
 PARTIAL = "matrix.partial.json"
 """The cells of a run that was stopped. What was there before stays."""
 FOLDER = Path("runs/matrix")
-WORDS = {"EXHAUSTED": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
+WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
 LONGEST = 1_000_000
 """More steps than any witness has."""
@@ -77,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence[str] = ()) -> Plan:
-    """The plan in a file, less what was not chosen."""
+    """The plan in a file, reduced to the designs and faults that were chosen."""
     try:
         plan = load_plan(file)
     except TraceError as problem:
@@ -144,7 +144,7 @@ def made(
 
 
 def document(plan: Plan, done: list[CellEntry]) -> Matrix:
-    """The cells with what is said of them."""
+    """The matrix document of these cells."""
     designs = [registry.design_named(name) for name in plan.designs]
     promised = {p.name: p.doc for design in reversed(designs) for p in design.properties}
     return Matrix(

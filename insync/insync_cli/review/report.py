@@ -186,7 +186,7 @@ def since_then(before: Matrix | None, found: Matrix) -> Since | None:
 
 
 def alternatives(found: Matrix, told: Sequence[Story]) -> list[Alternative]:
-    """The designs beside the line of those that were, each with the story about it."""
+    """The designs that Kafka never shipped, each with the story about it if there is one."""
     line = {d["name"] for d in found["designs"]}
     broken = [(s, s.case.design) for s in told]
     mended = {s.case.fixed_by.design for s in told if s.case.fixed_by is not None}
@@ -231,7 +231,7 @@ def matrix_of(given: Options, plan: Plan, place: Path) -> Matrix:
 
 
 def drawing(path: Path) -> tuple[str, str]:
-    """What insync prove --graph drew."""
+    """The name and the text of a drawing that `insync prove --graph` made."""
     try:
         return path.name, path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -251,14 +251,14 @@ def included(path: Path) -> dict[str, object]:
 
 
 def kept(path: Path, report: dict[str, object], folder: Path) -> Included:
-    """The same, in the folder of this report."""
+    """The report of another verb, copied into the folder of this one."""
     name = f"included/{path.parent.name}-{path.name}"
     write_text(folder / name, json.dumps(report, indent=1))
     return Included(file=name, report=report)
 
 
 def not_modelled() -> str:
-    """What the model says of itself."""
+    """The paragraph of the model's docstring that lists what is not modelled."""
     from isr_model import __doc__ as said
 
     text = " ".join((said or "").split())
@@ -267,6 +267,6 @@ def not_modelled() -> str:
 
 
 def bounds_said(found: Matrix, name: str) -> str:
-    """The values that a bound has in the cells."""
+    """The values of one bound in all cells, as a list in words."""
     values = {c["constants"].get(name) for c in found["cells"]}
     return ", ".join(sorted(str(v) for v in values if v is not None))

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -40,7 +41,10 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * DelayingProxy}.
  */
 final class Cluster implements AutoCloseable {
-  static final TopicPartition PARTITION = new TopicPartition("t", 0);
+  /** The partition in question: 0, unless the scenario needs another. */
+  static final TopicPartition PARTITION =
+      new TopicPartition("t", Integer.getInteger("insync.partition", 0));
+
   private static final int CONTROLLER = 100;
   private static final String MIN_INSYNC = "min.insync.replicas";
 
@@ -129,8 +133,12 @@ final class Cluster implements AutoCloseable {
   }
 
   private void createTopic(int minInsync, List<Integer> replicas) throws Exception {
+    Map<Integer, List<Integer>> assignment = new HashMap<>();
+    for (int partition = 0; partition <= PARTITION.partition(); partition++) {
+      assignment.put(partition, replicas);
+    }
     NewTopic topic =
-        new NewTopic(PARTITION.topic(), Map.of(0, replicas))
+        new NewTopic(PARTITION.topic(), assignment)
             .configs(Map.of(MIN_INSYNC, Integer.toString(minInsync)));
     admin.createTopics(List.of(topic)).all().get();
     await(
@@ -142,11 +150,7 @@ final class Cluster implements AutoCloseable {
         });
     List<Integer> order = new ArrayList<>(replicas);
     order.add(0, order.remove(order.size() - 1));
-    admin
-        .alterPartitionReassignments(
-            Map.of(PARTITION, Optional.of(new NewPartitionReassignment(order))))
-        .all()
-        .get();
+    assign(order);
     await("the last replica is preferred", 60, () -> ids(described().replicas()).equals(order));
     Thread.sleep(1500); // every broker has heard of it
   }
@@ -193,7 +197,13 @@ final class Cluster implements AutoCloseable {
         .get()
         .get(PARTITION.topic())
         .partitions()
-        .get(0);
+        .get(PARTITION.partition());
+  }
+
+  /** kafka-reassign-partitions.sh for the one partition. */
+  void assign(List<Integer> replicas) throws Exception {
+    var assignment = Optional.of(new NewPartitionReassignment(replicas));
+    admin.alterPartitionReassignments(Map.of(PARTITION, assignment)).all().get();
   }
 
   /** kafka-configs.sh --alter --add-config min.insync.replicas=N, for the topic. */

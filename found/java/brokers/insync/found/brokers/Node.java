@@ -31,6 +31,7 @@ final class Node {
     command.addAll(more.length > 0 ? List.of(more) : List.of("-Xmx192m"));
     command.addAll(
         List.of(
+            "-Dinsync.partition=" + Cluster.PARTITION.partition(),
             "-cp",
             System.getProperty("java.class.path"),
             NodeMain.class.getName(),

@@ -18,6 +18,7 @@ import net.bytebuddy.pool.TypePool;
 public final class Fix {
   private static final String REPLICA = "org.apache.kafka.server.replica.Replica";
   private static final String PARTITION = "kafka.cluster.Partition";
+  private static final String BUILDER = "org.apache.kafka.controller.PartitionChangeBuilder";
   private static final String PUBLISHER = "kafka.server.metadata.BrokerMetadataPublisher";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
 
@@ -31,6 +32,8 @@ public final class Fix {
               new Change(REPLICA, "resetReplicaState", EpochGap.Position.class)),
           "configuration-first",
           List.of(new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class)),
+          "elr-of-replicas",
+          List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
           "refusal-in-new-version",
           List.of(new Change(CONTROLLER, "alterPartition", RefusalInNewVersion.class)));
 
