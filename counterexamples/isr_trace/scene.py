@@ -113,22 +113,26 @@ class View:
     """A state by role: what the scene is drawn from; `names`: which variable has the role."""
 
     def __init__(self, trace: Trace, index: int) -> None:
-        self.read(trace.states[index], trace.variables)
+        self._read(_plain(trace.states[index], trace.variables))
 
     @classmethod
     def of_values(cls, trace: Trace, values: Sequence[object]) -> View:
         """A state that the trace does not have, in the order of its variables."""
+        return cls.of_plain(_plain(dict(zip(trace.variables, values, strict=True)), trace.variables))
+
+    @classmethod
+    def of_plain(cls, state: Mapping[str, Plain]) -> View:
+        """A state of no trace, by the names of its variables."""
         view = cls.__new__(cls)
-        view.read(dict(zip(trace.variables, values, strict=True)), trace.variables)
+        view._read(state)
         return view
 
-    def read(self, state: State, types: Mapping[str, Type | None]) -> None:
-        """Finds each role's variable in a state."""
+    def _read(self, state: Mapping[str, Plain]) -> None:
         self.found: dict[str, Plain] = {}
         self.names: dict[str, str] = {}
         for role, (shape, names) in ROLES.items():
             for name in names:
-                value = plain(as_expression(state[name], types.get(name))) if name in state else None
+                value = state.get(name)
                 if value is not None and isinstance(value, shape):
                     self.found[role], self.names[role] = value, name
                     break
@@ -229,6 +233,14 @@ class View:
                     yield f"AT RISK: {was}, and {leader}, which was elected, does not have it"
             elif all(self.down(r) for r in holders):
                 yield f"UNAVAILABLE: {was}, and only {', '.join(holders)} has it, which is down"
+
+
+KNOWN = frozenset(name for _, names in ROLES.values() for name in names)
+
+
+def _plain(state: State, types: Mapping[str, Type | None]) -> dict[str, Plain]:
+    """The variables of a state that have a role."""
+    return {name: plain(as_expression(value, types.get(name))) for name, value in state.items() if name in KNOWN}
 
 
 def _texts(value: Plain | None) -> tuple[str, ...]:

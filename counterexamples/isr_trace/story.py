@@ -48,6 +48,7 @@ PHRASES: Mapping[str, str] = {
     "leader_answers_fetch": "{leader} answered {follower}'s fetch",
     "leader_answers_undefined_epoch": "{leader} did not know the epoch that {follower} asked for",
     "leader_appends": "{leader} appended a record",
+    "leader_learns_brokers": "{leader} learned who is fenced or stopping",
     "leader_learns_isr": "{leader} learned of another in-sync set",
     "leader_proposes_expansion": "{leader} asked to add {f} to the in-sync set",
     "leader_proposes_shrink": "{leader} put {lagging} out of its in-sync set",

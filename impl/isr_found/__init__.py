@@ -80,7 +80,7 @@ FOUND: Final = {
         ),
         Found(
             "removed-replica",
-            "every record that was acknowledged with acks=all",
+            "all acknowledged records that a replica has not fetched",
             "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
             "RemovedReplica",
             ("elr-of-replicas",),

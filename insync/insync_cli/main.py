@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "see": {
         "explain": ("insync_cli.view.explain", "why a trace violates its promise, with the values that decide it"),
         "minimise": ("insync_cli.view.minimise", "the same violation with fewer and calmer steps"),
+        "graph": ("insync_cli.view.graph", "the state graph of small bounds, as a picture: broken states are marked"),
         "scenes": ("insync_cli.view.scenes", "teaching scenes with captions, played on the model first"),
     },
     "prove": {

@@ -101,7 +101,7 @@ def test_what_is_proved_is_exhausted_by_exploration(
     assert said["explored"]["complete"]
     assert said["explored"]["disagreements"] == []
     for line in said["promises"]:
-        assert line["verdict"] != "PROVED" or found[line["name"]] == "EXHAUSTED"
+        assert line["verdict"] != "PROVED" or found[line["name"]] == "HOLDS"
         assert found[line["name"]] != "VIOLATED" or line["verdict"] != "PROVED"
     refuted = [o for o in said["obligations"] if o["verdict"] == "counterexample"]
     assert code == (0 if design in PROVED else 14)
@@ -109,4 +109,4 @@ def test_what_is_proved_is_exhausted_by_exploration(
         assert not refuted
         assert {line["verdict"] for line in said["promises"]} == {"PROVED"}
         inductive = {o["conjunct"] for o in said["obligations"]} & set(found)
-        assert {found[name] for name in inductive} == {"EXHAUSTED"}
+        assert {found[name] for name in inductive} == {"HOLDS"}

@@ -82,9 +82,9 @@ def outcome(found: Exploration) -> Outcome:
         found.distinct,
         found.generated,
         found.depth,
-        tuple(name for name, _ in of(Verdict.EXHAUSTED, sometimes=False)),
+        tuple(name for name, _ in of(Verdict.HOLDS, sometimes=False)),
         dict(of(Verdict.VIOLATED, sometimes=False)),
-        dict(of(Verdict.EXHAUSTED, sometimes=True)),
+        dict(of(Verdict.HOLDS, sometimes=True)),
         tuple(name for name, _ in of(Verdict.VACUOUS, sometimes=True)),
     )
 

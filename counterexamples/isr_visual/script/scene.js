@@ -389,7 +389,7 @@ class Scene {
     const lit = this.changed("own isr", r) || this.changed("pending isr", r);
     const least = `min(${ends.join(", ")}) = ${Math.min(...ends)}`;
     const whole = `min LEO over ${braced(group)} = ${least}`;
-    const said = whole.length * 6.6 < this.card - this.left ? whole : `min LEO = ${least}`;
+    const said = whole.length * 7.4 < this.card - this.left ? whole : `min LEO = ${least}`;
     return shape("tspan", { class: marked("rule", lit) }, said);
   }
 
