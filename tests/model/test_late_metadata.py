@@ -55,5 +55,5 @@ def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None
 def test_a_fetch_that_is_not_fenced_is_found_only_where_metadata_come_late() -> None:
     newest = strong(UNFENCED, ZOMBIE)
     assert newest.complete
-    assert newest.finding("strong-isr").verdict is Verdict.EXHAUSTED
+    assert newest.finding("strong-isr").verdict is Verdict.HOLDS
     assert strong(late(UNFENCED), ZOMBIE).finding("strong-isr").verdict is Verdict.VIOLATED
