@@ -94,7 +94,7 @@ def _replays(found: Sequence[Included]) -> str:
     for i in found:
         r = i["report"]
         wrong = total(r, "mismatches")
-        word = "VIOLATED" if wrong else "EXHAUSTED" if r.get("complete") is True else "BUDGETED"
+        word = "VIOLATED" if wrong else "HOLDS" if r.get("complete") is True else "BUDGETED"
         rows.append(
             (
                 link(i["file"], escape(str(r.get("design", "")))),
@@ -134,7 +134,7 @@ def _conforms(found: Sequence[Included]) -> str:
     for i in found:
         r = i["report"]
         wrong = total(r, "differences")
-        word = "VIOLATED" if wrong else "EXHAUSTED" if r.get("complete") is True else "BUDGETED"
+        word = "VIOLATED" if wrong else "HOLDS" if r.get("complete") is True else "BUDGETED"
         rows.append(
             (
                 link(i["file"], escape(str(r.get("system", "")))),

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from isr_lang import Value
 from isr_trace.trace import TraceError
 
-SCHEMA = "insync/matrix/3"
+SCHEMA = "insync/matrix/4"
 VIOLATED = "VIOLATED"
 
 

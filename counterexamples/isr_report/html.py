@@ -10,8 +10,8 @@ from urllib.parse import quote
 from isr_trace.scene import Row, scene
 from isr_trace.trace import Trace
 
-HOLDS = ("PROVED", "EXHAUSTED", "BOUNDED")
-KINDS = {"VIOLATED": "violated", "VACUOUS": "vacuous", **dict.fromkeys(HOLDS, "holds")}
+HOLDS = ("PROVED", "HOLDS", "BOUNDED")
+KINDS = {"VIOLATED": "violated", "VACUOUS": "vacuous", "TOO SMALL": "vacuous", **dict.fromkeys(HOLDS, "holds")}
 """How each verdict is shown; any other is open."""
 EPOCHS_SHOWN = 6
 

@@ -50,7 +50,7 @@ def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted
     verdicts = {a.verdict for a in answers}
     if Verdict.VIOLATED in verdicts:
         return Predicted(True, answers)
-    return Predicted(False if verdicts == {Verdict.EXHAUSTED} else None, answers)
+    return Predicted(False if verdicts == {Verdict.HOLDS} else None, answers)
 
 
 _KNOWN: Final[dict[str, Answered]] = {}
@@ -64,7 +64,7 @@ def _answered(question: Question, stop: Callable[[], bool]) -> Answered:
         limits = Limits(None, _SECONDS, stop)
         found: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
         (finding,) = (f for f in found.findings if f.name == PROMISE)
-        if finding.verdict is Verdict.EXHAUSTED and not _has_room(instance, limits):
+        if finding.verdict is Verdict.HOLDS and not _has_room(instance, limits):
             finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
         steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
         _KNOWN[command] = Answered(command, finding.verdict.value, found.distinct, steps)

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "PROVED": "bold green",
-    "EXHAUSTED": "green",
+    "HOLDS": "green",
     "BOUNDED": "green",
     "SAMPLED": "yellow",
     "BUDGETED": "yellow",
     "UNKNOWN": "yellow",
     "TOO SMALL": "yellow",
     "VACUOUS": "yellow",
-    "HOLDS": "green",
     "PERMITTED": "yellow",
     "VIOLATED": "bold red",
     "ERROR": "bold red",

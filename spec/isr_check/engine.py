@@ -36,10 +36,16 @@ class Failed(RuntimeError):
 
 
 class Verdict(StrEnum):
-    """From strongest to weakest; ERROR is a bug in insync."""
+    """What is said of a property, from strongest to weakest. The same words everywhere.
+
+    PROVED: for every value of the bounds left open. HOLDS: every state within the bounds was seen. BOUNDED: all
+    behaviours up to a length. SAMPLED: only random walks were seen. BUDGETED: a limit ended the search. UNKNOWN: the
+    engine cannot say. TOO_SMALL: nothing is violated, but the bounds leave no room for the faults asked for. VACUOUS:
+    what the property speaks about never happens. VIOLATED: there is a counterexample. ERROR: a bug in insync.
+    """
 
     PROVED = "PROVED"
-    EXHAUSTED = "EXHAUSTED"
+    HOLDS = "HOLDS"
     BOUNDED = "BOUNDED"
     SAMPLED = "SAMPLED"
     BUDGETED = "BUDGETED"

@@ -113,11 +113,11 @@ class _Search:
     def _finding(self, name: str, kind: str, complete: bool) -> Finding:
         sometimes = kind.startswith("sometimes")
         if name in self.found:
-            verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
+            verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
             return Finding(name, kind, verdict, self.path(*self.found[name]))
         if not complete:
             return Finding(name, kind, Verdict.BUDGETED)
-        return Finding(name, kind, Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED)
+        return Finding(name, kind, Verdict.VACUOUS if sometimes else Verdict.HOLDS)
 
     def guards(self, expanded: int) -> tuple[GuardCount, ...]:
         counts: list[GuardCount] = []

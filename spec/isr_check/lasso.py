@@ -34,7 +34,7 @@ def judged(p: Property, sought: Sought) -> Finding:
         return Finding(p.name, p.kind, Verdict.VACUOUS)
     component = fair_components(sought.region)
     if not (component >= 0).any():
-        return Finding(p.name, p.kind, Verdict.EXHAUSTED)
+        return Finding(p.name, p.kind, Verdict.HOLDS)
     return Finding(p.name, p.kind, Verdict.VIOLATED, lasso(sought, component))
 
 

@@ -90,7 +90,7 @@ class Campaign:
         instance = self._instance(self.design, choice)
         promises = tuple(p.name for p in instance.properties if p.kind in ("always", "step"))
         found = self.engine(instance, (*promises, TYPE_OK), self.limits, lambda _: None)
-        kept = tuple(f.name for f in found.findings if f.verdict is Verdict.EXHAUSTED)
+        kept = tuple(f.name for f in found.findings if f.verdict is Verdict.HOLDS)
         return Baseline(kept, found.complete, found.distinct)
 
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:

@@ -37,7 +37,7 @@ def reach(
     found: Exploration = engine(Instance(sought, constants), (NAME,), limits, progress)
     finding = found.finding(NAME)
     # The search also ends where it has found what it looks for, and then it has not seen everything.
-    decided = finding.verdict is Verdict.EXHAUSTED
+    decided = finding.verdict is Verdict.HOLDS
     return Reached(finding.path, decided, found.distinct)
 
 

@@ -38,14 +38,14 @@ from isr_lang import Instance
         ("careful --tickets 2 --coverage strict --property never-ahead", 21),
         ("careful --coverage strict", 0),
         ("careful --reopen on --property closed-is-done", 21),
-        ("careful --expect never-ahead=EXHAUSTED", 0),
+        ("careful --expect never-ahead=HOLDS", 0),
         ("hasty --property never-ahead --expect never-ahead=VIOLATED", 0),
-        ("hasty --property never-ahead --expect never-ahead=exhausted", 22),
+        ("hasty --property never-ahead --expect never-ahead=holds", 22),
         ("hasty --property never-back --expect never-ahead=VIOLATED", 0),
         ("hasty --expect never-ahead=VIOLATED", 12),  # closed-is-done fails too, and nobody expects that
         ("hasty --expect never-ahead=VIOLATED --expect closed-is-done=VIOLATED", 0),
         ("careful --tickets 2 --property crowd --expect crowd=VACUOUS", 0),
-        ("careful --max-states 5 --expect never-ahead=EXHAUSTED", 22),
+        ("careful --max-states 5 --expect never-ahead=HOLDS", 22),
         ("no-such-design", 64),
     ],
 )

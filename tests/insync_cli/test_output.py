@@ -39,8 +39,8 @@ def test_a_counterexample_is_shown_with_what_changed_and_why_it_fails(
 
 def test_probes_are_reached_and_promises_hold(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "check careful")
-    assert "EXHAUSTED crowd sometimes witness in 3 steps" in lines
-    assert lines[-1] == ("insync check careful: EXHAUSTED - 4 promises hold in every reachable state; 2 probes reached")
+    assert "HOLDS crowd sometimes witness in 3 steps" in lines
+    assert lines[-1] == ("insync check careful: HOLDS - 4 promises hold in every reachable state; 2 probes reached")
 
 
 def test_what_was_not_checked_and_what_is_off_is_said(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +121,7 @@ def test_json_on_stdout_is_alone_there(desk: Path, capsys: pytest.CaptureFixture
 
 def test_an_expectation_that_is_not_met_is_named(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "check careful --quiet --expect never-ahead=VIOLATED")
-    assert lines[0] == "expected never-ahead=VIOLATED, but it is EXHAUSTED"
+    assert lines[0] == "expected never-ahead=VIOLATED, but it is HOLDS"
 
 
 def test_a_log_has_no_escape_codes(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

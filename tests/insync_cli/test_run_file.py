@@ -126,7 +126,7 @@ def test_a_guard_is_counted_when_it_lets_through_and_when_it_refuses(
 @pytest.mark.parametrize(
     ("command", "verdict"),
     [
-        ("careful", "EXHAUSTED"),
+        ("careful", "HOLDS"),
         ("careful --property never-ahead --property everybody-served", "VIOLATED"),
         ("careful --tickets 2", "VACUOUS"),
         ("careful --max-states 5", "BUDGETED"),
@@ -144,7 +144,7 @@ def test_a_violation_and_a_witness_have_their_traces(desk: Path, capsys: pytest.
     run = checked(capsys, "hasty")
     lines = {str(p["name"]): p for p in cast("list[dict[str, object]]", run["properties"])}
     assert (lines["never-ahead"]["verdict"], lines["never-ahead"]["depth"]) == ("VIOLATED", 1)
-    assert (lines["roll-used-up"]["verdict"], lines["roll-used-up"]["depth"]) == ("EXHAUSTED", 2)
+    assert (lines["roll-used-up"]["verdict"], lines["roll-used-up"]["depth"]) == ("HOLDS", 2)
     for name in ("never-ahead", "roll-used-up"):
         path = desk / str(lines[name]["trace"])
         assert "states" in json.loads(path.read_text())
@@ -164,4 +164,4 @@ def test_the_same_question_is_written_to_the_same_folder(desk: Path) -> None:
 def test_json_goes_to_a_file_beside_the_text(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "careful", "--json", "answer.json"]) == 0
     assert not misfits(json.loads((desk / "answer.json").read_text()), RUN)
-    assert "insync check careful: EXHAUSTED" in capsys.readouterr().out
+    assert "insync check careful: HOLDS" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import pytest
 
 from isr_conform.conformance import ConformanceResult, Limits, conform
 from isr_kafka.system import Kafka
+from isr_kafka_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST
 from isr_lang import Instance
 from isr_model import KIP_966
 
@@ -64,3 +65,19 @@ OFF = {
 def test_what_the_adapter_does_for_the_environment_can_be_turned_off(steering: str, newest: Kafka) -> None:
     done = held(newest, SMALLEST | {"crashes": 1}, Limits(max_steps=3000), {steering: "true"})
     assert {d.action for d in done.differences} <= OFF[steering]
+
+
+def test_the_leaders_own_view_and_copies_of_a_request(newest: Kafka) -> None:
+    """Nothing is set in the metadata cache, no time passes, every wait of the watermark is Kafka's (but D and H)."""
+    instance = Instance(KAFKA_OVERTAKEN_REQUEST)
+    done = conform(instance, newest.command(), Limits(walks=60, walk_length=30, seed=3), patience=120.0)
+    assert {d.action for d in done.differences} <= {"leader_learns_brokers", "leader_answers_fetch"}  # H, D
+    assert not done.cannot
+    assert {"leader_learns_brokers", "controller_refuses_later_copy"} <= set(done.actions)
+
+
+def test_producers_that_wait_across_epochs_and_kept_positions(newest: Kafka) -> None:
+    instance = Instance(KAFKA_KEEPS_POSITIONS, {"replicas": 2})
+    done = conform(instance, newest.command(), Limits(walks=40, walk_length=30, seed=4), patience=120.0)
+    assert done.conforms, done.differences
+    assert set(done.cannot) <= {"this adapter has no controller_begins_new_epoch"}

@@ -67,7 +67,7 @@ def test_what_nobody_names_is_said_to_be_missing(tmp_path: Path) -> None:
     assert mentions(tmp_path, ["tests"], ["x"], tests=True) == {}, "a helper is no test"
 
 
-def matrix(*, verdict: str = "EXHAUSTED", distinct: int = 10, seconds: float = 2.0, model: str = "m") -> Matrix:
+def matrix(*, verdict: str = "HOLDS", distinct: int = 10, seconds: float = 2.0, model: str = "m") -> Matrix:
     promise = PromiseEntry(
         name="p", kind="always", verdict=verdict, depth=3 if verdict == "VIOLATED" else None, trace=None
     )
@@ -84,7 +84,7 @@ def test_what_changed_since_an_earlier_report_is_named() -> None:
     same = since(matrix(), matrix())
     assert (same.verdicts, same.sizes, same.models, same.unusual) == ((), (), (), {})
     other = since(matrix(), matrix(verdict="VIOLATED", distinct=11, seconds=9.0, model="n"))
-    assert [(c.what, c.before.strip(), c.after) for c in other.verdicts] == [("p", "EXHAUSTED", "VIOLATED 3")]
+    assert [(c.what, c.before.strip(), c.after) for c in other.verdicts] == [("p", "HOLDS", "VIOLATED 3")]
     assert [(c.before, c.after) for c in other.sizes] == [("10", "11")]
     assert other.models == ("d",)
     assert other.unusual == {"d": (2.0, 9.0)}, "outside of the band"
@@ -104,7 +104,7 @@ def test_reports_of_conformance_are_tables_and_what_is_not_given_is_said() -> No
         mismatches={"missing action": 0},
     )  # fmt: skip
     shown = conformance.section([replay])
-    assert "EXHAUSTED" in shown
+    assert "HOLDS" in shown
     assert all(f"{word}<" in shown for word in ("replicas 3", "1,000", "5,000", "4,990", "7 of 8"))
     assert conformance.section([given(schema="insync/replay/1")]).count("not said") >= 4, (
         "verbs grow, and others shrink"

@@ -244,15 +244,15 @@ def result_line(done: ConformanceResult) -> str:
     parts += [f"{of(done.pairs, done.of_pairs)} action pairs", f"{done.steps:,} steps after {done.resets:,} resets"]
     parts += [f"{done.cannot.total():,} not driven"] if done.cannot else []
     parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n]
-    word = "VIOLATED" if not done.conforms else "BUDGETED" if not done.complete else "EXHAUSTED"
-    if word == "EXHAUSTED" and done.walks is not None:
+    word = "VIOLATED" if not done.conforms else "BUDGETED" if not done.complete else "HOLDS"
+    if word == "HOLDS" and done.walks is not None:
         word = f"SAMPLED({done.walks}, seed {done.seed})"
-    if word == "EXHAUSTED" and done.per_action is not None:
+    if word == "HOLDS" and done.per_action is not None:
         word = f"SAMPLED({done.per_action} edges of each action, seed {done.seed})"
-    if word == "EXHAUSTED" and done.scheduled:
+    if word == "HOLDS" and done.scheduled:
         word = "SAMPLED(1)"
-    if word == "EXHAUSTED" and done.edges == 0:
+    if word == "HOLDS" and done.edges == 0:
         word = "VACUOUS"
-    if word == "EXHAUSTED" and (done.left_out or done.edges != done.of_edges):
+    if word == "HOLDS" and (done.left_out or done.edges != done.of_edges):
         word = "BOUNDED"
     return f"insync conform {done.name}: {word} - {', '.join(parts)}"

@@ -100,14 +100,8 @@ def told(given: Options) -> int:
     columns: list[list[str]] = []
     for release in releases:
         try:
-            columns.append(
-                [
-                    told.cell
-                    for told in tell_all(
-                        Kafka(release).command(properties={"insync.exact": "true"}), stories, patience=300.0
-                    )
-                ]
-            )
+            command = Kafka(release).command(properties={"insync.exact": "true"})
+            columns.append([told.cell for told in tell_all(command, stories, patience=300.0)])
         except (Unavailable, SutFailure) as problem:
             raise InputError(f"Kafka {release}: {problem}") from None
     rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]

@@ -157,7 +157,7 @@ def sentence(run: Run, about: Notes) -> str:
         walks = count(run["stats"]["walks"] or 0, "random walk")
         parts.append(f"{walks} through {run['stats']['distinct']:,} states, and {unseen} undecided")
         parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
-    held = [line for line in lines if line["verdict"] == Verdict.EXHAUSTED]
+    held = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held)
     fair = sum(line["kind"] == "eventually" for line in held)
     if promises:

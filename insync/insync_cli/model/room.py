@@ -62,7 +62,7 @@ def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
     unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
-        if f.verdict in (Verdict.EXHAUSTED, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
+        if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
         else f
         for f in found.findings
         if f.name not in own
@@ -79,7 +79,7 @@ UNSEEN = Verdict.BUDGETED
 
 def room_of(instance: Instance, found: Exploration, workers: int, limits: Limits) -> Room | None:
     """Whether the bounds leave room for the faults; None where nothing is said to hold in every state."""
-    promised = [f for f in found.findings if f.kind in PROMISES and f.verdict is Verdict.EXHAUSTED]
+    promised = [f for f in found.findings if f.kind in PROMISES and f.verdict is Verdict.HOLDS]
     if not promised or not of_kafka(instance.design):
         return None
     from isr_check.room import room
@@ -103,7 +103,7 @@ def judged(findings: Sequence[Finding], room: Room | None) -> tuple[Finding, ...
     if room is None or room.witness is not None:
         return tuple(findings)
     return tuple(
-        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.EXHAUSTED else f
+        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
         for f in findings
     )
 

@@ -37,7 +37,7 @@ FILE = "matrix.json"
 PARTIAL = "matrix.partial.json"
 """The cells of a run that was stopped. What was there before stays."""
 FOLDER = Path("runs/matrix")
-WORDS = {"EXHAUSTED": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
+WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
 LONGEST = 1_000_000
 """More steps than any witness has."""

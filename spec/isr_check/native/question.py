@@ -58,11 +58,11 @@ class Question:
         for bit, (name, kind) in enumerate(self.names):
             sometimes = kind.startswith("sometimes")
             if bit in found:
-                verdict = Verdict.EXHAUSTED if sometimes else Verdict.VIOLATED
+                verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
             elif not complete:
                 verdict = Verdict.BUDGETED
             else:
-                verdict = Verdict.VACUOUS if sometimes else Verdict.EXHAUSTED
+                verdict = Verdict.VACUOUS if sometimes else Verdict.HOLDS
             findings.append(Finding(name, kind, verdict, paths.get(bit)))
         return tuple(findings)
 

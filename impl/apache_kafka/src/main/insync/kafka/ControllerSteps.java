@@ -22,6 +22,8 @@ final class ControllerSteps {
             "controller_rejects_stale_alter_partition")) {
       steps.add(action, List.of("leader"), (w, p) -> decides(w, p.broker("leader"), action));
     }
+    steps.add(
+        "controller_refuses_later_copy", List.of("leader"), (w, p) -> refusesLaterCopy(w, p.broker("leader")));
     for (String action :
         List.of(
             "controller_fences_outsider",
@@ -71,6 +73,30 @@ final class ControllerSteps {
     if (!hears || error != Errors.NONE && error != Errors.INELIGIBLE_REPLICA) {
       Messages.drop(at);
     }
+  }
+
+  /**
+   * A request was sent again, as NodeToControllerRequestThread does after a time-out, and its later copy comes first: the leader
+   * hears that it is refused, and the earlier copy is still on its way.
+   */
+  private static void refusesLaterCopy(World world, int leader) {
+    Machine look = world.look(leader);
+    if (!world.settings.ownView() || !look.alter.kind.equals("requested") || !Messages.hears(look)) {
+      throw Refused.because("no request was sent again");
+    }
+    Machine at = world.at(leader);
+    AlterPartitionResponseData answer = world.decides().alter(at.alter.request);
+    Errors error =
+        answer == null
+            ? Errors.STALE_BROKER_EPOCH
+            : Errors.forCode(answer.topics().get(0).partitions().get(0).errorCode());
+    if (error != Errors.INELIGIBLE_REPLICA) {
+      throw Refused.because(error.name());
+    }
+    Machine.Alter earlier = at.alter.withoutHandler();
+    at.alter.answer = answer;
+    Messages.tell(at, at.alter);
+    at.alter = earlier;
   }
 
   private static void fences(World world, int r, int successor, String action) {

@@ -54,6 +54,9 @@ final class Machine {
   Fetch fetch = new Fetch();
   Alter alter = new Alter();
 
+  /** The epoch in which it began to lead without a break; 0 if it does not lead. */
+  int leadingSince;
+
   /** An answer that the model has given up, and that will still come. */
   Alter late;
 

@@ -1,6 +1,7 @@
 package insync.kafka;
 
 import insync.conform.Refused;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -61,6 +62,10 @@ final class ReplicaSteps {
         "leader_learns_isr",
         List.of("leader"),
         (w, p) -> learns(w, p.broker("leader"), "leader_learns_isr"));
+    steps.add(
+        "leader_learns_brokers",
+        List.of("leader"),
+        (w, p) -> learns(w, p.broker("leader"), "leader_learns_brokers"));
     steps.add("consumer_reads", List.of("r"), (w, p) -> reads(w, p.broker("r")));
   }
 
@@ -114,6 +119,7 @@ final class ReplicaSteps {
       }
     }
     at.process.shrink();
+    at.clock.now -= world.settings.ownView() ? 1_000_000 : 0;
     members.removeAll(lagging);
     proposes(at, members);
   }
@@ -128,7 +134,7 @@ final class ReplicaSteps {
     Messages.tellLate(at);
     Set<Integer> members = Release.isr(at.process.partition());
     at.process.expand(follower);
-    if (at.process.sent == null && !Steering.OWN_VIEW) {
+    if (at.process.sent == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
       Parts.Cache cache = at.process.parts.cache;
       cache.eligible = follower;
       cache.eligibleEpoch = Parts.brokerEpoch(at.process.replica(follower), -2);
@@ -142,6 +148,9 @@ final class ReplicaSteps {
 
   /** The leader must have asked for exactly this in-sync set. */
   private static void proposes(Machine leader, Set<Integer> wanted) {
+    if (leader.alter.kind.equals("requested")) {
+      throw Refused.because("a request of it is on its way, and the model holds one");
+    }
     if (!Messages.asked(leader)) {
       throw Refused.because("it asks for nothing");
     }
@@ -168,6 +177,8 @@ final class ReplicaSteps {
       throw Refused.because("the broker does not run");
     }
     int epoch = look.process.leaderEpoch();
+    boolean led = look.leads();
+    List<String> away = away(world, look);
     int leader = look.process.leader();
     int version =
         look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
@@ -182,18 +193,34 @@ final class ReplicaSteps {
     broker.learn(world.controller().log(), world.controller().log().size());
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
-    String is =
-        moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
-    if (!news || !is.equals(action) || !moved && !broker.leads()) {
-      throw Refused.because(news ? "it is " + is : "no news of the partition");
+    boolean brokers = world.settings.ownView() && !away(world, at).equals(away);
+    String is = moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
+    is = news ? is : "leader_learns_brokers";
+    if (!(news || brokers) || !is.equals(action) || !moved && !broker.leads()) {
+      throw Refused.because(news || brokers ? "it is " + is : "no news of the partition");
     }
-    if (at.alter.answer != null) {
+    if (moved) {
+      at.leadingSince = !broker.leads() ? 0 : led ? at.leadingSince : broker.leaderEpoch();
+    }
+    if (at.alter.answer != null && news) {
       Messages.drop(at);
     }
     Messages.asked(at);
     if (moved && !Messages.lives(world, r)) {
       Messages.send(at);
     }
+  }
+
+  /** Whom a leader's own metadata calls fenced or shutting down: KRaftMetadataCache; nobody for a follower. */
+  static List<String> away(World world, Machine machine) {
+    List<Integer> found = new ArrayList<>();
+    for (int b = 0; b < world.size() && machine.leads(); b++) {
+      Parts.Cache cache = machine.process.parts.cache;
+      if (cache.isBrokerFenced(b) || cache.isBrokerShuttingDown(b)) {
+        found.add(b);
+      }
+    }
+    return Steps.names(found);
   }
 
   private static void reads(World world, int r) {

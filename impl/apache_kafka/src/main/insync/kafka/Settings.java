@@ -18,7 +18,9 @@ record Settings(
     short acks,
     boolean unclean,
     boolean flushAlways,
-    boolean followerReads) {
+    boolean followerReads,
+    boolean producersWait,
+    boolean ownView) {
 
   static Settings of(JsonNode c) {
     short acks =
@@ -42,7 +44,9 @@ record Settings(
         acks,
         c.get("unclean").asBoolean(),
         c.get("flush").asText().equals("always"),
-        c.get("follower_reads").asBoolean());
+        c.get("follower_reads").asBoolean(),
+        c.path("producers_wait").asBoolean(false),
+        c.path("own_view").asBoolean(false));
   }
 
   boolean restarts() {

@@ -82,6 +82,12 @@ final class Snapshot {
       epochs.put(Steps.name(f), HeldController.incarnation(epoch));
     }
     put("follower_end", m, ends);
+    if (world.settings.producersWait()) {
+      put("leading_since", m, m.leadingSince);
+    }
+    if (world.settings.ownView()) {
+      put("known_away", m, ReplicaSteps.away(world, m));
+    }
     if (world.settings.restarts()) {
       put("broker_epoch", m, HeldController.incarnation(controller.epoch(m.id)));
       put("follower_broker_epoch", m, epochs);
