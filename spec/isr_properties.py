@@ -21,6 +21,7 @@ from isr_state import (
     FOLLOWER_READS,
     LOSSY_CRASHES,
     MIN_INSYNC,
+    REPLICAS,
     UNCLEAN,
     Acks,
     Offset,
@@ -309,7 +310,7 @@ def isr_grows_back(old: State, new: State) -> Bool:
     return (old.controller_isr <= new.controller_isr) & (old.controller_isr != new.controller_isr)
 
 
-@sometimes_step
+@sometimes_step(when=REPLICAS > 1)
 def follower_log_shrinks(old: State, new: State) -> Bool:
     """A living follower truncates its log."""
     return exists(new.alive.has(r) & (log_end(new, r) < log_end(old, r)) for r in Replica.all())
