@@ -6,7 +6,9 @@ isr_model.
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Seq, Set, Step, action, define, exists, when
+import attrs
+
+from isr_lang import NONE, Bool, Maybe, Seq, Set, Step, action, define, exists, when
 from isr_lang.blank import blank
 from isr_replication import acknowledged, advanced, commits, last_epoch_in, replicated, takes
 from isr_state import (
@@ -14,6 +16,7 @@ from isr_state import (
     PRODUCERS_WAIT,
     Alter,
     Fetch,
+    LeaderEpoch,
     Offset,
     Record,
     Replica,
@@ -41,18 +44,32 @@ def request_lives(s: State, r: Replica) -> Bool:
     return question & exists(takes(s, q, r) for q in Replica.all().excluding(r))
 
 
+@attrs.frozen
+class News:
+    """What a broker learns: a leader, or that there is none, and its epoch."""
+
+    leader: Maybe[Replica]
+    epoch: LeaderEpoch
+
+
+def newest(s: State) -> News:
+    """What the controller decided last."""
+    return News(s.controller_leader, s.controller_epoch)
+
+
 def fetch_in_new_epoch(
-    old: State, new: State, r: Replica, asks: Bool, log: Seq[Offset, Record], message: Fetch
+    old: State, new: State, r: Replica, asks: Bool, log: Seq[Offset, Record], message: Fetch, news: News | None = None
 ) -> Step:
     """The first fetch of the new epoch, if the replica asks anybody; answers of older epochs are dropped.
 
     A request that an older leader may yet take stays on its way, and follower_sends_fetch follows it.
     """
     kept, end, last = request_lives(old, r), log.length(), last_epoch_in(old, log)
+    news = news or newest(old)
     return (
         new.fetch[r] == when(kept, old.fetch[r], when(asks, message, Fetch.NONE)),
-        new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, old.controller_leader, NONE)),
-        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], when(asks, old.controller_epoch, 0)),
+        new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, news.leader, NONE)),
+        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], when(asks, news.epoch, 0)),
         new.fetch_offset[r] == when(kept, old.fetch_offset[r], when(asks, end, 0)),
         new.fetch_last_epoch[r] == when(kept, old.fetch_last_epoch[r], when(asks, last, 0)),
         new.fetch_record[r] == NONE,
@@ -66,13 +83,14 @@ def answer_lapses(old: State, new: State, r: Replica) -> Step:
     return (new.alter[r] == when(kept, old.alter[r], Alter.NONE),)
 
 
-def takes_over(old: State, new: State, r: Replica) -> Step:
+def takes_over(old: State, new: State, r: Replica, news: News | None = None) -> Step:
     """The replica takes over leader and leader epoch; if it leads, also who is away, and since when it leads."""
-    elected = old.controller_leader == r
-    since = when(leads(old, r), old.leading_since[r], old.controller_epoch)
+    news = news or newest(old)
+    elected = news.leader == r
+    since = when(leads(old, r), old.leading_since[r], news.epoch)
     return (
-        new.leader[r] == old.controller_leader,
-        new.leader_epoch[r] == old.controller_epoch,
+        new.leader[r] == news.leader,
+        new.leader_epoch[r] == news.epoch,
         new.pending_isr[r] == blank(new.controller_isr),
         new.leading_since[r] == when(elected, since, 0),
         new.known_away[r] == when(elected, away(old), blank(new.fenced)),
@@ -80,14 +98,14 @@ def takes_over(old: State, new: State, r: Replica) -> Step:
     )
 
 
-def enters_epoch(old: State, new: State, r: Replica) -> Step:
+def enters_epoch(old: State, new: State, r: Replica, news: News | None = None) -> Step:
     """The replica takes over leader and leader epoch, and forgets what it knew as a leader.
 
     Kafka's keeps its followers' positions if it led before (Replica.resetReplicaState), even past another
     leader's epoch: see kafka-keeps-positions in isr_kafka_bugs.
     """
     return (
-        *takes_over(old, new, r),
+        *takes_over(old, new, r, news),
         new.follower_end[r] == blank(new.follower_end[r]),
         new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
     )
@@ -120,16 +138,22 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
     )
 
 
-def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
-    """The replica learns of another leader, and asks it something first, or that there is none."""
+def follows(
+    old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch, news: News | None = None
+) -> Step:
+    """The replica follows another leader from now on, and asks it something first, or has none."""
+    news = news or newest(old)
     return (
-        behind(old, r),
-        old.controller_leader != r,
-        *enters_epoch(old, new, r),
+        *enters_epoch(old, new, r, news),
         new.isr[r] == blank(new.controller_isr),
         new.partition_epoch[r] == 0,
-        *fetch_in_new_epoch(old, new, r, old.controller_leader != NONE, log, message),
+        *fetch_in_new_epoch(old, new, r, news.leader != NONE, log, message, news),
     )
+
+
+def makes_follower(old: State, new: State, r: Replica, log: Seq[Offset, Record], message: Fetch) -> Step:
+    """The replica learns of another leader, and asks it something first, or that there is none."""
+    return (behind(old, r), old.controller_leader != r, *follows(old, new, r, log, message))
 
 
 @action

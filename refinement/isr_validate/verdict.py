@@ -13,7 +13,8 @@ STUTTERS: Final = frozenset(
     AlterPartitionRequest AlterPartitionResponse BrokerRegistered Consume CreateTopic DeleteTopic
     FetchMetadata FetchRequest FetchResponse Heartbeat HeartbeatAnswer LogOpened
     Metadata OffsetForLeaderEpochRequest OffsetForLeaderEpochResponse Produce RegisterBroker ShutDown Start Tick
-    CreatePartitions AlterTopicConfigs Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader ElectUncleanLeader
+    CreatePartitions AlterTopicConfigs Written Appended Truncated EpochAssigned DiskFailed ElectPreferredLeader
+    ElectUncleanLeader
     """.split()  # noqa: SIM905 - a list of names
 )
 """Inputs that may be no action of the model (the second table of docs/replay.md); then they change no variable."""

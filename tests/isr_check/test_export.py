@@ -61,6 +61,7 @@ def test_tlc_finds_our_states(design: Design, constants: Constants, tmp_path: Pa
     _, ours = found(design, constants)
     theirs = checkers.tlc(design, constants, tmp_path)
     assert (theirs.complete, theirs.distinct, theirs.depth) == (True, ours.distinct, ours.depth + 1)
+    assert theirs.generated - theirs.initial == ours.generated
 
 
 @pytest.mark.tlc

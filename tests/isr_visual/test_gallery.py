@@ -72,3 +72,14 @@ def test_the_gallery_has_a_control_for_every_counterexample(browser: Browser, tm
         assert tab.at() == len(cast("list[object]", json.loads(trace_file(cases[2]).read_text())["states"])) - 1
         assert tab.page.locator("#against").is_visible()
         assert tab.check("faint()") == []
+
+
+def test_five_behaviours_show_what_it_looks_like_when_it_works(browser: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "works.html"
+    asked = ["sample", "kip-966", "--replicas", "2", "--count", "5", "--steps", "12", "--out", str(tmp_path)]
+    assert main([*asked, "--html", str(html)]) == 0
+    with opened(browser, html) as tab:
+        assert tab.texts("h1") == ["5 behaviours"]
+        assert "What it looks like when it works" in tab.page.locator(".gallery-head").inner_text()
+        tab.page.locator(".thumb button").nth(0).click()
+        assert (tab.at(), tab.texts(".caption .broken")) == (0, [])

@@ -32,7 +32,7 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
     ("kip-497-committed-isr", "leaders-count-candidates", "leader_proposes_expansion", "kip-497", TINY),
     ("kip-497-no-partition-epoch", "leaders-count-candidates", "leader_learns_isr", "kip-497", TINY),
     ("kip-392-no-wait", "reads-stable", "consumer_is_reset", NO_SUCH_ACTION, READS),
-    ("kafka-7164", "continuing-requests-match", "becomes_follower", "kip-279", SMALL),
+    ("kafka-7164", "continuing-requests-match", "becomes_follower", "kip-320", SMALL),
     (
         "kafka-overtaken-request",
         "leaders-count-candidates",

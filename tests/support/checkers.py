@@ -22,10 +22,11 @@ VIOLATED = (
 
 @attrs.frozen
 class TlcReport:
-    """`generated` counts the initial states, too; `depth` counts states, not steps."""
+    """`generated` counts the `initial` states, too; `depth` counts states, not steps."""
 
     distinct: int
     generated: int
+    initial: int
     depth: int
     violated: str | None
     complete: bool
@@ -41,9 +42,13 @@ def read_tlc(output: str) -> TlcReport:
     depth = re.search(r"depth of the complete state graph search is (\d+)", output)
     if not counts or not depth:  # the initial state violates it
         assert violated, output
-        return TlcReport(0, 0, 1, violated, False)
+        return TlcReport(0, 0, 0, 1, violated, False)
     generated, distinct, left = (int(n) for n in counts[-1])
-    return TlcReport(distinct, generated, int(depth.group(1)), violated, left == 0 and violated is None)
+    initial = re.search(r"^Finished computing initial states: (\d+) distinct", output, re.M)
+    assert initial, output
+    return TlcReport(
+        distinct, generated, int(initial.group(1)), int(depth.group(1)), violated, left == 0 and violated is None
+    )
 
 
 def tlc_jar() -> Path:

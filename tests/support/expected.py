@@ -97,8 +97,10 @@ class TlcOutcome:
     violated: tuple[str, ...]
 
 
-def measure_tlc(run: Run, folder: Path, suspects: tuple[str, ...] = ()) -> TlcOutcome:
+def measure_tlc(run: Run, folder: Path, generated: int, suspects: tuple[str, ...] = ()) -> TlcOutcome:
     """TLC's verdict on each suspect alone, and on all the rest together, which also gives the count.
+
+    It must generate as many states as we say that there are steps, `generated`.
 
     What it says is violated among the rest becomes a suspect, and the rest is asked again.
     """
@@ -112,6 +114,7 @@ def measure_tlc(run: Run, folder: Path, suspects: tuple[str, ...] = ()) -> TlcOu
         rest.write_text("\n".join([head, *(line for p, line in asked.items() if p not in violated)]))
         report = run_tlc(module, rest)
         if report.violated is None:
+            assert report.generated - report.initial == generated, run.name
             return TlcOutcome(report.distinct, tuple(sorted(violated)))
         violated.append(next(p for p in names if camel(p) == report.violated))
 

@@ -13,6 +13,7 @@ from insync_cli.exits import Exit, Inconclusive
 from insync_cli.options import Usage, group, natural, option, positive
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import SUFFIX, default_folder, steps_of, write
+from insync_cli.view.pages import write_page
 from isr_check.reference import Evaluator
 from isr_check.sample import LONGEST, sample
 from isr_trace.replay import record
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 insync sample kip-966
-insync sample kip-966 --count 5 --steps 20 --seed 7 --replicas 2"""
+insync sample kip-966 --count 5 --steps 20 --seed 7 --replicas 2
+insync sample kip-966 --count 5 --html works.html"""
 USAGE = Usage("sample", "Passing behaviours to read, from seeded random walks.", EXAMPLE)
 
 
@@ -34,6 +36,7 @@ class Options:
     steps: int = option("N", "at most in one of them", positive, LONGEST)
     seed: int = option("N", "other walks", natural, 1)
     out: Path | None = option("DIR", "where the traces go (without it, below runs/)", Path)
+    html: Path | None = option("FILE", "one page as well, to walk through what it looks like when it works", Path)
     output: QuietOutput = group(QuietOutput)
 
 
@@ -53,6 +56,8 @@ def run(argv: Sequence[str]) -> int:
     files = [folder / f"sample-{i}{SUFFIX}" for i in range(1, len(traces) + 1)]
     for trace, file in zip(traces, files, strict=True):
         write(trace, file)
+    if given.html is not None:
+        write_page([(f, t, "") for f, t in zip(files, traces, strict=True)], given.html, None)
     report = {
         "schema": "insync/sample/1",
         "design": design.name,

@@ -11,6 +11,7 @@ from isr_check.export.layout import (
     COMPARE,
     NOT,
     OPEN,
+    PLUS,
     RANGE,
     WIDTH,
     Break,
@@ -217,7 +218,7 @@ class Module:
         guards = frozenset(conjunct for g in a.guards for conjunct in _conjuncts(g.condition))
         roots = [g.condition for g in a.guards] + [n for u in a.updates for n in (*u.path, u.value)]
         lets, scope = self.writer.sharing(roots, scope, {u.value: u.variable for u in a.updates})
-        items = [self.writer.term(g.condition, scope) for g in a.guards]
+        items = [self.guard(g.condition, scope) for g in a.guards]
         items += [self.update(u, scope, True, guards) for u in a.updates]
         body = bullets(items) + self.unchanged({u.variable for u in a.updates})
         if lets:
@@ -225,6 +226,13 @@ class Module:
             body = hung("LET ", [line for block in named for line in block]) + hung("IN  ", body)
         head = f"{self.actions[a.name]}{parenthesised(formals)} =="
         return [*comment(a.doc), head, *("    " + line for line in body)]
+
+    def guard(self, condition: Node, scope: Scope) -> Term:
+        """A condition of an action; as a value where TLC would take each way to fulfil it for a step of its own."""
+        if condition.op == "and":
+            return junction("/\\", [self.guard(part, scope) for part in condition.args])
+        term = self.writer.term(condition, scope)
+        return Term((at_least(term, PLUS), " = TRUE"), COMPARE) if _splits(condition) else term
 
     def unchanged(self, changed: set[str]) -> list[str]:
         """The conjunct for what an action leaves alone; groups of variables by the name of the group."""
@@ -334,6 +342,21 @@ class Module:
 
 def _has_sequence(type: Type) -> bool:
     return isinstance(type, SeqType) or (isinstance(type, MapType) and _has_sequence(type.value))
+
+
+def _splits(condition: Node) -> bool:
+    """Whether TLC, at an action's condition, looks for more than one way to fulfil it (Tool.getNextStatesAppl)."""
+    match condition.op:
+        case "or" | "exists":
+            return True
+        case "and":
+            return any(map(_splits, condition.args))
+        case "forall" | "implies" | "when":
+            return any(map(_splits, condition.args[1:]))
+        case "call":
+            return _splits(condition.attr[0].body)
+        case _:
+            return False
 
 
 def _conjuncts(node: Node) -> list[Node]:
