@@ -23,7 +23,9 @@ final class ControllerSteps {
       steps.add(action, List.of("leader"), (w, p) -> decides(w, p.broker("leader"), action));
     }
     steps.add(
-        "controller_refuses_later_copy", List.of("leader"), (w, p) -> refusesLaterCopy(w, p.broker("leader")));
+        "controller_refuses_later_copy",
+        List.of("leader"),
+        (w, p) -> refusesLaterCopy(w, p.broker("leader")));
     for (String action :
         List.of(
             "controller_fences_outsider",
@@ -76,12 +78,15 @@ final class ControllerSteps {
   }
 
   /**
-   * A request was sent again, as NodeToControllerRequestThread does after a time-out, and its later copy comes first: the leader
-   * hears that it is refused, and the earlier copy is still on its way.
+   * A request was sent again, as NodeToControllerRequestThread does after a time-out, and its later
+   * copy comes first: the leader hears that it is refused, and the earlier copy is still on its
+   * way.
    */
   private static void refusesLaterCopy(World world, int leader) {
     Machine look = world.look(leader);
-    if (!world.settings.ownView() || !look.alter.kind.equals("requested") || !Messages.hears(look)) {
+    if (!world.settings.ownView()
+        || !look.alter.kind.equals("requested")
+        || !Messages.hears(look)) {
       throw Refused.because("no request was sent again");
     }
     Machine at = world.at(leader);

@@ -84,7 +84,9 @@ final class Messages {
     Machine at = world.alive(leader);
     Uuid topic = world.controller().topic();
     if (world.settings.ownView() && at.process.replica(follower) != null) {
-      Parts.caughtUpNow(at.process.replica(follower), at.clock.now); // time never passes: see the model's own_view
+      Parts.caughtUpNow(
+          at.process.replica(follower),
+          at.clock.now); // time never passes: see the model's own_view
     }
     at.process.busy = true; // what Kafka would propose now is a step of its own
     FetchPartitionData got =

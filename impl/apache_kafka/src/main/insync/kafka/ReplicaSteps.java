@@ -194,7 +194,8 @@ final class ReplicaSteps {
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
     boolean brokers = world.settings.ownView() && !away(world, at).equals(away);
-    String is = moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
+    String is =
+        moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
     is = news ? is : "leader_learns_brokers";
     if (!(news || brokers) || !is.equals(action) || !moved && !broker.leads()) {
       throw Refused.because(news || brokers ? "it is " + is : "no news of the partition");
@@ -211,7 +212,10 @@ final class ReplicaSteps {
     }
   }
 
-  /** Whom a leader's own metadata calls fenced or shutting down: KRaftMetadataCache; nobody for a follower. */
+  /**
+   * Whom a leader's own metadata calls fenced or shutting down: KRaftMetadataCache; nobody for a
+   * follower.
+   */
   static List<String> away(World world, Machine machine) {
     List<Integer> found = new ArrayList<>();
     for (int b = 0; b < world.size() && machine.leads(); b++) {

@@ -26,7 +26,10 @@ final class Steering {
   /** A follower's fetch is answered without being parked (difference A). */
   static final boolean AT_ONCE = Boolean.getBoolean("insync.fetch-at-once");
 
-  /** Nothing is copied before a step, which then cannot be taken back: for walks, to compare with copies. */
+  /**
+   * Nothing is copied before a step, which then cannot be taken back: for walks, to compare with
+   * copies.
+   */
   static final boolean IN_PLACE = Boolean.getBoolean("insync.in-place");
 
   /** No time goes by between two steps of a leader. */

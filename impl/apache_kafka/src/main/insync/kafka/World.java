@@ -96,7 +96,8 @@ final class World {
       throw Refused.because("the broker does not run");
     }
     Machine machine = at(id);
-    machine.clock.now += Steering.STILL || settings.ownView() ? 0 : 40_000; // more than replica.lag.time.max.ms
+    machine.clock.now +=
+        Steering.STILL || settings.ownView() ? 0 : 40_000; // more than replica.lag.time.max.ms
     return machine;
   }
 
@@ -146,7 +147,10 @@ final class World {
     for (Broker.Told answer : broker.told) {
       boolean counts =
           settings.acks() != 0 && answer.error() == org.apache.kafka.common.protocol.Errors.NONE;
-      if (counts && (Steering.EXACT || settings.producersWait() || broker.leaderEpoch() == answer.epoch())) {
+      if (counts
+          && (Steering.EXACT
+              || settings.producersWait()
+              || broker.leaderEpoch() == answer.epoch())) {
         history.acked.add(answer.name());
       }
     }
