@@ -7,7 +7,6 @@ actions that lead from some state here to some state there; a node is marked whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypedDict
 
 import attrs
 
@@ -21,16 +20,8 @@ ACTIONS_SHOWN = 3
 """Names on one arrow; more are counted."""
 
 
-class Colours(TypedDict):
-    fillcolor: str
-    color: str
-
-
-PLAIN, START, BROKEN = (
-    Colours(fillcolor="#ffffff", color="#5a6169"),
-    Colours(fillcolor="#e8ecfa", color="#3451c6"),
-    Colours(fillcolor="#fbeae8", color="#b3261e"),
-)
+PLAIN, START, BROKEN = ("#ffffff", "#5a6169"), ("#e8ecfa", "#3451c6"), ("#fbeae8", "#b3261e")
+"""The colours of a node: what fills it, and its border."""
 
 
 class TooLarge(Exception):
@@ -124,11 +115,11 @@ def dot(graph: StateGraph) -> str:
         '  edge [fontname="sans-serif", fontsize="10", color="#5a6169", fontcolor="#5a6169"]',
     ]
     for n, group in enumerate(graph.groups):
-        colours = BROKEN if group.broken else START if group.initial else PLAIN
+        fill, border = BROKEN if group.broken else START if group.initial else PLAIN
         many = f"\\n{group.states} states" if group.states > 1 else ""
         breaks = f"\\n{group.breaking} break {', '.join(group.broken)}" if group.broken else ""
         text = f"{group.label}{many}{breaks}".replace('"', "'").replace("\n", "\\n")
-        lines.append(f'  n{n} [label="{text}", fillcolor="{colours["fillcolor"]}", color="{colours["color"]}"]')
+        lines.append(f'  n{n} [label="{text}", fillcolor="{fill}", color="{border}"]')
     for (a, b), actions in graph.arrows.items():
         more = [f"and {len(actions) - ACTIONS_SHOWN} more"] if len(actions) > ACTIONS_SHOWN else []
         text = "\\n".join([action.replace("_", " ") for action in actions[:ACTIONS_SHOWN]] + more)

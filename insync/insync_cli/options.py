@@ -391,7 +391,8 @@ class Parser(argparse.ArgumentParser):
 
     def add_constants(self, shape: type[object], about: _Spec, argv: Sequence[str]) -> None:
         """One option per constant of the design that argv names; without a design, of any."""
-        known, other = registry.designs(), about.constants() if about.constants is not None else {}
+        known = registry.designs()
+        other: Mapping[str, Value] = about.constants() if about.constants is not None else {}
         usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), None)
         named = next((known[word] for word in argv if word in known), known.get(usual or ""))
         for design in [named] if named else known.values():

@@ -10,13 +10,6 @@ from pathlib import Path
 import kafka.errors  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-)
 from tests.support import clients
 from tests.support.clients import Confluent, confluent_read
 from tests.support.clusters import Cluster
@@ -301,26 +294,19 @@ def test_a_fetch_is_by_id_and_continues_no_session(cluster: Cluster) -> None:
 
 def test_confluent_changes_settings_adds_partitions_and_lists_groups(cluster: Cluster) -> None:
     create(cluster, "changes", 1, minimum=1)
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    entry = ConfigEntry("min.insync.replicas", "3", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, "changes", incremental_configs=[entry])
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result(30)
+    clients.confluent_set(cluster.bootstrap, "changes", "min.insync.replicas", "3")
 
     def leads_with_three() -> bool:
         held = (server.runtime.node.held.get(TopicPartition("changes", 0)) for server in cluster.servers.values())
         return any(r is not None and isinstance(r.role, Leading) and r.role.min_insync_replicas == 3 for r in held)
 
     cluster.wait(leads_with_three, "the leader has another minimum")
-    bad = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    refused = ConfigResource(ConfigResource.Type.TOPIC, "changes", incremental_configs=[bad])
     with pytest.raises(KafkaException, match="it can only be delete here"):
-        next(iter(admin.incremental_alter_configs([refused]).values())).result(30)
-    for done in admin.create_partitions([NewPartitions("changes", 3)]).values():
-        done.result(30)
+        clients.confluent_set(cluster.bootstrap, "changes", "cleanup.policy", "compact")
+    clients.confluent_grow(cluster.bootstrap, "changes", 3)
     cluster.wait(
         lambda: all(TopicPartition("changes", 2) in s.runtime.node.partitions for s in cluster.servers.values()),
         "three partitions",
     )
     assert Confluent(cluster.bootstrap, {"acks": "all"}).send_all("changes", [b"x"])
-    assert admin.list_consumer_groups().result(30).errors == []
+    assert clients.confluent_group_errors(cluster.bootstrap) == []

@@ -46,7 +46,7 @@ def test_a_refused_step_changes_nothing_and_a_saved_state_comes_back() -> None:
         "forgets": True,
         "enabled": False,
     }
-    step = {"do": "step", "action": "count", "parameters": {}}
+    step: dict[str, object] = {"do": "step", "action": "count", "parameters": {}}
     assert said(talk, do="snapshot") == {"error": "ValueError: a reset comes first"}
     said(talk, do="reset", state={})
     assert said(talk, **step) == {"done": True}

@@ -17,8 +17,11 @@ import kafka.admin  # type: ignore[import-untyped]
 import kafka.record  # type: ignore[import-untyped]
 import kafka.structs  # type: ignore[import-untyped]
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AlterConfigOpType,  # pyright: ignore[reportPrivateImportUsage]
+    ConfigEntry,  # pyright: ignore[reportPrivateImportUsage]
     ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
     ConfigSource,  # pyright: ignore[reportPrivateImportUsage]
+    NewPartitions,  # pyright: ignore[reportPrivateImportUsage]
     ResourceType,  # pyright: ignore[reportPrivateImportUsage]
 )
 
@@ -252,6 +255,28 @@ def confluent_configs(bootstrap: str, kind: str, name: str) -> dict[str, tuple[s
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     (future,) = admin.describe_configs([ConfigResource(ResourceType[kind], name)]).values()
     return {n: (entry.value, ConfigSource(entry.source).name) for n, entry in future.result(10).items()}
+
+
+def confluent_set(bootstrap: str, topic: str, setting: str, value: str) -> None:
+    """Changes one setting of a topic, with IncrementalAlterConfigs."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    (future,) = admin.incremental_alter_configs([resource]).values()
+    future.result(30)
+
+
+def confluent_grow(bootstrap: str, topic: str, partitions: int) -> None:
+    """Adds partitions to a topic until it has that many."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    (future,) = admin.create_partitions([NewPartitions(topic, partitions)]).values()
+    future.result(30)
+
+
+def confluent_group_errors(bootstrap: str) -> list[str]:
+    """What brokers answered instead of their groups."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    return [str(error) for error in admin.list_consumer_groups().result(30).errors]
 
 
 def confluent_delete(bootstrap: str, topic: str) -> None:
