@@ -64,7 +64,7 @@ def room(
         assert isinstance(most, int)
         enough[name] = next(
             tried
-            for tried in range(least, most + 1)
+            for tried in range(min(least, most), most + 1)
             if tried == most or _reached(design, milestones, {**constants, **enough, name: tried}, limits)
         )
     enough = {name: value for name, value in enough.items() if value != constants[name]}

@@ -158,11 +158,11 @@ def test_the_graph_answers_questions_in_sql(tmp_path: Path) -> None:
 
 # Other processes
 
-RUN = "kip-966 --replicas 2 --engine spark --partitions 2 --handover 300 --quiet"
+RUN = "kip-966 --replicas 2 --epochs 1 --isr-changes 3 --engine spark --partitions 2 --handover 300 --quiet"
 
 
 def expected_run() -> dict[str, object]:
-    found = native.explore(Instance(DESIGNS["kip-966"], {"replicas": 2}))
+    found = native.explore(Instance(DESIGNS["kip-966"], {"replicas": 2, "isr_changes": 3}))
     return {"distinct": found.distinct, "generated": found.generated, "depth": found.depth, "taken": found.taken}
 
 

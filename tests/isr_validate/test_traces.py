@@ -62,6 +62,8 @@ def test_messages_that_come_twice_are_outside_of_the_model() -> None:
     assert found["twice"]
 
 
+@pytest.mark.sockets
+@pytest.mark.processes
 def test_real_processes_are_a_run_of_the_model(tmp_path: Path) -> None:
     done = validate(trace_of_cluster(tmp_path))
     assert done.rejected is None
