@@ -180,8 +180,8 @@ def _fix(case: Case) -> Iterator[str]:
     yield ""
     yield from _block(case.fixed_command, "sh")
     yield ""
-    yield "The bounds are the smallest that show the bug. Where they leave no room for an election, a rejoin and a commit"
-    yield "after the last fault, this command says `TOO SMALL` (exit code 23), not `HOLDS`, and which bounds are enough."
+    yield "The bounds are the smallest that show the bug. Where they leave no room for an election, a rejoin and a"
+    yield "commit after the last fault, this command says `TOO SMALL` (exit code 23), not `HOLDS`, and what is enough."
 
 
 def _block(text: str, language: str = "text") -> list[str]:
