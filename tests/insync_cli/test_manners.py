@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -36,8 +36,12 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def stopped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """The exit code of a command that somebody stops by Ctrl-C when it tells of its progress for the third time."""
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
+    """The exit code of a command that somebody stops by Ctrl-C when it tells of its progress for the third time.
+
+    Who is started in the background of a shell ignores SIGINT, and so would the command; here it is heard.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     told = itertools.count(1)
     count = Ticker.count
 
@@ -47,7 +51,8 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Ticker, "count", tell)
-    return lambda *words: main(words)
+    yield lambda *words: main(words)
+    signal.signal(signal.SIGINT, before)
 
 
 def report(file: Path) -> dict[str, object]:
