@@ -223,8 +223,7 @@ def test_a_cluster_forgets_and_a_follower_that_was_away_and_a_consumer_begin_whe
         create_topic(cluster.bootstrap, "t", 1, 2)
         cluster.in_sync("t")
         # Idempotent, or a session that a slow machine loses makes the client send records a second time.
-        client = {"acks": "all", "batch.num.messages": 1, "enable.idempotence": True}
-        producer = Confluent(cluster.bootstrap, client)
+        producer = Confluent(cluster.bootstrap, {"acks": "all", "batch.num.messages": 1, "enable.idempotence": True})
         values = [b"%0100d" % number for number in range(300)]
         producer.send_all("t", values[:10])
         away = next(b for b in (2, 3) if b != cluster.leader("t"))
