@@ -3,8 +3,8 @@
 A checker that stops at its bounds says that nothing was lost, and is right, when it never came to the election in which
 the record would have been lost. So a verdict is worth something only where this behaviour is among those explored:
 every fault budget is spent; after that a leader is elected; after that a follower joins the in-sync set again; and
-a record that was written under the new leader commits. `observed` is a design with history variables that
-notice these four; a property names each, in order.
+a record commits that was not committed at that election. `observed` is a design with history variables that notice
+these four. MILESTONES are properties that name them in order, with what leads from one to the next.
 """
 
 from __future__ import annotations
