@@ -68,12 +68,11 @@ from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refused
 from isr_broker.environment import Address as Address
-from isr_broker.environment import Outside
+from isr_broker.environment import Outside, Steps
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import MetadataLog
-from isr_broker.trace import Trace
 
 Admin: TypeAlias = (
     CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
@@ -144,8 +143,8 @@ class Runtime:
     requests: int = 0
     running: bool = False
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
-    trace: Trace | None = None
-    controller_trace: Trace | None = None
+    trace: Steps | None = None
+    controller_trace: Steps | None = None
     _inbox: deque[tuple[BrokerId, Message | Stamped]] = attrs.field(factory=deque[tuple[BrokerId, Message | Stamped]])
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])

@@ -15,7 +15,8 @@ import attrs
 
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import BrokerId, Millis
-from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Survival
+from isr_sim.host import Died, Host
 from isr_sim.invariants import Invariants
 from isr_sim.world import World
 
@@ -93,7 +94,7 @@ class Faults:
             if kind is Kind.CONTROLLER_RESTART:
                 world.restart_controller()
             else:
-                world.controller_paused_until = world.now + self._lasting()
+                world.pause(world.seat, self._lasting())
             return True
         if kind in (Kind.CUT_ONE_WAY, Kind.ISOLATE, Kind.CUT_FROM_CONTROLLER):
             self._cut(kind, broker)
@@ -101,23 +102,23 @@ class Faults:
         if not host.alive or not self._bearable(kind, broker):
             return False
         if kind is Kind.PAUSE:
-            world.pause(broker, self._lasting())
+            world.pause(host, self._lasting())
             return True
         before = self.crashed.get(broker)
         if kind is not Kind.SHUTDOWN or not self._registered(broker):
             self.crashed[broker] = host.life
         match kind:
             case Kind.CRASH:
-                world.stop(broker, Everything())
+                self._dies(host, Everything())
             case Kind.POWER_LOSS:
                 self.lossy.add(broker)
                 self.invariants.lossy = True
-                world.stop(broker, Survivors(world))
+                self._dies(host, Survivors(world))
             case Kind.SHUTDOWN:
-                world.shut_down(broker)
+                world.shut_down(host)
             case _:
                 host.disk.hook = self._failing_once()
-        slowly = kind in (Kind.SHUTDOWN, Kind.DISK)
+        slowly = kind in (Kind.SHUTDOWN, Kind.DISK) or host.disk.hook is not None
         self._comes_back(broker, before, self.longest_ms if slowly else 0)
         return True
 
@@ -128,7 +129,7 @@ class Faults:
 
         def back() -> None:
             if not host.alive:
-                self.world.start(broker)
+                self.world.start(host)
             elif host.life == life and host.disk.hook is not None:
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
@@ -137,6 +138,21 @@ class Faults:
                     self.crashed[broker] = before
 
         self.world.after(at_least + self._lasting(), back)
+
+    def _dies(self, host: Host, survival: Survival) -> None:
+        """Now, between two turns, or in the middle of one: when it is about to use its disk, soon."""
+        left = [self.world.random.choice((0, 0, 0, 1, 2, 3, 5, 8))]
+        if left[0] == 0:
+            self.world.stop(host, survival)
+            return
+
+        def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
+            left[0] -= 1
+            if left[0] <= 0:
+                raise Died(survival)
+            return None
+
+        host.disk.hook = hook
 
     def _failing_once(self) -> Callable[[MemoryDisk, str, str], Fault | None]:
         chance, left = self.world.random, [1]
@@ -195,14 +211,13 @@ class Faults:
         self.world.note("heals")
         self.world.cut.clear()
         self.world.lag.clear()
-        self.world.controller_paused_until = 0
-        for host in self.world.hosts.values():
+        for host in self.world.machines:
             host.disk.hook = None
-            host.paused_until = 0
+            host.busy_until = 0
         self.revive()
 
     def revive(self) -> None:
         """Start every broker that does not run; one that was shutting down may have ended since."""
-        for broker, host in sorted(self.world.hosts.items()):
+        for host in self.world.machines:
             if not host.alive:
-                self.world.start(broker)
+                self.world.start(host)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import attrs
 
 from isr_broker.core.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
+from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading, Replica
@@ -92,6 +93,7 @@ class Invariants:
     rulings: dict[TopicPartition, PartitionMetadata] = attrs.field(factory=dict[TopicPartition, PartitionMetadata])
     lossy: bool = False
     checks: int = 0
+    governed_up_to: int = 0
 
     def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
         return self.logs.setdefault((broker, tp), Chain())
@@ -103,12 +105,12 @@ class Invariants:
             if not is_whole(disk, path):
                 raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
 
-    def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
+    def opened(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
         """A log was found on the disk."""
         chain = self.logs[broker, tp] = Chain()
         chain.append_batches(records)
 
-    def changed(self, broker: BrokerId, operation: DiskOperation) -> None:
+    def changed(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done."""
         chain = self._chain(broker, operation.partition)
         match operation:
@@ -119,9 +121,16 @@ class Invariants:
             case AssignEpoch():
                 pass
 
+    def governed(self, world: World) -> None:
+        """metadata-survives: a controller finds in its log all that it has told of."""
+        written = world.controller.written
+        if written < self.governed_up_to:
+            raise Violation("metadata-survives", f"{self.governed_up_to} records were durable, {written} are found")
+
     def stepped(self, world: World) -> None:
         """Every promise, for every partition."""
         self.checks += 1
+        self.governed_up_to = max(self.governed_up_to, world.controller.written)
         for tp, metadata in world.controller.partitions.items():
             held = {b: r for b, r in _replicas(world, tp)}
             for broker, replica in held.items():
@@ -209,7 +218,7 @@ class Invariants:
 
     # From clients
 
-    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int) -> None:
+    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:
         """A producer was told, with acks=all, that its records are at the offset: they must be committed there."""
         committed = self.committed.get(tp, Chain())
         if committed.end < offset + count:
@@ -217,7 +226,7 @@ class Invariants:
         for o in range(offset, offset + count):
             self.acked.setdefault(tp, {})[o] = committed.records[o]
 
-    def read(self, tp: TopicPartition, data: bytes) -> None:
+    def read(self, tp: TopicPartition, data: bytes, topic_id: int) -> None:
         """A consumer was given these batches: reads-committed, and so reads-stable."""
         committed = self.committed.get(tp, Chain())
         try:

@@ -40,8 +40,8 @@ from typing import Final
 import attrs
 
 from isr_broker.core.effects import CONTROLLER
-from isr_broker.core.inputs import Received
 from isr_broker.core.messages import BrokerId, ElectPreferredLeader, Millis
+from isr_broker.runtime import Runtime
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk_memory import Everything, Nothing
 from isr_sim.invariants import Invariants, Violation
@@ -304,32 +304,39 @@ def do(run: Run, deed: Deed) -> None:
         if deed.kind == "restart":
             world.restart_controller()
         else:
-            world.controller_paused_until = world.now + deed.lasting
+            world.pause(world.seat, deed.lasting)
         return
     host = world.hosts[who]
     match deed.kind:
         case "start" if not host.alive:
-            world.start(who)
+            world.start(host)
         case "crash" if host.alive:
-            world.stop(who, Everything())
+            world.stop(host, Everything())
         case "lose-power" if host.alive:
             run.invariants.lossy = True
-            world.stop(who, Nothing())
+            world.stop(host, Nothing())
         case "shut-down" if host.alive:
-            world.shut_down(who)
+            world.shut_down(host)
         case "pause" if host.alive:
-            world.pause(who, deed.lasting)
+            world.pause(host, deed.lasting)
         case _:
             pass
 
 
 def _leads(world: World, broker: BrokerId) -> None:
     """Another order of assignment (AlterPartitionReassignments), and an election of the preferred leader by it."""
-    core, (tp, partition) = world.controller, min(world.controller.partitions.items())
-    replicas = (broker, *(b for b in partition.replicas if b != broker))
-    partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
-    world.controller = attrs.evolve(core, partitions=partitions)
-    world.tell_controller(Received(CONTROLLER, ElectPreferredLeader(request=0, partition=tp)))
+
+    def happens(runtime: Runtime, now: Millis) -> None:
+        core = runtime.controller
+        assert core is not None
+        tp, partition = min(core.partitions.items())
+        replicas = (broker, *(b for b in partition.replicas if b != broker))
+        partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
+        runtime.controller = attrs.evolve(core, partitions=partitions)
+        elect = ElectPreferredLeader(request=0, partition=tp)
+        runtime.received([(world.seat.broker, CONTROLLER, elect)], now)
+
+    world.turn(world.seat, happens)
 
 
 def _who(run: Run, who: BrokerId) -> BrokerId:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import count
 from random import Random
 from typing import Final
 
 import attrs
 
-from isr_broker.core.controller import Controller
-from isr_broker.core.effects import CONTROLLER
-from isr_broker.core.inputs import Received
+from isr_broker.core.controller import Controller, placed
 from isr_broker.core.messages import CreateTopic, Millis, TopicPartition
 from isr_broker.settings import Settings
 from isr_sim.clients import Consumer, Producer
@@ -35,6 +32,9 @@ QUICK: Final = Settings(
     log_index_interval_bytes=200,
 )
 """Kafka's settings with all times shortened, so that more happens in fewer steps."""
+
+ADMIN: Final = 99
+"""Where an admin is, to the network."""
 
 
 @attrs.frozen(kw_only=True)
@@ -116,23 +116,31 @@ class Run:
 
     def set_up(self) -> None:
         """All brokers run, and the topic is there."""
-        for broker in self.world.hosts:
-            self.world.start(broker)
+        for host in self.world.machines:
+            self.world.start(host)
         self.world.run(1_000)
-        create = CreateTopic(request=0, topic="t", partitions=self.config.partitions)
-        self.world.send(100, CONTROLLER, Received(100, create))
+        self.create()
         self.world.run(1_500)
         assert len(self.world.controller.partitions) == self.config.partitions
-        requests = count(1)
         for number in range(self.config.partitions):
             tp = TopicPartition("t", number)
             for identity, acks in ((100, -1), (101, -1), (102, 1)):
-                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants, requests))
-            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants, requests))
+                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants))
+            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants))
         for producer in self.producers:
             producer.next(self.world)
         for consumer in self.consumers:
             consumer.next(self.world)
+
+    def create(self) -> None:
+        """An admin has the topic created, with its replicas on the brokers that have no controller beside them."""
+        world, copies = self.world, self.config.settings.default_replication_factor
+        where = tuple(placed(sorted(world.hosts), self.config.partitions, copies, 0))
+
+        def asks(number: int) -> CreateTopic:
+            return CreateTopic(request=number, topic="t", assignments=where)
+
+        world.ask(ADMIN, min(world.hosts), asks, lambda _: None)
 
     def go_wrong(self) -> None:
         """The safety phase."""

@@ -109,14 +109,16 @@ Hook: TypeAlias = "Callable[[MemoryDisk, str, str], Fault | None]"
 
 @attrs.define
 class MemoryDisk:
-    """A data directory in memory."""
+    """A data directory in memory; `operations` counts what was written, flushed or renamed."""
 
     names_now: Names = attrs.field(factory=lambda: Names({ROOT: None}))
     names_durable: Names = attrs.field(factory=lambda: Names({ROOT: None}))
     renames: list[tuple[str, Names]] = attrs.field(factory=list[tuple[str, Names]])
     hook: Hook | None = None
+    operations: int = 0
 
     def _before(self, operation: str, path: str) -> Fault | None:
+        self.operations += 1
         return self.hook(self, operation, path) if self.hook is not None else None
 
     def _fails(self, operation: str, path: str) -> None:
