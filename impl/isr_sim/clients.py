@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerProduce
 from isr_broker.core.inputs import Consume, Produce
-from isr_broker.core.messages import BrokerId, Error, Offset, TopicPartition
-from isr_broker.core.record_batch import batches, new_batch
+from isr_broker.core.messages import (
+    BrokerId,
+    CreateTopic,
+    DeleteTopic,
+    ElectUncleanLeader,
+    Error,
+    Offset,
+    TopicPartition,
+)
+from isr_broker.core.record_batch import BadBatch, batches, new_batch
+from isr_broker.runtime import Admin as AdminRequest
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.world import Reply, World
 
@@ -17,6 +27,11 @@ PATIENCE_MS: Final = 900
 PAUSE_MS: Final = 40
 PERSISTENCE: Final = 20
 """How often a producer takes an error about its sequence for a passing one, before it begins a new epoch."""
+
+ADMIN: Final = 99
+"""Where an admin is, to the network."""
+
+ADMIN_PATIENCE_MS: Final = 300
 
 _STARTS_AGAIN: Final = {Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH}
 
@@ -152,12 +167,66 @@ class Consumer:
             self.answered(world, reply.answer, reply.records, reply.topic_id)
 
     def answered(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
-        """Records, which must be committed, and continue what was read before."""
+        """Records, which must be committed, and continue what was read before (Fetcher, with check.crcs).
+
+        Where there are none to be had at the position it goes to where the log starts (auto.offset.reset=earliest).
+        """
         self._request = -1
-        if answer.error is Error.NONE and records:
+        if answer.error is Error.OFFSET_OUT_OF_RANGE:
+            self.position = _first_offset(world, self.tp)
+        elif answer.error is Error.NONE and records and _whole(records):
             self.invariants.read(self.tp, records, topic_id)
             found = list(batches(records))
             if found[0].base_offset > self.position:
                 raise Violation("reads-stable", f"{self.tp}: asked for {self.position}, got {found[0].base_offset}")
             self.position = found[-1].next_offset
         world.after(PAUSE_MS, lambda: self.next(world))
+
+
+def _whole(records: bytes) -> bool:
+    try:
+        return bool(list(batches(records, check=True)))
+    except BadBatch:
+        return False
+
+
+def _first_offset(world: World, tp: TopicPartition) -> Offset:
+    """Where the log that starts last does (ListOffsets)."""
+    held = [host.node.held[tp] for host in world.hosts.values() if host.node is not None and tp in host.node.held]
+    return max((replica.log.start for replica in held), default=0)
+
+
+@attrs.define
+class Admin:
+    """Wants a topic to be there, and asks one broker after the other until it is; `dislikes` the topic of this id."""
+
+    topic: str
+    where: tuple[tuple[BrokerId, ...], ...]
+    dislikes: int = 0
+    asked: int = 0
+
+    def next(self, world: World) -> None:
+        """Look at what the controller has, and ask for what is not so."""
+        there = self._there(world)
+        if not there:
+            self._asks(world, lambda n: CreateTopic(request=n, topic=self.topic, assignments=self.where))
+        elif there == self.dislikes:
+            self._asks(world, lambda n: DeleteTopic(request=n, topic=self.topic))
+        world.after(ADMIN_PATIENCE_MS, lambda: self.next(world))
+
+    def _there(self, world: World) -> int:
+        """The id of the topic; 0 if there is none."""
+        return next((p.topic_id for tp, p in world.controller.partitions.items() if tp.topic == self.topic), 0)
+
+    def wants_another(self, world: World) -> None:
+        """Have the topic that is there deleted, and created again."""
+        self.dislikes = self._there(world)
+
+    def elects(self, world: World, tp: TopicPartition) -> None:
+        """Have anybody lead who can, whatever he lacks."""
+        self._asks(world, lambda n: ElectUncleanLeader(request=n, partition=tp))
+
+    def _asks(self, world: World, make: Callable[[int], AdminRequest]) -> None:
+        self.asked += 1
+        brokers = sorted(world.hosts)
+        world.ask(ADMIN, brokers[(self.asked - 1) % len(brokers)], make, lambda _: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_broker.core.messages import BrokerId, Millis
+from isr_broker.core.messages import BrokerId, Millis, TopicPartition
 from isr_broker.core.node import Node
 from isr_broker.runtime import Runtime
 from isr_broker.storage.disk_memory import MemoryDisk, Survival
@@ -69,3 +69,12 @@ class Host:
     def logs(self) -> LogDirectory | None:
         """The logs of the process that runs."""
         return None if self.runtime is None else self.runtime.logs
+
+    def contents(self, tp: TopicPartition) -> bytes:
+        """All batches of a log of the process that runs, as they are on the disk, however that reads now."""
+        logs, reads = self.logs, self.disk.reads
+        assert logs is not None
+        self.disk.reads = None
+        found = logs.logs[tp].contents()
+        self.disk.reads = reads
+        return found

@@ -8,9 +8,9 @@ from typing import Final
 import attrs
 
 from isr_broker.core.controller import Controller, placed
-from isr_broker.core.messages import CreateTopic, Millis, TopicPartition
+from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.settings import Settings
-from isr_sim.clients import Consumer, Producer
+from isr_sim.clients import Admin, Consumer, Producer
 from isr_sim.faults import ALL, Faults, Kind
 from isr_sim.host import Clock, Host
 from isr_sim.invariants import Chain, Invariants, Violation
@@ -30,17 +30,17 @@ QUICK: Final = Settings(
     leader_imbalance_check_interval_seconds=1,
     log_segment_bytes=700,
     log_index_interval_bytes=200,
+    log_retention_ms=3_600_000,
+    log_retention_check_interval_ms=400,
 )
 """Kafka's settings with all times shortened, so that more happens in fewer steps."""
-
-ADMIN: Final = 99
-"""Where an admin is, to the network."""
 
 
 @attrs.frozen(kw_only=True)
 class Config:
     """What a run is about: the settings, with the design; which faults may happen, how often, and for how long.
 
+    `forgives_unclean`: after an unclean election what the new leader has counts as committed, and no more.
     `bears` is how many brokers may be crashed at a time if one of them lost something; `min.insync.replicas` - 1 if
     None.
     """
@@ -49,6 +49,7 @@ class Config:
     brokers: int = 3
     partitions: int = 1
     kinds: tuple[Kind, ...] = ALL
+    forgives_unclean: bool = False
     weather: Weather = attrs.field(factory=Weather)
     safety_ms: Millis = 8_000
     every_ms: Millis = 350
@@ -93,10 +94,12 @@ class Run:
     kind: type[World] = World
     producer: type[Producer] = Producer
     consumer: type[Consumer] = Consumer
+    admin: Admin = attrs.field(init=False)
     producers: list[Producer] = attrs.field(factory=list[Producer])
     consumers: list[Consumer] = attrs.field(factory=list[Consumer])
 
     def __attrs_post_init__(self) -> None:
+        self.invariants.forgives = self.config.forgives_unclean
         chance = Random(self.seed)
         hosts = {
             broker: Host(broker, clock=Clock(chance.randint(0, 10_000), chance.randint(900, 1_100)))
@@ -105,9 +108,12 @@ class Run:
         self.world = self.kind(
             self.config.settings, chance, hosts, self.invariants, keeps_lines=self.config.keeps_lines, weather=FAIR
         )
+        copies = self.config.settings.default_replication_factor
+        self.admin = Admin("t", tuple(placed(sorted(hosts), self.config.partitions, copies, 0)))
         self.faults = Faults(
             self.world,
             self.invariants,
+            self.admin,
             self.config.kinds,
             self.config.every_ms,
             self.config.longest_ms,
@@ -119,7 +125,7 @@ class Run:
         for host in self.world.machines:
             self.world.start(host)
         self.world.run(1_000)
-        self.create()
+        self.admin.next(self.world)
         self.world.run(1_500)
         assert len(self.world.controller.partitions) == self.config.partitions
         for number in range(self.config.partitions):
@@ -131,16 +137,6 @@ class Run:
             producer.next(self.world)
         for consumer in self.consumers:
             consumer.next(self.world)
-
-    def create(self) -> None:
-        """An admin has the topic created, with its replicas on the brokers that have no controller beside them."""
-        world, copies = self.world, self.config.settings.default_replication_factor
-        where = tuple(placed(sorted(world.hosts), self.config.partitions, copies, 0))
-
-        def asks(number: int) -> CreateTopic:
-            return CreateTopic(request=number, topic="t", assignments=where)
-
-        world.ask(ADMIN, min(world.hosts), asks, lambda _: None)
 
     def go_wrong(self) -> None:
         """The safety phase."""
@@ -180,6 +176,8 @@ class Run:
         """What is not yet well: every replica in sync, and every log and watermark the same."""
         controller: Controller = self.world.controller
         stranded = self.stranded()
+        if len(controller.partitions) != self.config.partitions:
+            return f"there are {len(controller.partitions)} partitions"
         for tp, metadata in sorted(controller.partitions.items()):
             if tp in stranded:
                 continue

@@ -21,7 +21,10 @@ from isr_broker.core.inputs import Appended, ControllerInput, EpochAssigned, Log
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     BrokerId,
+    FetchRequest,
     FetchResponse,
     Message,
     Millis,
@@ -164,13 +167,13 @@ class Witness:
         """A broker's core has taken an input."""
         if self.trace is not None:
             self.trace.node_stepped(before, told, step, at)
-        broker, logs = self.host.broker, self.host.logs
+        broker = self.host.broker
         self.world.note(f"{broker} {told!r}")
         match told:
             case Appended(partition=tp) | Truncated(partition=tp) | EpochAssigned(partition=tp):
                 self.world.watcher.changed(broker, self.asked.pop(tp), told.log)
-            case LogOpened(partition=tp) if before.phase is not Phase.LOADING and logs is not None:
-                self.world.watcher.opened(broker, tp, told.log, logs.logs[tp].contents())
+            case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
+                self.world.watcher.opened(broker, tp, told.log, self.host.contents(tp))
             case _:
                 pass
         for effect in step.effects:
@@ -202,6 +205,26 @@ class Witness:
         """The trace hears it."""
         if self.trace is not None:
             self.trace.hears(stamp)
+
+
+_WITH_TOPIC: Final = (FetchRequest, FetchResponse, AlterPartitionRequest, AlterPartitionResponse)
+"""Messages that say on the wire which topic they mean by its id (Fetch from version 13, AlterPartition from 2)."""
+
+
+def _topic_id(host: Host, who: BrokerId, message: Message) -> int | None:
+    """The id of the topic that a process knows by the name in a message: one of another topic is refused.
+
+    `wire.fetcher` and `wire.controller_channels` write the ids, `wire.fetch_requests` and `wire.broker_requests` look
+    for them.
+    """
+    runtime = host.runtime
+    if runtime is None or not isinstance(message, _WITH_TOPIC):
+        return None
+    if who == CONTROLLER:
+        known = None if runtime.controller is None else runtime.controller.partitions.get(message.partition)
+        return 0 if known is None else known.topic_id
+    learned = runtime.node.partitions.get(message.partition)
+    return 0 if learned is None else learned.topic_id
 
 
 @attrs.define
@@ -280,16 +303,17 @@ class World:
 
     def send(self, sender: Host, parcel: Parcel, tells: bool) -> None:
         """A message leaves; it never arrives at a later process than it was sent to."""
-        source, to, _ = parcel
+        source, to, sent = parcel
         target = self.seat if to == CONTROLLER else self.hosts.get(to, self.seat)
         life, of_sender = target.life, sender.life
+        topic_id = _topic_id(sender, source, bare(sent))
 
         def lost() -> None:
             if tells and sender.life == of_sender and self.random.random() < self.weather.tells:
                 self.turn(sender, lambda runtime, now: runtime.undelivered([parcel], now))
 
         def arrives() -> None:
-            if target.alive and target.life == life:
+            if target.alive and target.life == life and _topic_id(target, to, bare(sent)) == topic_id:
                 self.turn(target, lambda runtime, now: runtime.received([parcel], now))
             elif tells:
                 self.after(1, lost)
