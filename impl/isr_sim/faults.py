@@ -248,7 +248,10 @@ class Faults:
         newest = [p for p in paths if host.disk.image(p).durable]
         if not newest:
             return False
-        image, gone = host.disk.image(newest[-1]), self.world.random.randint(1, 200)
+        image, gone = (
+            host.disk.image(newest[-1]),
+            self.world.random.randint(1, self.world.random.choice((60, 300, 3_000))),
+        )
         self.world.note(f"{newest[-1]} on {host.broker} loses {gone} bytes")
         image.settle(image.durable[:-gone])
         self.crashed[host.broker] = host.life

@@ -11,7 +11,7 @@ from isr_broker.core.controller import Controller, placed
 from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.settings import Settings
 from isr_sim.clients import Admin, Consumer, Producer
-from isr_sim.faults import ALL, Faults, Kind
+from isr_sim.faults import OF_THE_MODEL, Faults, Kind
 from isr_sim.host import Clock, Host
 from isr_sim.invariants import Chain, Invariants, Violation
 from isr_sim.world import FAIR, Weather, World
@@ -48,7 +48,7 @@ class Config:
     settings: Settings = QUICK
     brokers: int = 3
     partitions: int = 1
-    kinds: tuple[Kind, ...] = ALL
+    kinds: tuple[Kind, ...] = OF_THE_MODEL
     forgives_unclean: bool = False
     weather: Weather = attrs.field(factory=Weather)
     safety_ms: Millis = 8_000
