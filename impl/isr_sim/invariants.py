@@ -78,9 +78,13 @@ class Chain:
         while self.end < end:
             self.append(hash((end, self.end, NOBODYS)))
 
-    def agrees(self, other: Chain, up_to: Offset) -> bool:
-        """Both have everything before the offset, and the same."""
-        return up_to <= self.end and up_to <= other.end and self.links[up_to] == other.links[up_to]
+    def agrees(self, other: Chain, up_to: Offset, since: Offset = 0) -> bool:
+        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`."""
+        if up_to > self.end or up_to > other.end:
+            return False
+        return self.links[up_to] == other.links[up_to] or (
+            0 < since <= up_to and self.records[since:up_to] == other.records[since:up_to]
+        )
 
 
 Copy: TypeAlias = tuple[BrokerId, TopicPartition]
@@ -143,9 +147,16 @@ class Invariants:
                 chain.cut(offset)
             case AssignEpoch():
                 pass
-        if chain.end != log.end:
-            # It has begun anew, with what was committed before; or it says to end where it never was.
-            chain.continued(log.end, self.committed.get(operation.partition, Chain()))
+        if log.start == log.end or chain.end != log.end:
+            # It has begun anew, or it says to end where it never was.
+            chain.continued(log.end, self._before(operation.partition, log))
+
+    def _before(self, tp: TopicPartition, log: LogView) -> Chain:
+        """What a log counts as having had that begins anew: as in Kafka, all that its leader has before its start."""
+        committed, ruling = self.committed.get(tp, Chain()), self.rulings.get(tp)
+        if log.start < log.end or committed.end >= log.end or ruling is None or ruling.leader is None:
+            return committed
+        return self._chain(ruling.leader, tp)
 
     def governed(self, world: World) -> None:
         """metadata-survives: a controller finds in its log all that it has told of."""
@@ -254,7 +265,8 @@ class Invariants:
             known = world.controller.brokers.get(broker)
             current = known is not None and replica.broker_epoch == known.epoch
             eligible = broker in metadata.isr | metadata.elr and current
-            if settled and eligible and not chain.agrees(committed, committed.end):
+            since = replica.log.start if self.forgives else 0
+            if settled and eligible and not chain.agrees(committed, committed.end, since):
                 raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
 
     def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
@@ -270,7 +282,8 @@ class Invariants:
                 if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
-                if not self._chain(a, tp).agrees(self._chain(b, tp), below):
+                since = max(one.log.start, other.log.start) if self.forgives else 0
+                if not self._chain(a, tp).agrees(self._chain(b, tp), below, since):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
 
     # From clients

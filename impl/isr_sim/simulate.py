@@ -10,7 +10,7 @@ import attrs
 from isr_broker.core.controller import Controller, placed
 from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.settings import Settings
-from isr_sim.clients import Admin, Consumer, Producer
+from isr_sim.clients import PATIENCE_MS, PAUSE_MS, Admin, Consumer, Producer
 from isr_sim.faults import OF_THE_MODEL, Faults, Kind
 from isr_sim.host import Clock, Host
 from isr_sim.invariants import Chain, Invariants, Violation
@@ -158,11 +158,23 @@ class Run:
             written = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
             if written and all(client.stopped for client in self.producers):
                 if self._converged() is None:
-                    return self.world.now - began
+                    healed = self.world.now - began
+                    self._leaves_nothing()
+                    return healed
             elif written:
                 for producer in self.producers:
                     producer.stopped = True
         raise Violation("convergence", self._converged() or "producers get no acknowledgements")
+
+    def _leaves_nothing(self) -> None:
+        """every-request-answered: once clients are gone no process remembers a request."""
+        for consumer in self.consumers:
+            consumer.stopped = True
+        self.world.run(self.world.now + PATIENCE_MS + PAUSE_MS)
+        for host in self.world.machines:
+            if host.runtime is not None and host.runtime.waiting:
+                left = sorted(host.runtime.waiting)
+                raise Violation("every-request-answered", f"broker {host.broker} never answered requests {left}")
 
     def stranded(self) -> set[TopicPartition]:
         """Partitions that have no leader and nobody who may become it."""
@@ -191,7 +203,8 @@ class Run:
                     return f"{tp}: broker {broker} holds no replica"
                 ends = (replica.log.end, replica.high_watermark, committed.end)
                 chain = self.invariants.logs[broker, tp]
-                if len(set(ends)) != 1 or not chain.agrees(committed, committed.end):
+                since = replica.log.start if self.invariants.forgives else 0
+                if len(set(ends)) != 1 or not chain.agrees(committed, committed.end, since):
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
         return None
 

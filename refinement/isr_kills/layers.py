@@ -54,7 +54,9 @@ class Found:
 
 _SLOW: Final = Weather(loss=0.02, twice=0.05, slow=0.15, slow_ms=2_500)
 _OVERTAKING: Final = Weather(loss=0.02, twice=0.5, slow=0.3, slow_ms=2_500)
-_MOVES: Final = tuple(k for k in OF_THE_MODEL if k not in (Kind.POWER_LOSS, Kind.DISK, Kind.SHUTDOWN, Kind.CONTROLLER_RESTART))
+_MOVES: Final = tuple(
+    k for k in OF_THE_MODEL if k not in (Kind.POWER_LOSS, Kind.DISK, Kind.SHUTDOWN, Kind.CONTROLLER_RESTART)
+)
 _STOPS: Final = (Kind.SHUTDOWN, Kind.POWER_LOSS, Kind.CRASH, Kind.CUT_FROM_CONTROLLER)
 
 

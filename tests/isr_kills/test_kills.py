@@ -101,6 +101,20 @@ def test_what_a_cell_says_is_found_again(bug: str, layer: Layer) -> None:
     again(bug, layer)
 
 
+LOSSES: Final = (
+    "acknowledges-past-end",
+    "cut-keeps-start",
+    "cuts-damaged-metadata",
+    "trusts-clean-mark",
+    "refusals-outlive-topics",
+)
+
+
+@pytest.mark.parametrize("bug", LOSSES)
+def test_what_lost_records_outside_of_the_cores_is_found_by_the_simulator(bug: str) -> None:
+    again(bug, Layer.SIMULATOR)
+
+
 def test_the_sample_has_every_layer() -> None:
     assert list(SAMPLE) == list(Layer)
 

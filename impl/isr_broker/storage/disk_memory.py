@@ -98,9 +98,9 @@ class Nothing:
 
 @attrs.frozen
 class Fault:
-    """An operation fails with this error, an append after it wrote that many bytes."""
+    """An operation fails with this error, or the process dies of it; an append after it wrote that many bytes."""
 
-    error: OSError
+    error: BaseException
     written: int = 0
 
 
