@@ -118,7 +118,7 @@ class TellingConsumer(Consumer):
         found = list(_records(records, self.position))
         if found and found[-1][1] is None:
             # A client cannot go on past bytes that are no record.
-            self.stopped = True
+            self.stopped, self._request = True, -1
             _tells(self).tells(world, "ok", "poll", self.identity, records={str(self.tp): found})
             return
         told = {"records": {str(self.tp): found}} if found else {}

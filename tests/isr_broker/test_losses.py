@@ -367,3 +367,16 @@ def test_a_log_whose_topic_id_a_crash_took_is_removed() -> None:
     disk.image(f"{TP}/partition.metadata").settle(b"")
     assert LogDirectory(disk, Settings()).load() == (-1, [])
     assert not disk.exists(str(TP))
+
+
+def test_a_request_of_an_admin_whose_answer_is_lost_is_given_up() -> None:
+    disk, outside = MemoryDisk(), Elsewhere()
+    runtime = Runtime(2, Settings(), disk, ("h", 2), ("elsewhere", 1), outside)
+    runtime.start(1, 0, with_controller=False)
+    said: list[ClientAnswer] = []
+    runtime.ask(lambda n: CreateTopic(request=n, topic=TP.topic), lambda a, _: said.append(a), 100)
+    runtime.tick(30_000)
+    assert len(runtime.waiting) == 1
+    runtime.tick(30_100)
+    assert [getattr(a, "error", None) for a in said] == [Error.REQUEST_TIMED_OUT]
+    assert runtime.waiting == {}

@@ -140,7 +140,7 @@ def test_what_the_clients_of_todays_design_tell_has_no_anomaly(seed: int) -> Non
     told = history(run)
     answer = check(pair_operations(read_json(told)))
     assert [j.name for j in answer.judgements if j.forbidden or j.verdict is Verdict.UNKNOWN] == []
-    assert answer.counts.acked > 20
+    assert answer.counts.acked > 10
     assert sum('"final-read"' in line for line in told) == 2
 
 
