@@ -201,6 +201,23 @@ def test_each_colour_is_stated_once_for_light_and_dark() -> None:
     assert {value.split("(")[0] for name, value in stated if name not in ("--sans", "--mono")} == {"light-dark"}
 
 
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_a_lane_says_whose_minimum_it_takes_and_nothing_runs_into_its_log(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    (tmp_path / "page.html").write_text(page_text("last-replica-standing"), encoding="utf-8")
+    with opened(browser, tmp_path / "page.html", size=ViewportSize(width=width, height=800)) as tab:
+        assert any(text.startswith("maximal ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        crossing = """[...document.querySelectorAll('#scene svg text.t-small')].filter((text) => {
+            const a = text.getBoundingClientRect();
+            return [...document.querySelectorAll('#scene svg .cell rect')].some((cell) => {
+                const b = cell.getBoundingClientRect();
+                return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+            });
+        }).map((text) => text.textContent)"""
+        assert tab.value(crossing) == []
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_theme_is_that_of_the_reader_until_it_is_turned(browser: Browser, file: Path, dark: bool) -> None:
     with opened(browser, file, dark=dark) as tab:

@@ -52,9 +52,9 @@ def opened(browser: Browser, file: Path, size: ViewportSize, *, dark: bool, scal
 
 
 def small(path: Path) -> None:
-    """The same picture with few colours: a third of the bytes."""
+    """The same picture with few colours: half of the bytes."""
     with Image.open(path) as drawn:
-        few = drawn.convert("RGB").quantize(128)
+        few = drawn.convert("RGB").quantize(256)
     few.save(path, optimize=True)
 
 
