@@ -133,7 +133,8 @@ final class ControllerSteps {
     } else {
       is = after.leader < 0 ? "controller_fences_last_leader" : "controller_fences_leader";
     }
-    String why = is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads";
+    String why =
+        is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads";
     if (successor >= 0 && after.leader != successor) {
       throw Refused.because(why);
     }

@@ -22,13 +22,7 @@ final class Copier {
   private static final Unsafe UNSAFE = Unsafe.getUnsafe();
   private static final long BASE = UNSAFE.arrayBaseOffset(Object[].class);
   private static final long SCALE = UNSAFE.arrayIndexScale(Object[].class);
-  private static final ClassValue<Plan> PLANS =
-      new ClassValue<>() {
-        @Override
-        protected Plan computeValue(Class<?> type) {
-          return plan(type);
-        }
-      };
+  private static final Map<Class<?>, Plan> PLANS = new IdentityHashMap<>();
   private static final byte REFERENCE = 0;
   private static final String[] SHARED = {
     "java.lang.",
@@ -179,7 +173,7 @@ final class Copier {
         return -1;
       }
       boolean array = original.getClass().isArray();
-      Plan plan = array ? null : PLANS.get(original.getClass());
+      Plan plan = array ? null : PLANS.computeIfAbsent(original.getClass(), Copier::plan);
       if (array ? Array.getLength(original) == 0 : plan.shared) {
         return -1;
       }

@@ -14,7 +14,9 @@ public final class Main implements SystemUnderTest<World> {
   private final Steps steps = new Steps();
   private Settings settings;
 
-  /** Every attempt with every choice of parameters, as a step of each action that may come of it. */
+  /**
+   * Every attempt with every choice of parameters, as a step of each action that may come of it.
+   */
   private final Map<Steps.Attempt, List<List<Step>>> choices = new LinkedHashMap<>();
 
   public static void main(String[] arguments) throws Exception {
@@ -67,8 +69,7 @@ public final class Main implements SystemUnderTest<World> {
     Outcome<World> not;
     String is = "";
     try {
-      Steps.Became became =
-          attempt.tried().take(draft, new Steps.Given(same.get(0).parameters()));
+      Steps.Became became = attempt.tried().take(draft, new Steps.Given(same.get(0).parameters()));
       draft.settle();
       is = became.action();
       not = new Outcome<>(null, Refused.because(became.why()));

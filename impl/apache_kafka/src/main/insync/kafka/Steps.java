@@ -59,7 +59,9 @@ final class Steps {
    * values are chosen from the same lists.
    */
   record Attempt(
-      Map<String, List<String>> actions, List<Function<Settings, List<Object>>> values, Tried tried) {
+      Map<String, List<String>> actions,
+      List<Function<Settings, List<Object>>> values,
+      Tried tried) {
     /** All choices of parameters that exist, each as a step of every action. */
     List<List<Step>> choices(Settings settings) {
       List<List<Object>> all = List.of(List.of());

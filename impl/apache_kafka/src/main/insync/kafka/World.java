@@ -18,7 +18,10 @@ final class World {
   private Held<HeldController> controller;
   private boolean ownController;
 
-  /** A part of worlds that is not written to any more, with the mould that copies of it are made from. */
+  /**
+   * A part of worlds that is not written to any more, with the mould that copies of it are made
+   * from.
+   */
   private static final class Held<T> {
     final T part;
     private Copier.Mould<T> mould;
@@ -106,7 +109,9 @@ final class World {
     return machines[id].part;
   }
 
-  /** A broker's machine, to change the messages that it has on their way, and nothing else of it. */
+  /**
+   * A broker's machine, to change the messages that it has on their way, and nothing else of it.
+   */
   Machine beside(int id) {
     if (!own[id] && !Steering.IN_PLACE) {
       machines[id] = new Held<>(new Machine(machines[id].part));
