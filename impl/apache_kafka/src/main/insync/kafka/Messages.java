@@ -211,7 +211,7 @@ final class Messages {
     alter.kind = "requested";
     alter.request = process.sent;
     alter.whenAnswered = process.whenAnswered;
-    Set<Integer> members = Release.isr(process.partition());
+    Set<Integer> members = process.isr();
     for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
       if (!members.contains(proposed.brokerId())) {
         alter.joiner = proposed.brokerEpoch();

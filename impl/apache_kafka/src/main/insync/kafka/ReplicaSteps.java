@@ -95,13 +95,13 @@ final class ReplicaSteps {
     Machine look = world.look(leader);
     if (!look.leads()
         || lagging.contains(leader)
-        || !Release.isr(look.process.partition()).containsAll(lagging)) {
+        || !look.process.isr().containsAll(lagging)) {
       throw Refused.because("no leader, or not members");
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     at.clock.now += 1_000_000;
-    Set<Integer> members = Release.isr(at.process.partition());
+    Set<Integer> members = at.process.isr();
     for (int f : members) {
       if (f != leader && !lagging.contains(f)) {
         Parts.caughtUpNow(at.process.replica(f), at.clock.now);
@@ -121,7 +121,7 @@ final class ReplicaSteps {
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
-    Set<Integer> members = Release.isr(at.process.partition());
+    Set<Integer> members = at.process.isr();
     at.process.expand(follower);
     if (at.process.sent == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
       Parts.Cache cache = at.process.parts.cache;
