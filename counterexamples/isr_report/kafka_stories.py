@@ -1,4 +1,4 @@
-"""Which of Kafka's releases can still take which stored counterexample: the table that `insync kafka stories` stored."""
+"""Which of Kafka's releases can still take which stored counterexample, as `insync kafka stories` stored it."""
 
 from __future__ import annotations
 

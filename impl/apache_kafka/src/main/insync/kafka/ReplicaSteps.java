@@ -93,9 +93,7 @@ final class ReplicaSteps {
 
   private static void shrinks(World world, int leader, Set<Integer> lagging) {
     Machine look = world.look(leader);
-    if (!look.leads()
-        || lagging.contains(leader)
-        || !look.process.isr().containsAll(lagging)) {
+    if (!look.leads() || lagging.contains(leader) || !look.process.isr().containsAll(lagging)) {
       throw Refused.because("no leader, or not members");
     }
     Machine at = world.alive(leader);
