@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -101,6 +101,10 @@ class Difference:
     """What the action is, then the guards or updates of the model that the system breaks."""
 
 
+Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place]], str]"
+"""What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is."""
+
+
 @attrs.define(kw_only=True)
 class ConformanceResult:
     """What was driven, and what differed.
@@ -142,6 +146,8 @@ class ConformanceResult:
     """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
     cannot: Counter[str] = attrs.field(factory=Counter[str])
     """How many edges the system answered with `cannot`, by the reason that it gave."""
+    explained: Counter[str] = attrs.field(factory=Counter[str])
+    """Differences that are known, by what is known of them; they are not in `count`."""
     count: Counter[Kind] = attrs.field(factory=Counter[Kind])
     differences: list[Difference] = attrs.field(factory=list[Difference])
     seconds: float = 0.0
@@ -174,8 +180,14 @@ class Conformance:
     """One run against one system under test."""
 
     def __init__(
-        self, instance: Instance, client: SutClient, limits: Limits, progress: Callable[[int, int], None]
+        self,
+        instance: Instance,
+        client: SutClient,
+        limits: Limits,
+        progress: Callable[[int, int], None],
+        explain: Explain = lambda kind, before, action, parameters, places: "",
     ) -> None:
+        self.explain = explain
         self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
         self.hello: Hello = greet(client, instance)
         self.packing = Packing(instance)
@@ -571,8 +583,13 @@ class Conformance:
         self, kind: Kind, state: int, label: int, places: list[Place] | None = None, reason: str = ""
     ) -> None:
         """Count a difference; for each kind and action, keep the one that is nearest to an initial state."""
-        self.result.count[kind] += 1
         action, parameters = self.labels.name(label)
+        given = self.messages.parameters(action, parameters)
+        known_as = self.explain(kind.value, self.messages.state(state), action, given, places or ())
+        if known_as:
+            self.result.explained[known_as] += 1
+            return
+        self.result.count[kind] += 1
         known = self.found.get((kind, action))
         if known is not None and self._distance(known[1]) <= self._distance(state):
             return
@@ -664,13 +681,15 @@ def conform(
     *,
     patience: float = 10.0,
     progress: Callable[[int, int], None] = lambda edges, steps: None,
+    explain: Explain = lambda kind, before, action, parameters, places: "",
 ) -> ConformanceResult:
     """Start the command, drive it, and end it; SutFailure if it does not start or answer, or breaks the protocol.
 
-    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far.
+    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far;
+    `explain` says what is known of a difference.
     """
     client = ProcessClient(command, patience)
     try:
-        return Conformance(instance, client, limits, progress).run()
+        return Conformance(instance, client, limits, progress, explain).run()
     finally:
         client.close()
