@@ -92,14 +92,6 @@ def test_tlc_says_what_is_expected(run: Run, said: Outcome, tmp_path: Path) -> N
     confirm.tlc_agrees(run, said, tmp_path)
 
 
-def test_every_row_names_who_confirmed_it_and_when() -> None:
-    """A row that only the engine which made it has seen would be that engine's word for itself."""
-    for run, said, confirmed in ROWS:
-        able = {name for name, engine in confirm.ENGINES.items() if said.distinct <= engine.most}
-        assert set(confirmed) == able, run.name
-        assert able or said.distinct > confirm.ENGINES["spark"].most
-
-
 def test_a_difference_takes_the_engines_name_from_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     written = list[list[Row]]()
 
