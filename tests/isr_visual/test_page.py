@@ -119,6 +119,16 @@ def test_the_first_screen_is_the_moment_it_breaks_with_its_story(browser: Browse
                 assert box["y"] + box["height"] <= size["height"], f"{part} is on the first screen"
 
 
+def test_the_page_says_what_to_do_now_and_with_which_command(tab: Opened) -> None:
+    assert tab.texts(".todo p") == [
+        "kip-101 keeps the promise: Truncation by the leader epoch, looked up in the leader's log. "
+        "It does otherwise at T7: log[r2] is 0.",
+        "run it: docs/versions.md says which releases of Kafka have this design",
+        "ask whether that is always so: insync check kip-101 --log 1 --records 1 --crashes 1 --unnoticed 1 "
+        "--property committed-on-new-leader",
+    ]
+
+
 def test_the_banner_of_a_loss_comes_with_the_broken_promise(tab: Opened) -> None:
     tab.value("insync.go(8)")
     assert tab.texts(".caption .loss")[0].startswith("AT RISK: ")
