@@ -280,7 +280,7 @@ def _family(name: str) -> str:
 
 
 def _elsewhere(lemma: frozenset[str], goal: frozenset[str], families: set[str]) -> bool:
-    """Whether a lemma is about another sequence of one of the goal's families, such as the log of another replica."""
+    """Whether a lemma is about another sequence of one of the goal's families, that of another element."""
     return any(_family(f) in families and f not in goal for f in lemma)
 
 
