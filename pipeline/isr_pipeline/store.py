@@ -99,11 +99,14 @@ def count_states(path: Path) -> int:
 
 @attrs.frozen
 class Commit:
-    """Level `level` is complete. `sizes`: bucket -> states of it; the rest is of all levels so far.
+    """The record that a level is complete.
 
-    `taken` and `refused` are by action and by guard, `expanded` states; `found`: a check's bit -> the level at which
-    it was decided; `orbits`: by symmetry, the states that the orbits seen have together.
-    `sent`: states that went to owners for this level, and `spent`: what its tasks spent seconds of processor time on.
+    Of this level: `sizes` maps each bucket to its number of states, `sent` counts the states that tasks sent to the
+    buckets that own them, and `spent` has seconds of processor time by kind of work.
+
+    Of all levels so far: `taken` counts steps by action, `refused` refusals by guard, and `expanded` expanded states.
+    `found` maps the bit of a check to the level at which it was decided. `orbits` counts the states in the orbits seen,
+    with symmetry. `seconds` is the time by the clock.
     """
 
     level: int

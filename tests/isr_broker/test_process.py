@@ -1,4 +1,8 @@
-"""Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again."""
+"""Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again.
+
+Without these, a write that is acknowledged before it is on disk would be lost by a kill that no test in one process
+has.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Spark does the tasks: the same answers, whoever is killed, and on a cluster of processes that share only files."""
+"""Exploration by Spark gives the same answers as by one process, whichever of its processes is killed.
+
+Without these, what works in one process (test_spark_buckets) could fail or miscount once Spark ships the tasks.
+"""
 
 from __future__ import annotations
 

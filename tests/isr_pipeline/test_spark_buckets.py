@@ -1,5 +1,8 @@
 """Exploration in buckets says what the native engine says, whoever does the tasks and whatever becomes of them.
 
+Without these, a search that was killed, or a task that Spark runs twice, could lose or repeat states, and its counts
+and verdicts would be wrong only on large models, where nothing else can check them.
+
 Here all tasks are done by one process, which is what the engine does with small levels;
 tests/isr_pipeline/test_spark.py has Spark do them.
 """

@@ -1,4 +1,8 @@
-"""Histories on Spark: what the single-machine checker says, of every history that there is, to the last witness."""
+"""Histories on Spark: the same answers as from the checker on one machine, for every history, to the last witness.
+
+Without these, an anomaly that spans pieces of a file, partitions or tasks could be lost, and only on histories too
+large for the checker on one machine.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """The page in a browser, opened from the disk without a network: it says what the command line says, every key works,
-and whoever sees little, uses no mouse or wants no motion can read it, too."""
+and whoever sees little, uses no mouse or wants no motion can read it, too.
+
+Without these, the page's own evaluator of the model could show another step or another reason than the command line,
+and a page that only its author's browser can use would go out with every counterexample.
+"""
 
 import json
 from collections.abc import Generator

@@ -1,4 +1,7 @@
-"""Whether bounds leave room for the faults is found without exploring everything, and found right."""
+"""Whether bounds leave room for the faults is found without exploring everything, and found right.
+
+Without these, HOLDS could stand where the bounds exclude the very faults that were asked for.
+"""
 
 from itertools import product
 

@@ -1,4 +1,7 @@
-"""A stored proof is checked again from the file alone, and whoever tampers with it is noticed."""
+"""A stored proof is checked again from the file alone, and tampering with it is noticed.
+
+Without these, a proof file that lacks an obligation, or argues in a circle, would be certified.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,8 @@
-"""An exploration that dies, or that memory cannot hold, answers what it would have answered otherwise."""
+"""An exploration that dies, or that memory cannot hold, answers what it would have answered otherwise.
+
+Without these, states that went to a file or came back from a checkpoint could be lost or counted twice, and only the
+explorations that run for hours would be wrong.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +149,7 @@ def test_interrupted_again_and_again(
 CHILD = """
 import sys
 from pathlib import Path
-from tests.isr_broker.test_checkpoints import BIG, answer
+from tests.isr_check.test_native_checkpoints import BIG, answer
 from isr_check import native
 folder, resume = Path(sys.argv[1]), sys.argv[2] == "resume"
 print(answer(native.explore(BIG, folder=folder, resume=resume, every=0.05, workers=1)))
