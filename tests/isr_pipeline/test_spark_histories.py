@@ -175,7 +175,7 @@ def test_parquet_is_read_as_its_lines_are(tmp_path: Path) -> None:
     [
         ('{"f": "poll", "type": "ok", "process": 1, "time": 9}', "line 4: process 1 completes a poll that it never"),
         ("{", "line 4: not JSON"),
-        ('{"f": "produce", "type": "invoke", "process": "p", "time": 1}', "line 4: a produce has a value"),
+        ('{"f": "produce", "type": "invoke", "process": "p", "time": 1}', "line 4: a produce needs a value"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, broken: str, says: str) -> None:
