@@ -2,8 +2,9 @@
 
     TLA2TOOLS_JAR=... python -m tests.support.confirm [ENGINE ...]
 
-An engine is asked about every row that is not too large for it and that it has not confirmed yet. If it says anything
-else, that is printed, the row loses the engine's name, and the exit code is 1. Each engine checks what it can express:
+An engine is asked about every row that is not too large for it and that it has not confirmed yet, small rows first. If
+it says anything else, that is printed, the row loses the engine's name, and the exit code is 1. Each engine checks what
+it can express:
 
 - `reference`, the evaluator in Python, and `spark` say all of a row: counts, depth, verdicts, lengths of paths;
 - `tlc`, on the exported TLA+: distinct states, states generated, and which invariants and step properties are violated;
@@ -103,7 +104,8 @@ def confirm(rows: Iterable[Row], engines: Iterable[str], day: datetime.date) -> 
     rows, differed = list(rows), 0
     for engine in engines:
         asked = ENGINES[engine]
-        for n, (run, said, confirmed) in enumerate(rows):
+        for n in sorted(range(len(rows)), key=lambda n: rows[n][1].distinct):
+            run, said, confirmed = rows[n]
             if said.distinct > asked.most or engine in confirmed:
                 continue
             with TemporaryDirectory() as folder:
