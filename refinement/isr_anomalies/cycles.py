@@ -40,8 +40,11 @@ class Order:
 
 
 def order_of(view: View) -> Order:
-    """The edges of a partition: write-write between neighbours of the version order; write-read from the sender of a
-    batch's last record to the reader."""
+    """The edges of a partition.
+
+    Write-write edges lead from a send to the next one in the version order; write-read edges from the send of a batch's
+    last record to the poll.
+    """
     writer = {value: send.op for value, send in view.sent.items() if send.committed}
     order = Order()
     before: int | None = None

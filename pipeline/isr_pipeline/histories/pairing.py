@@ -266,8 +266,11 @@ def _joint(op: Operation) -> bool:
 
 
 def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[Box]) -> dict[str, dict[str, object]]:
-    """Partition -> its share. `multi`: operations of several steps with a send; `joint`: operations of unknown outcome
-    that send to several partitions, with the names of these."""
+    """Partition -> its share, by kind of row.
+
+    `multi`: operations of several steps with a send; `joint`: operations of unknown outcome that send to several
+    partitions, with the names of these.
+    """
     shares: dict[str, dict[str, object]] = {}
     for name, partition in partitions.items():
         shares[name] = {
