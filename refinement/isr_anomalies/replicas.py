@@ -19,7 +19,8 @@ def ack_then_gone(view: View) -> Iterator[Finding]:
     """23: where each lost or unseen value is: on no replica, on a few, or on the leader, which does not serve it."""
     dumps = last_dumps(view)
     values = {dump.replica: {value for _, value, _ in dump.records} for dump in dumps}
-    for send, _ in view.gone if dumps else ():
+    lost = {gone.send.value: gone.send for gone in view.gone} | {send.value: send for send in view.unseen}
+    for send in lost.values() if dumps else ():
         holders = [dump for dump in dumps if send.value in values[dump.replica]]
         if not holders:
             where = "on no replica: gone"
@@ -70,7 +71,7 @@ def acks_contract(view: View) -> Iterator[Finding]:
 
 
 def _hold(held: Held, log: list[Held], holders: dict[Value, set[str]]) -> None:
-    """Append, or cut the log at the offset; either way what was there from this offset on is gone."""
+    """Apply a report, an append or a truncation, to a node's log; both remove what was at this offset or later."""
     while log and log[-1].offset >= held.offset:
         holders[log.pop().value].discard(held.node)
     if not held.truncates:

@@ -1,4 +1,8 @@
-"""Any implementation can be held to the model: our cores pass, a naive one does not, and nonsense is one sentence."""
+"""Any implementation can be held to the model: our cores pass, a naive one does not, and nonsense is one sentence.
+
+Without these, `insync conform` could call an implementation conforming whose mistakes it does not see, or blame a
+correct one, and a system under test that talks nonsense would end in a traceback.
+"""
 
 from __future__ import annotations
 
