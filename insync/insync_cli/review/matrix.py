@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
-from insync_cli.model import room
 from insync_cli.options import Usage, design_name, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix_spark
@@ -52,6 +51,7 @@ USAGE = Usage("matrix", "The guarantees: designs x settings x fault budgets, eac
 class Options:
     plan: Path = option("FILE", "another plan than the standard one", Path, STANDARD)
     designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
+    own: options.OwnDesigns = group(options.OwnDesigns)
     faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
     out: Path = option("DIR", f"where {FILE} and the runs go", Path, FOLDER)
     running: options.RunningEach = group(options.RunningEach, "running")

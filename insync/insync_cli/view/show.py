@@ -12,8 +12,9 @@ from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
 from insync_cli.terminal import Output, count
-from insync_cli.tracefiles import check_behaviour, load, saying_which, steps_of, trace_file
-from insync_cli.view.pages import strip_of, write_page
+from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
+from insync_cli.view.pages import strip_of, what_to_do, write_page
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.itf import write_text
@@ -52,6 +53,7 @@ class Options:
     svg: Path | None = option("FILE", "the picture of one state instead, in light and dark", Path, rival="form")
     step: int | None = option("N", "with --svg: the state after this step; without it, the last", int)
     against: str | None = option("DESIGN", "with --html: the same schedule under this design, too", design_name)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 
@@ -107,7 +109,13 @@ def show(given: Options, path: Path, trace: Trace) -> None:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
         browse(trace, given.output.console())
     elif given.output.for_people:
-        print_trace(trace, given.output.console(), scenes=not given.no_scenes, full=given.full)
+        out = given.output.console()
+        print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
+        known = registry.designs().get(trace.design)
+        if known is not None and not other_version(trace):
+            out.print()
+            for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
+                out.print(line, soft_wrap=True)
 
 
 def _draw(trace: Trace, target: Path, step: int | None) -> str:
@@ -127,6 +135,8 @@ def other_version(trace: Trace) -> str:
     """Why the model of today cannot vouch for a trace of ours; the file itself still opens."""
     if trace.foreign:
         return ""
+    if wanted := missing_file(trace):
+        return f"{wanted}. It is shown as it was written"
     if trace.design not in registry.designs():
         return f"its design {trace.design} does not exist here; it is shown as it was written"
     try:
