@@ -170,6 +170,9 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
     assert 'class="lead gone"' in picture, "while nobody leads"
     assert "1 fault, 520 acknowledged writes lost" in picture
     assert "No experiment was given" in experiments.section([])
+    sums: dict[str, object] = {"acknowledged": 987, "lost": 520, "lost_unacknowledged": 2}
+    shown = experiments.section([given(schema=experiments.SCHEMA, experiment="jepsen", cells=[], totals=sums)])
+    assert "520 of them lost, and 2 that somebody read, though they were never acknowledged." in shown
 
 
 def of_two_faults() -> Material:
