@@ -221,7 +221,9 @@ def test_a_lane_says_whose_minimum_it_takes_and_nothing_runs_into_its_log(
 ) -> None:
     (tmp_path / "page.html").write_text(page_text("last-replica-standing"), encoding="utf-8")
     with opened(browser, tmp_path / "page.html", size=ViewportSize(width=width, height=800)) as tab:
-        assert any(text.startswith("maximal ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        assert any(text.startswith("ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        tab.value("insync.go(5)")
+        assert any(text.startswith("maximal ISR {r1, r2}: min LEO") for text in tab.texts("#scene .rule"))
         crossing = """[...document.querySelectorAll('#scene svg text.t-small')].filter((text) => {
             const a = text.getBoundingClientRect();
             return [...document.querySelectorAll('#scene svg .cell rect')].some((cell) => {
@@ -309,7 +311,7 @@ def test_an_old_trace_says_that_the_model_has_changed(browser: Browser, tmp_path
 
 
 def test_a_reader_can_leave_the_trace_and_come_back(tab: Opened) -> None:
-    tab.value("insync.go(6)")
+    tab.value("insync.go(5)")
     tab.page.locator("#whatif .way", has_text="controller moves leadership").click()
     assert "off it" in tab.page.locator("#scene .off").inner_text()
     assert tab.value("insync.view.here.changes.map((c) => c.path)") == [
