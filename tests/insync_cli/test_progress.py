@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from tests.support.broker_traces import simulate_traced, write_trace
 
 from insync_cli.main import main
-from insync_cli.progress import REDRAW_EVERY, Brake, Stage, Ticker, estimate, fitting, human_size, two_digits
+from insync_cli.progress import REDRAW_EVERY, Brake, Stage, Tell, Ticker, estimate, fitting, human_size, two_digits
 from insync_cli.terminal import Output
 from isr_check.engine import Progress
 
@@ -226,8 +226,11 @@ class Told:
         self.stages.setdefault(what.split(" of ")[0].split(" about ")[0], []).append((done, total))
 
     @contextmanager
-    def meanwhile(self, what: str) -> Generator[Callable[..., None]]:
-        yield lambda what, done, total=None: self.count(done, total, what)
+    def meanwhile(self, _: str) -> Generator[Tell]:
+        def tell(what: str, done: int, total: int | None = None, /) -> None:
+            self.count(done, total, what)
+
+        yield tell
 
     def counted(self, things: Iterable[object], total: int | None, what: str) -> Iterator[object]:
         for n, thing in enumerate(things, 1):
@@ -242,7 +245,11 @@ class Told:
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
     monkeypatch.chdir(tmp_path)
     found = Told()
-    monkeypatch.setattr(Output, "ticker", lambda _: found)
+
+    def ticker(_: Output) -> Told:
+        return found
+
+    monkeypatch.setattr(Output, "ticker", ticker)
     return found
 
 
