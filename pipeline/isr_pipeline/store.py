@@ -86,7 +86,7 @@ def read_states(path: Path, words: int) -> Iterator[Words]:
     except FileNotFoundError:
         raise BadCheckpoint(f"{path} is missing") from None
     except (OSError, pa.ArrowException):
-        raise BadCheckpoint(f"{path} is not what was written there") from None
+        raise BadCheckpoint(f"{path} was changed or damaged after it was written") from None
 
 
 def count_states(path: Path) -> int:
@@ -157,7 +157,7 @@ class Store:
         except FileNotFoundError:
             raise BadCheckpoint(f"there is no exploration by Spark in {self.folder}") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
-            raise BadCheckpoint(f"{file} is not what was written there") from None
+            raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
         if plan.get("schema") != SCHEMA:
             raise BadCheckpoint(f"{file} was written by another version")
         return plan
@@ -216,7 +216,7 @@ def _commit(file: Path) -> Commit:
             cast("dict[str, float]", said["spent"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BadCheckpoint(f"{file} is not what was written there") from None
+        raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
 
 
 def _seal(content: Json) -> str:

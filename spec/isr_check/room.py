@@ -1,8 +1,8 @@
 """Whether bounds leave room for the faults asked for: a behaviour that passes every milestone, or what is in its way.
 
-The milestones are properties of a design with history variables (`Design.observed`), such as "two crashes happened". A
-best-first search looks for the behaviour (`guided`). If it finds none, all states are explored, as far as the limits
-allow. Without this check a promise would count as kept although the bounds exclude whatever could break it.
+The milestones are properties of a design with history variables (`Design.observed`), such as "all faults happened".
+A best-first search looks for the behaviour. If it finds none, all states are explored, as far as the limits allow.
+Without this check a promise would count as kept although the bounds exclude whatever could break it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 
 import attrs
 
+from isr_check.best_first import Looked, best_first
 from isr_check.engine import Engine, Limits, Path, Progress, silent
-from isr_check.guided import Looked, guided
 from isr_lang import Design, Instance, Property, Value
 
 EXPANDED = 30_000
@@ -51,7 +51,7 @@ def room(
     `progress` hears of the exploration, if one is needed, and `looked` of each search for a witness.
     """
     instance = Instance(design, constants)
-    search = guided(instance, milestones, EXPANDED, limits.stop, looked)
+    search = best_first(instance, milestones, EXPANDED, limits.stop, looked)
     if search.passed == len(milestones):
         return Room(search.path)
     lacking = milestones[search.passed]
@@ -82,4 +82,4 @@ def room(
 def _reached(
     design: Design, milestones: Sequence[Property], limits: Limits, looked: Looked, constants: Mapping[str, Value]
 ) -> bool:
-    return guided(Instance(design, constants), milestones, EXPANDED, limits.stop, looked).passed == len(milestones)
+    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop, looked).passed == len(milestones)

@@ -126,7 +126,7 @@ def simulate(
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """Make so many random walks instead of exploring all states; a promise that none of them breaks is SAMPLED.
+    """Make random walks instead of exploring all states; a promise that none of the `walks` breaks is SAMPLED.
 
     A walk draws one of the enabled actions, then its parameters. It ends after LONGEST_WALK steps, or at a state
     without a next one. A counterexample is the walk as it was made, not a shortest one.

@@ -1,7 +1,7 @@
 """Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again.
 
-Without these, a write that is acknowledged before it is on disk would be lost by a kill that no test in one process
-has.
+Without these, a write could be acknowledged while it is still in the process's memory: tests whose brokers end in order
+would never lose it.
 """
 
 from __future__ import annotations

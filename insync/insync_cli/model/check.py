@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.model import check_text, exploration, room
+from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
 from insync_cli.terminal import QuietOutput

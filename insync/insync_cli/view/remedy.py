@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 from rich.text import Text
 
-from insync_cli import registry
+from insync_cli import registry, room
 from insync_cli.exits import UsageError
-from insync_cli.model import room
 from isr_check import reference
 from isr_trace.cases import command
 from isr_trace.replay import Evaluator, Replay, run_of
