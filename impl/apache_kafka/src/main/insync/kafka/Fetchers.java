@@ -60,7 +60,6 @@ final class Fetchers extends Release.FetcherManager {
             quota,
             cache::metadataVersion,
             () -> broker.epoch);
-    return new Fetcher(
-        "fetcher-" + source.id(), leader, failedPartitions(), manager, quota, cache);
+    return new Fetcher("fetcher-" + source.id(), leader, failedPartitions(), manager, quota, cache);
   }
 }

@@ -244,10 +244,7 @@ final class Parts {
 
   Parts(Broker broker, File folder) throws IOException {
     config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
-    quotas =
-        QUOTAS.computeIfAbsent(
-            broker.id,
-            i -> Shapes.quotas(config, METRICS, "insync" + i));
+    quotas = QUOTAS.computeIfAbsent(broker.id, i -> Shapes.quotas(config, METRICS, "insync" + i));
     cache = new Cache(broker.id);
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();

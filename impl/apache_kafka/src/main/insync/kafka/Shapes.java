@@ -24,8 +24,10 @@ import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
-/** Calls whose shapes differ between releases, as Kafka has them since 4.1; a release with other ones has a file of
- * its own. */
+/**
+ * Calls whose shapes differ between releases, as Kafka has them since 4.1; a release with other
+ * ones has a file of its own.
+ */
 final class Shapes {
   private Shapes() {}
 
@@ -77,7 +79,7 @@ final class Shapes {
   }
 
   static Uuid topic(UnifiedLog log) {
-    return Shapes.topic(log);
+    return log.topicId().orElse(null);
   }
 
   /** LeaderEndPoint.buildFetch for the partition; null if it asks nobody. */
