@@ -1,0 +1,105 @@
+"""A running cluster, read with an ordinary admin client (confluent-kafka): what it tells, and nothing is changed.
+
+The client does not tell the eligible leader replicas, nor which features are on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from isr_audit.cluster import FLUSH, MIN_INSYNC, OF_BROKER, UNCLEAN, Cluster, Partition, Topic
+from isr_audit.releases import PROTOCOL
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+        AdminClient,
+        ConfigResource,
+        TopicMetadata,
+    )
+
+PATIENCE_S: Final = 10.0
+AT_A_TIME: Final = 500
+"""Topics in one request for settings."""
+OF_TOPIC: Final = (MIN_INSYNC, UNCLEAN, FLUSH, "flush.ms", "retention.ms")
+TOLD_BY_BROKERS: Final = (*OF_BROKER.values(), PROTOCOL, "process.roles", "zookeeper.connect", "broker.rack")
+
+
+class Unreachable(Exception):
+    """The cluster does not answer, or does not tell: one sentence says why."""
+
+
+def read_cluster(bootstrap: str, client: Mapping[str, str], topics: Sequence[str] = ()) -> Cluster:
+    """What the cluster tells of its topics, or of those named; Unreachable where it does not."""
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        raise Unreachable("confluent-kafka is not installed (pip install 'insync[audit]')") from None
+    silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
+    try:
+        admin = AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent)
+        seen = admin.list_topics(timeout=PATIENCE_S)
+        chosen = {name: seen.topics[name] for name in sorted(seen.topics) if not topics or name in topics}
+        configs = dict(_topic_configs(admin, list(chosen)))
+        brokers = dict(_broker_configs(admin, sorted(seen.brokers)))
+    except KafkaException as problem:
+        raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
+    racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}
+    found = tuple(_topic(name, described, configs[name]) for name, described in chosen.items())
+    return Cluster(found, brokers, racks=racks, living=tuple(sorted(seen.brokers)))
+
+
+def client_settings(text: str) -> dict[str, str]:
+    """A client.properties file of Kafka's tools for librdkafka, which wants name and password of SASL apart."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    login = found.pop("sasl.jaas.config", "")
+    for word in ("username", "password"):
+        if told := re.search(rf'\b{word}\s*=\s*"([^"]*)"', login):
+            found[f"sasl.{word}"] = told[1]
+    return found
+
+
+def _topic(name: str, described: TopicMetadata, configs: Mapping[str, str]) -> Topic:
+    partitions = tuple(
+        Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
+        for p in sorted(described.partitions.values(), key=lambda p: p.id)
+    )
+    return Topic(name, min((len(p.replicas) for p in partitions), default=0), partitions, configs)
+
+
+def _topic_configs(admin: AdminClient, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+    left = iter(names)
+    while some := list(islice(left, AT_A_TIME)):
+        yield from _configs(admin, [ConfigResource(ResourceType.TOPIC, name) for name in some], OF_TOPIC)
+
+
+def _broker_configs(admin: AdminClient, ids: Iterable[int]) -> Iterator[tuple[str, dict[str, str]]]:
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+    for broker in ids:  # a broker tells its own settings only
+        yield from _configs(admin, [ConfigResource(ResourceType.BROKER, str(broker))], TOLD_BY_BROKERS)
+
+
+def _configs(
+    admin: AdminClient, resources: list[ConfigResource], wanted: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    for resource, answer in admin.describe_configs(resources, request_timeout=PATIENCE_S).items():
+        entries = answer.result(2 * PATIENCE_S)
+        yield resource.name, {n: e.value for n, e in entries.items() if n in wanted and e.value is not None}
+
+
+def _reason(problem: Exception) -> str:
+    """What librdkafka says, without its own names."""
+    told = problem.args[0] if problem.args else problem
+    says = getattr(told, "str", lambda: str(told))()
+    return re.sub(r"\s+", " ", str(says)).strip()
