@@ -8,24 +8,61 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, cast
 
 from isr_audit.cluster import FLUSH, MIN_INSYNC, OF_BROKER, UNCLEAN, Cluster, Partition, Topic
 from isr_audit.releases import PROTOCOL
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]
-        AdminClient,
-        ConfigResource,
-        TopicMetadata,
-    )
 
 PATIENCE_S: Final = 10.0
 AT_A_TIME: Final = 500
 """Topics in one request for settings."""
 OF_TOPIC: Final = (MIN_INSYNC, UNCLEAN, FLUSH, "flush.ms", "retention.ms")
 TOLD_BY_BROKERS: Final = (*OF_BROKER.values(), PROTOCOL, "process.roles", "zookeeper.connect", "broker.rack")
+
+
+class Described(Protocol):
+    """A partition as the client describes it; a leader of -1 is none."""
+
+    id: int
+    leader: int
+    replicas: list[int]
+    isrs: list[int]
+
+
+class DescribedTopic(Protocol):
+    """A topic as the client describes it."""
+
+    partitions: dict[int, Described]
+
+
+class Metadata(Protocol):
+    """What the cluster tells of itself."""
+
+    topics: dict[str, DescribedTopic]
+    brokers: dict[int, object]
+
+
+class Entry(Protocol):
+    """A setting; no value where it is not told."""
+
+    value: str | None
+
+
+class Resource(Protocol):
+    """A topic or a broker that has settings."""
+
+    name: str
+
+
+class Admin(Protocol):
+    """What is used of confluent_kafka's AdminClient, which is not typed."""
+
+    def list_topics(self, *, timeout: float) -> Metadata: ...
+    def describe_configs(
+        self, resources: list[Resource], *, request_timeout: float
+    ) -> dict[Resource, Future[dict[str, Entry]]]: ...
 
 
 class Unreachable(Exception):
@@ -41,7 +78,7 @@ def read_cluster(bootstrap: str, client: Mapping[str, str], topics: Sequence[str
         raise Unreachable("confluent-kafka is not installed (pip install 'insync[audit]')") from None
     silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
     try:
-        admin = AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent)
+        admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
         seen = admin.list_topics(timeout=PATIENCE_S)
         chosen = {name: seen.topics[name] for name in sorted(seen.topics) if not topics or name in topics}
         configs = dict(_topic_configs(admin, list(chosen)))
@@ -67,7 +104,7 @@ def client_settings(text: str) -> dict[str, str]:
     return found
 
 
-def _topic(name: str, described: TopicMetadata, configs: Mapping[str, str]) -> Topic:
+def _topic(name: str, described: DescribedTopic, configs: Mapping[str, str]) -> Topic:
     partitions = tuple(
         Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
         for p in sorted(described.partitions.values(), key=lambda p: p.id)
@@ -75,24 +112,24 @@ def _topic(name: str, described: TopicMetadata, configs: Mapping[str, str]) -> T
     return Topic(name, min((len(p.replicas) for p in partitions), default=0), partitions, configs)
 
 
-def _topic_configs(admin: AdminClient, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
-
+def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
     left = iter(names)
     while some := list(islice(left, AT_A_TIME)):
-        yield from _configs(admin, [ConfigResource(ResourceType.TOPIC, name) for name in some], OF_TOPIC)
+        yield from _configs(admin, [_resource("topic", name) for name in some], OF_TOPIC)
 
 
-def _broker_configs(admin: AdminClient, ids: Iterable[int]) -> Iterator[tuple[str, dict[str, str]]]:
-    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
-
+def _broker_configs(admin: Admin, ids: Iterable[int]) -> Iterator[tuple[str, dict[str, str]]]:
     for broker in ids:  # a broker tells its own settings only
-        yield from _configs(admin, [ConfigResource(ResourceType.BROKER, str(broker))], TOLD_BY_BROKERS)
+        yield from _configs(admin, [_resource("broker", str(broker))], TOLD_BY_BROKERS)
 
 
-def _configs(
-    admin: AdminClient, resources: list[ConfigResource], wanted: Sequence[str]
-) -> Iterator[tuple[str, dict[str, str]]]:
+def _resource(kind: str, name: str) -> Resource:
+    from confluent_kafka import admin
+
+    return cast("Resource", vars(admin)["ConfigResource"](kind, name))
+
+
+def _configs(admin: Admin, resources: list[Resource], wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     for resource, answer in admin.describe_configs(resources, request_timeout=PATIENCE_S).items():
         entries = answer.result(2 * PATIENCE_S)
         yield resource.name, {n: e.value for n, e in entries.items() if n in wanted and e.value is not None}

@@ -84,12 +84,15 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
             "whether eligible leader replicas are on was not told, and they are taken to be off "
             "(give the output of kafka-features.sh describe, or --elr on)"
         )
-    table = KRAFT if kraft else ZOOKEEPER
-    design = next((d for since, d in table if taken[:2] >= since), "")
+    design = _newest(KRAFT if kraft else ZOOKEEPER, taken)
     if not design:
         design = ZOOKEEPER[0][1] if kraft else ZOOKEEPER[-1][1]
         notes.append(f"no design of this release is known, and {design} is the nearest")
     return Running(exact, design, tuple(notes))
+
+
+def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
+    return next((design for since, design in table if release[:2] >= since), "")
 
 
 def _told(cluster: Cluster) -> Release | None:
