@@ -210,9 +210,8 @@ def change_for(kind: Kind, line: Line, answers: Answers) -> Change | None:
     recalled = Answers(answers.known, unexplored)
     if line.acks != "all":
         better = line_of(kind, "all", line.fault, recalled)
-        if better.verdict != SURVIVES or better.answer is None:
-            return None
-        return Change(("acks=all in the producer",), ("a write waits for all in-sync replicas",), better.answer)
+        if better.verdict == SURVIVES and better.answer is not None:
+            return Change(("acks=all in the producer",), ("a write waits for all in-sync replicas",), better.answer)
     for changed, settings, costs in changes(kind):
         tried = line_of(changed, line.acks, line.fault, recalled)
         if tried.verdict == SURVIVES and tried.answer is not None:

@@ -28,7 +28,7 @@ _HEADING: Final = re.compile(
     r"^\s*(?:Dynamic|All|Default) configs for (topic|brokers|broker) ?(\S*?)(?: in the cluster)? are:"
 )
 _OLD_HEADING: Final = re.compile(r"^\s*Configs for (topic|broker) '([^']+)' are (\S*)")
-_ENTRY: Final = re.compile(r"^\s+([a-z][\w.-]*)=(.*?) sensitive=")
+_ENTRY: Final = re.compile(r"^\s*([a-z][\w.-]*)=(.*?) sensitive=")
 _PROPERTY: Final = re.compile(r"^([a-z][\w-]*(?:\.[\w-]+)+)\s*[=:]\s*(.*?)\s*$")
 _OF_A_BROKER: Final = frozenset(
     (

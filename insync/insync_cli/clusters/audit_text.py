@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import attrs
@@ -95,12 +94,17 @@ def writes(row: Row) -> str:
 
 
 def table(row: Row) -> Iterator[tuple[str, str, str]]:
-    """acks, what becomes of acknowledged records, and what fails, with why that is said; faults with one answer in one
-    line."""
+    """acks, what becomes of acknowledged records, and when what fails, with why that is said.
+
+    Faults with one answer are one line.
+    """
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for line in row.lines:
+        found.setdefault((line.acks, line.verdict, because(line)), []).append(line.fault.says)
     before = ""
-    for (acks, verdict, why), lines in groupby(row.lines, lambda x: (x.acks, x.verdict, because(x))):
-        faults = ", ".join(line.fault.says for line in lines)
-        yield "" if acks == before else f"acks={acks}", verdict, f"{faults} ({why})" if why else faults
+    for (acks, verdict, why), faults in found.items():
+        said = ", ".join(faults)
+        yield "" if acks == before else f"acks={acks}", verdict, f"{said} ({why})" if why else said
         before = acks
 
 
