@@ -13,7 +13,8 @@ from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
 from insync_cli.terminal import Output, count
 from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
-from insync_cli.view.pages import strip_of, write_page
+from insync_cli.view.pages import strip_of, what_to_do, write_page
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.itf import write_text
@@ -72,8 +73,8 @@ def run(argv: Sequence[str]) -> int:
     given = read(argv)
     together = [vouched(path) for path in given.traces]
     if given.html is not None:
-        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}"):
-            written = write_page(together, given.html, given.against)
+        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}") as tell:
+            written = write_page(together, given.html, given.against, tell)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
         path, trace, _ = together[0]
@@ -108,7 +109,13 @@ def show(given: Options, path: Path, trace: Trace) -> None:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
         browse(trace, given.output.console())
     elif given.output.for_people:
-        print_trace(trace, given.output.console(), scenes=not given.no_scenes, full=given.full)
+        out = given.output.console()
+        print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
+        known = registry.designs().get(trace.design)
+        if known is not None and not other_version(trace):
+            out.print()
+            for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
+                out.print(line, soft_wrap=True)
 
 
 def _draw(trace: Trace, target: Path, step: int | None) -> str:

@@ -33,8 +33,11 @@ Say = Callable[[str], None]
 
 @attrs.frozen
 class Effort:
-    """Limits: `states` in the sample and `explored` in all, candidates `generated` and `asked` in a round, seconds for
-    a `question` to the solver, the number of `rounds`, and seconds for everything."""
+    """Limits of a search for suggestions.
+
+    The sample has `states` states, and an exploration `explored`. A round generates `generated` candidates and asks the
+    solver about `asked` of them. `question` is the limit of one question in seconds, `seconds` that of everything.
+    """
 
     states: int = 1500
     explored: int = 300_000

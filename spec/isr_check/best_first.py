@@ -18,7 +18,7 @@ from isr_lang import Instance, Property
 
 
 @attrs.frozen
-class Guided:
+class BestFirst:
     """The best behaviour found, and how many milestones it passes; `exhausted`: every reachable state was seen."""
 
     passed: int
@@ -27,9 +27,17 @@ class Guided:
     exhausted: bool
 
 
-def guided(
-    instance: Instance, milestones: Sequence[Property], most: int, stop: Callable[[], bool] = lambda: False
-) -> Guided:
+Looked = Callable[[int, int], None]
+"""Told how many states were expanded, and of how many at most."""
+
+
+def best_first(
+    instance: Instance,
+    milestones: Sequence[Property],
+    most: int,
+    stop: Callable[[], bool] = lambda: False,
+    looked: Looked = lambda expanded, most: None,
+) -> BestFirst:
     """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
@@ -48,13 +56,14 @@ def guided(
     while queue and best[0] > -len(tests) and expanded < most and not stop():
         _, depth, _, state = heapq.heappop(queue)
         expanded += 1
+        looked(expanded, most)
         for action, parameters, successor in evaluator.successors(state):
             if successor not in came and successor not in starts:
                 came[successor] = (state, instance.actions[action].name, parameters)
                 entry = (-passed(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return Guided(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
+    return BestFirst(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
 
 
 def _path(

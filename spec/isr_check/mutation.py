@@ -34,7 +34,7 @@ limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more.
 
 
 class Fate(StrEnum):
-    """What became of a mutant, the strongest first; the strongest at any choice of constants counts."""
+    """The fates of a mutant, the strongest first. Of its fates at several choices of constants the strongest counts."""
 
     KILLED = "killed"
     SURVIVED = "survived"
