@@ -165,9 +165,13 @@ def read_table(file: File = TABLE) -> list[Answer]:
     """The stored answers whose designs are what they were."""
     if not file.exists():
         return []
-    table = cast("AnswerTable", json.loads(file.read_text(encoding="utf-8")))
+    table = _table(file.read_text(encoding="utf-8"))
     fresh = {name for name, digest in table["hashes"].items() if DESIGNS[name].model_hash() == digest}
     return [_answer(entry) for entry in table["answers"] if entry["design"] in fresh]
+
+
+def _table(text: str) -> AnswerTable:
+    return cast("AnswerTable", json.loads(text))
 
 
 def write_table(answers: Sequence[Answer], file: File = TABLE) -> None:

@@ -23,7 +23,6 @@ Topic: t\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=
 \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3
 """
 ELR = "Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1\n"
-COMMANDS = ("insync check ", "insync found ", "insync show ")
 
 
 @pytest.fixture
