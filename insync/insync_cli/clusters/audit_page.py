@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from insync_cli.clusters.audit_text import Audit, losses, title
 from insync_cli.exits import InputError
 from insync_cli.terminal import write_text
-from insync_cli.view.pages import mender, roomier
+from insync_cli.view.pages import roomier
+from insync_cli.view.remedy import mender, remedy
 from isr_check.reference import Evaluator
 from isr_trace.itf import itf_text
 from isr_visual.document import Model, document
@@ -35,4 +36,6 @@ def _described(answer: Answer, name: str) -> tuple[Document, str]:
     evaluator = Evaluator(instance)
     other = mender(trace, evaluator)
     model = Model(evaluator, roomier(instance.design, instance.constants), other)
-    return document(trace, name, model=model), itf_text(trace)
+    found = remedy(trace, evaluator, other)
+    todo = (found.says, found.commands) if found is not None else None
+    return document(trace, name, model=model, todo=todo), itf_text(trace)
