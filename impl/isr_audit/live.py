@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import islice
 from typing import Final, Protocol, cast
 
@@ -69,8 +70,11 @@ class Unreachable(Exception):
     """The cluster does not answer, or does not tell: one sentence says why."""
 
 
-def read_cluster(bootstrap: str, client: Mapping[str, str], topics: Sequence[str] = ()) -> Cluster:
-    """What the cluster tells of its topics, or of those named; Unreachable where it does not."""
+def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
+    """What the cluster tells of its topics; Unreachable where it does not.
+
+    A broker that does not answer, as one that has just died, is left out: topics tell the values that hold for them.
+    """
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -80,13 +84,16 @@ def read_cluster(bootstrap: str, client: Mapping[str, str], topics: Sequence[str
     try:
         admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
         seen = admin.list_topics(timeout=PATIENCE_S)
-        chosen = {name: seen.topics[name] for name in sorted(seen.topics) if not topics or name in topics}
-        configs = dict(_topic_configs(admin, list(chosen)))
-        brokers = dict(_broker_configs(admin, sorted(seen.brokers)))
-    except KafkaException as problem:
+        configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        asked = [_asked(admin, [_resource("broker", str(b))]) for b in sorted(seen.brokers)]  # each tells its own only
+    except (KafkaException, TimeoutError) as problem:
         raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
+    brokers: dict[str, dict[str, str]] = {}
+    for answers in asked:
+        with suppress(KafkaException, TimeoutError):
+            brokers |= dict(_told(answers, TOLD_BY_BROKERS))
     racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}
-    found = tuple(_topic(name, described, configs[name]) for name, described in chosen.items())
+    found = tuple(_topic(name, described, configs[name]) for name, described in sorted(seen.topics.items()))
     return Cluster(found, brokers, racks=racks, living=tuple(sorted(seen.brokers)))
 
 
@@ -115,12 +122,7 @@ def _topic(name: str, described: DescribedTopic, configs: Mapping[str, str]) -> 
 def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
     left = iter(names)
     while some := list(islice(left, AT_A_TIME)):
-        yield from _configs(admin, [_resource("topic", name) for name in some], OF_TOPIC)
-
-
-def _broker_configs(admin: Admin, ids: Iterable[int]) -> Iterator[tuple[str, dict[str, str]]]:
-    for broker in ids:  # a broker tells its own settings only
-        yield from _configs(admin, [_resource("broker", str(broker))], TOLD_BY_BROKERS)
+        yield from _told(_asked(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
 
 
 def _resource(kind: str, name: str) -> Resource:
@@ -129,14 +131,21 @@ def _resource(kind: str, name: str) -> Resource:
     return cast("Resource", vars(admin)["ConfigResource"](kind, name))
 
 
-def _configs(admin: Admin, resources: list[Resource], wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    for resource, answer in admin.describe_configs(resources, request_timeout=PATIENCE_S).items():
+Answers = dict[Resource, Future[dict[str, Entry]]]
+
+
+def _asked(admin: Admin, resources: list[Resource]) -> Answers:
+    return admin.describe_configs(resources, request_timeout=PATIENCE_S)
+
+
+def _told(answers: Answers, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    for resource, answer in answers.items():
         entries = answer.result(2 * PATIENCE_S)
         yield resource.name, {n: e.value for n, e in entries.items() if n in wanted and e.value is not None}
 
 
 def _reason(problem: Exception) -> str:
     """What librdkafka says, without its own names."""
-    told = problem.args[0] if problem.args else problem
+    told = problem.args[0] if problem.args else f"no answer in {2 * PATIENCE_S:g} s"
     says = getattr(told, "str", lambda: str(told))()
     return re.sub(r"\s+", " ", str(says)).strip()

@@ -55,7 +55,7 @@ def about(audit: Audit) -> str:
     ]
     brokers = cluster.living or tuple(dict.fromkeys(r for p in cluster.partitions for r in p.replicas))
     racks = sorted(set(cluster.racks.values()))
-    parts.append(count(len(brokers), "broker") + (f" in racks {', '.join(racks)}" if racks else ""))
+    parts.append(count(len(brokers), "broker") + (f" (racks told: {', '.join(racks)})" if racks else ""))
     parts.append(f"{count(len(cluster.topics), 'topic')}, {count(len(cluster.partitions), 'partition')}")
     return "; ".join(parts)
 
@@ -138,7 +138,7 @@ def steps_told(answer: Answer) -> list[str]:
 
 def prevented(line: Line) -> str:
     if line.change is None:
-        return "no change of settings that was tried prevents it"
+        return "no run of other settings is known that prevents it"
     return f"prevented by {' and '.join(line.change.settings)}; the price: {', and '.join(line.change.costs)}"
 
 
