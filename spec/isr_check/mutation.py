@@ -144,7 +144,7 @@ def room_for(distinct: int) -> int:
 
 
 def mutants(design: Design) -> list[Mutant]:
-    """One per guard, in the order of the model."""
+    """The mutants of a design, one for each guard, in the order of the model."""
     return [Mutant(a.name, i, text(g.condition)) for a in design.actions for i, g in enumerate(a.guards)]
 
 

@@ -46,13 +46,23 @@ class Samples:
     missing: tuple[str, ...]
 
 
-def sample(instance: Instance, evaluator: Evaluator, seed: int, n: int, longest: int = LONGEST) -> Samples:
+def sample(
+    instance: Instance,
+    evaluator: Evaluator,
+    seed: int,
+    n: int,
+    longest: int = LONGEST,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Samples:
     """At most `n` different behaviours of at most `longest` steps that break no property, chosen to show many actions.
 
     More walks are made than asked for. Those are kept that add most pairs of successive actions.
     """
     walker = _Walker(instance, evaluator, Random(seed))
-    walks = [walker.walk(longest) for _ in range(n * WALKS_PER_SAMPLE)]
+    walks: list[Path | None] = []
+    for done in range(n * WALKS_PER_SAMPLE):
+        progress(done, n * WALKS_PER_SAMPLE)
+        walks.append(walker.walk(longest))
     left = list(dict.fromkeys(w for w in walks if w is not None and w.steps))
     chosen: list[Path] = []
     shown: set[tuple[str, str]] = set()
