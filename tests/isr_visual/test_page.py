@@ -311,7 +311,7 @@ def test_an_old_trace_says_that_the_model_has_changed(browser: Browser, tmp_path
 
 
 def test_a_reader_can_leave_the_trace_and_come_back(tab: Opened) -> None:
-    tab.value("insync.go(5)")
+    tab.value("insync.go(6)")
     tab.page.locator("#whatif .way", has_text="controller moves leadership").click()
     assert "off it" in tab.page.locator("#scene .off").inner_text()
     assert tab.value("insync.view.here.changes.map((c) => c.path)") == [
