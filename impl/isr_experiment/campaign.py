@@ -81,11 +81,12 @@ def _keep(folder: Path, result: Result) -> None:
 
 def _said(r: Result) -> str:
     whole, traces = r.whole, ""
+    more = f", read though never acknowledged and lost {n:,}" if (n := whole.lost_unacknowledged) else ""
     if r.traced is not None:
         traces = f", {r.traced.events:,} events {'accepted' if r.traced.accepted else f'REJECTED ({r.traced.why})'}"
     return (
         f"{r.cell} #{r.number}: attempted {whole.attempted:,}, acknowledged {whole.acknowledged:,}, "
-        f"lost {whole.lost:,}, there without acknowledgement {whole.recovered:,}; "
+        f"lost {whole.lost:,}{more}, there without acknowledgement {whole.recovered:,}; "
         f"leader x{r.leaders}, ISR x{r.isrs}, {r.dropped:,} bytes dropped; "
         f"checks {' '.join([r.verdict, *r.violated])}{traces}; {r.seconds:.0f} s; "
         f"{f'INVALID: {chr(59).join(r.invalid)}' if r.invalid else 'valid'}"

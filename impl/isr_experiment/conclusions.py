@@ -61,6 +61,11 @@ class Concluded:
         return sum(r.whole.lost for r in self.results)
 
     @property
+    def lost_unacknowledged(self) -> int:
+        """Values that somebody read and that are gone, though their producer was told nothing, of all runs."""
+        return sum(r.whole.lost_unacknowledged for r in self.results)
+
+    @property
     def verdict(self) -> Verdict:
         """The worst that can be said. A loss counts in a run that is not valid, too."""
         measured, bug = self.lost > 0, self.cell.expected is Expected.CAUGHT
@@ -89,6 +94,7 @@ class Totals:
     valid: int
     acknowledged: int
     lost: int
+    lost_unacknowledged: int
     safe_acknowledged: int
     safe_lost: int
     leaders: int
@@ -118,6 +124,7 @@ def totals(cells: Sequence[Concluded]) -> Totals:
         valid=sum(not r.invalid for r in every),
         acknowledged=sum(r.whole.acknowledged for r in every),
         lost=sum(r.whole.lost for r in every),
+        lost_unacknowledged=sum(r.whole.lost_unacknowledged for r in every),
         safe_acknowledged=sum(r.whole.acknowledged for r in safe if not r.invalid),
         safe_lost=sum(r.whole.lost for r in safe),
         leaders=sum(r.leaders for r in every),
@@ -177,6 +184,7 @@ def _cell(done: Concluded) -> dict[str, object]:
         "because": cell.because,
         "verdict": done.verdict.value,
         "lost": done.lost,
+        "lost_unacknowledged": done.lost_unacknowledged,
         "model": None if done.predicted is None else attrs.asdict(done.predicted),
         "runs": [run(r) for r in done.results],
     }

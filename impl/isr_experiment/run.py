@@ -216,9 +216,9 @@ def _result(
     recorder = stage.recorder
     recorder.close()
     leaders, epochs, isrs = stage.watch.changes()
-    fates = verdicts.fates(recorder, found)
+    answer, lost = verdicts.judged(recorder.path)
+    fates = verdicts.fates(recorder, found, lost)
     why = [*why, *_doubts(cell, stage, leaders, isrs, fates[0], cut_short)]
-    answer = verdicts.judged(recorder.path)
     end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
     seen = stage.watch.seen
     return Result(
@@ -232,7 +232,7 @@ def _result(
         isrs=isrs,
         dropped=dropped,
         seen=tuple(seen),
-        windows=tuple(verdicts.windows(recorder, found)),
+        windows=tuple(verdicts.windows(recorder, lost)),
         leaderless=tuple(verdicts.leaderless(seen, end)),
         silences=tuple(verdicts.silence_after(recorder, s.began, s.healed or end) for s in stage.struck),
         verdict=answer.verdict.value,

@@ -3,13 +3,13 @@ traces for runs of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import attrs
 
-from isr_anomalies import Answer, Verdict, check, pair_operations, read_json
+from isr_anomalies import Answer, Value, Verdict, check, lost_values, pair_operations, read_json
 from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
 from isr_broker.settings import Settings
@@ -42,29 +42,32 @@ class Fate:
     """Acknowledged, and there at the end."""
     lost: int
     """Acknowledged, and not there."""
+    lost_unacknowledged: int
+    """Never acknowledged, but read by somebody, and not there; counted where it was sent."""
     recovered: int
     """Not acknowledged, and there all the same."""
 
 
-def fates(recorder: Recorder, found: Iterable[int] | None) -> list[Fate]:
-    """The whole run first, then each phase; nothing is lost if nobody could look."""
-    there = None if found is None else set(found)
+def fates(recorder: Recorder, found: Iterable[int] | None, lost: Container[object]) -> list[Fate]:
+    """The whole run first, then each phase. `lost` are the values that the history checker calls lost, `found` those
+    of the final read; nothing is lost if nobody could look."""
+    there = set(found or ())
     acked = recorder.acked
     marks = recorder.marks or [("run", 0)]
 
     def fate(phase: str, began: int, ended: int) -> Fate:
         values = [v for v, at in recorder.sent.items() if began <= at < ended]
         told = [v for v, at in acked.items() if began <= at < ended]
-        survived = [v for v in told if there is None or v in there]
-        recovered = [v for v in values if v not in acked and there is not None and v in there]
+        gone = [v for v in told if v in lost]
         return Fate(
             phase=phase,
             began=began,
             attempted=len(values),
             acknowledged=len(told),
-            survived=len(survived),
-            lost=len(told) - len(survived),
-            recovered=len(recovered),
+            survived=len(told) - len(gone),
+            lost=len(gone),
+            lost_unacknowledged=sum(v not in acked and v in lost for v in values),
+            recovered=sum(v not in acked and v in there for v in values),
         )
 
     rows = [fate("all", 0, _NEVER)]
@@ -85,18 +88,17 @@ class Window:
     p99: float | None
 
 
-def windows(recorder: Recorder, found: Iterable[int] | None) -> list[Window]:
+def windows(recorder: Recorder, lost: Container[object]) -> list[Window]:
     """The run, second by second."""
-    there = None if found is None else set(found)
     end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
     rows: list[Window] = []
     for at in range(0, end + 1, SECOND):
         here = [v for v, told in recorder.acked.items() if at <= told < at + SECOND]
         took = sorted((recorder.acked[v] - recorder.sent[v]) / 1e6 for v in here)
-        lost = sum(there is not None and v not in there for v in here)
+        gone = sum(v in lost for v in here)
         sent = sum(at <= t < at + SECOND for t in recorder.sent.values())
         p50, p99 = ((round(took[len(took) * per // 100], 1) if took else None) for per in (50, 99))
-        rows.append(Window(at, sent, len(took), lost, p50, p99))
+        rows.append(Window(at, sent, len(took), gone, p50, p99))
     return rows
 
 
@@ -154,10 +156,11 @@ def note_replicas(
     return found
 
 
-def judged(history: Path) -> Answer:
-    """The 29 checks."""
+def judged(history: Path) -> tuple[Answer, frozenset[Value]]:
+    """The 29 checks, and the values that they call lost."""
     with history.open(encoding="utf-8") as lines:
-        return check(pair_operations(read_json(lines)))
+        read = pair_operations(read_json(lines))
+    return check(read), lost_values(read)
 
 
 def violated(answer: Answer) -> list[str]:

@@ -13,9 +13,9 @@ The checker knows nothing of our broker or the model. It judges what clients of 
 """
 
 from isr_anomalies.catalogue import ANOMALIES, Anomaly
-from isr_anomalies.checker import Answer, PartitionResult, check, check_partition, merge
+from isr_anomalies.checker import Answer, PartitionResult, check, check_partition, lost_values, merge
 from isr_anomalies.history import History, Partition, pair_operations
-from isr_anomalies.operations import Claims, Item, Malformed
+from isr_anomalies.operations import Claims, Item, Malformed, Value
 from isr_anomalies.read_edn import read_edn
 from isr_anomalies.read_json import checked_claims, read_json
 from isr_anomalies.results import Finding, Judgement, Verdict
@@ -32,10 +32,12 @@ __all__ = [
     "Malformed",
     "Partition",
     "PartitionResult",
+    "Value",
     "Verdict",
     "check",
     "check_partition",
     "checked_claims",
+    "lost_values",
     "merge",
     "pair_operations",
     "read_edn",

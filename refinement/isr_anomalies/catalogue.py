@@ -73,7 +73,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         3,
         "lost-write",
         "error",
-        "a committed value that no poll returned, at an offset which a complete read went past",
+        "acknowledged, or read by somebody, and absent from the last complete read that had to return it",
         _SAFE,
         _JEPSEN,
         values.lost_write,

@@ -15,7 +15,7 @@ from isr_anomalies import times, values
 from isr_anomalies.catalogue import ANOMALIES, Anomaly
 from isr_anomalies.cycles import Order, all_edges, order_of
 from isr_anomalies.history import History, Partition
-from isr_anomalies.operations import Claims
+from isr_anomalies.operations import Claims, Value
 from isr_anomalies.results import Counts, Judgement, NoVerdict, Part, Tally, Verdict
 from isr_anomalies.times import SECOND, Availability
 from isr_anomalies.view import View
@@ -69,6 +69,12 @@ def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anoma
     lags = list(times.lags(view))
     lag = None if not lags else (max(lag for _, lag, _ in lags), *max((at, lag) for at, lag, _ in lags))
     return PartitionResult(parts, values.counts(view), order_of(view), lag)
+
+
+def lost_values(history: History) -> frozenset[Value]:
+    """The values of all partitions that were acknowledged or read, and are gone: those that lost-write counts."""
+    views = (View(partition, history.claims) for partition in history.partitions.values())
+    return frozenset(gone.send.value for view in views for gone in view.gone)
 
 
 def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:

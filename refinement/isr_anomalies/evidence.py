@@ -63,7 +63,9 @@ def where_it_is(view: View) -> NoVerdict | None:
     """Needs the logs of replicas, and a complete read that shows whether values are gone."""
     if not view.partition.dumps:
         why = f"values of {view.name} are gone, and no replica's log is here"
-        return NoVerdict(False, why) if view.gone else NoVerdict(True, "no replica's log in this history")
+        return (
+            NoVerdict(False, why) if view.gone or view.unseen else NoVerdict(True, "no replica's log in this history")
+        )
     missing = no_scan(view)
     return NoVerdict(missing.vacuous, f"whether anything is gone: {missing.why}") if missing else None
 

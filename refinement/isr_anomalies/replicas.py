@@ -19,7 +19,8 @@ def ack_then_gone(view: View) -> Iterator[Finding]:
     """23: where each lost or unseen value is: on no replica, on a few, or on the leader, which does not serve it."""
     dumps = last_dumps(view)
     values = {dump.replica: {value for _, value, _ in dump.records} for dump in dumps}
-    for send, _ in view.gone if dumps else ():
+    lost = {gone.send.value: gone.send for gone in view.gone} | {send.value: send for send in view.unseen}
+    for send in lost.values() if dumps else ():
         holders = [dump for dump in dumps if send.value in values[dump.replica]]
         if not holders:
             where = "on no replica: gone"

@@ -102,6 +102,10 @@ class Counts:
     """Sends of unknown outcome whose value was read."""
     read: int = 0
     """Distinct values that were read."""
+    lost: int = 0
+    """Values that were acknowledged and are gone."""
+    lost_unacknowledged: int = 0
+    """Values that were never acknowledged, but that a read proves, and that are gone."""
 
     def merge(self, other: Counts) -> None:
         """Add those of another partition."""
@@ -111,6 +115,8 @@ class Counts:
         self.unknown += other.unknown
         self.recovered += other.recovered
         self.read += other.read
+        self.lost += other.lost
+        self.lost_unacknowledged += other.lost_unacknowledged
 
 
 @attrs.frozen

@@ -37,26 +37,36 @@ def _may_be_lost(view: View, send: Send) -> bool:
 
 
 def lost_write(view: View) -> Iterator[Finding]:
-    """3: committed, below the end of a complete read, and returned by no poll."""
-    for send, lost in view.gone:
-        if lost:
-            scan = min((s for s in view.scans if s.start <= (send.offset or 0) < s.end), key=lambda s: s.completed)
-            says = f"value {send.value!r} got offset {send.offset}, a complete read went to {scan.end - 1} without it"
-            yield Finding(_may_be_lost(view, send), _lines(send, scan), view.name, says, scan.end - (send.offset or 0))
+    """3: acknowledged, or read by somebody, and absent from a complete read that had to return it."""
+    for send, scan, offset, read in view.gone:
+        # what was read is below the high watermark, whatever its producer waited for
+        permitted = view.claims.unclean if read is not None else _may_be_lost(view, send)
+        size = 1 if offset is None else max(1, abs(scan.end - offset))
+        yield Finding(permitted, _lines(send, scan, read), view.name, _lost(send, scan, offset, read), size)
+
+
+def _lost(send: Send, scan: Scan, offset: int | None, read: int | None) -> str:
+    acked = send.outcome == "ok"
+    at = "" if offset is None else f" at offset {offset}"
+    if read is not None:
+        was = f"was {'acknowledged and ' if acked else ''}read{at}{'' if acked else ', though never acknowledged'}"
+    else:
+        was = "was acknowledged" if offset is None else f"got offset {offset}"
+    return f"value {send.value!r} {was}, a complete read went to {scan.end - 1} without it"
 
 
 def unseen(view: View) -> Iterator[Finding]:
     """4: acknowledged before the last complete read began, and polled by nobody."""
     last = view.last_scan
-    for send, _ in view.gone:
-        if last is not None and send.outcome == "ok" and send.completed < last.invoked:
+    for send in view.unseen:
+        if last is not None:
             says = f"value {send.value!r} was acknowledged, and nobody ever read it"
             yield Finding(_may_be_lost(view, send), _lines(send, last), view.name, says, 1)
 
 
-def _lines(send: Send, scan: Scan) -> tuple[int, ...]:
+def _lines(send: Send, scan: Scan, read: int | None = None) -> tuple[int, ...]:
     acked = send.completed if send.completed != NEVER else send.invoked
-    return (acked, scan.completed)
+    return (acked, scan.completed) if read is None else tuple(sorted({acked, read, scan.completed}))
 
 
 def aborted_read(view: View) -> Iterator[Finding]:
@@ -188,6 +198,14 @@ def epoch_starts(view: View) -> dict[int, int]:
 def counts(view: View) -> Counts:
     """How many sends had which fate."""
     outcomes = [send.outcome for send in view.sends]
-    recovered = sum(send.outcome == "info" and send.value in view.polled for send in view.sends)
-    acked, failed, unknown = outcomes.count("ok"), outcomes.count("fail"), outcomes.count("info")
-    return Counts(len(outcomes), acked, failed, unknown, recovered, len(view.polled))
+    lost = [gone.acknowledged for gone in view.gone]
+    return Counts(
+        attempted=len(outcomes),
+        acked=outcomes.count("ok"),
+        failed=outcomes.count("fail"),
+        unknown=outcomes.count("info"),
+        recovered=sum(send.outcome == "info" and send.value in view.polled for send in view.sends),
+        read=len(view.polled),
+        lost=lost.count(True),
+        lost_unacknowledged=lost.count(False),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from functools import cached_property
+from typing import NamedTuple
 
 from isr_anomalies.history import WHOLE, Batch, Partition, Scan, Send
 from isr_anomalies.operations import NEVER, Claims, Value
@@ -33,6 +34,22 @@ class Known:
         """The first line at which an offset of at least this was known; NEVER if none was."""
         at = bisect_left(self.offsets, offset)
         return self.keys[at] if at < len(self.keys) else NEVER
+
+
+class Gone(NamedTuple):
+    """A value that was committed, and that the last complete read which had to return it did not: `scan`."""
+
+    send: Send
+    scan: Scan
+    offset: int | None
+    """Where it was: as acknowledged, or else as read; None if nobody was told."""
+    read: int | None
+    """The first line at which a reader got it, None if none did."""
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether its producer was told that it is written; if not, a read proves that it was."""
+        return self.send.outcome == "ok"
 
 
 class View:
@@ -151,20 +168,55 @@ class View:
         return max(self.scans, key=lambda scan: scan.invoked, default=None)
 
     @cached_property
-    def gone(self) -> list[tuple[Send, bool]]:
-        """Committed sends whose value nobody read; true if the value is lost, false if it is only unseen.
+    def gone(self) -> list[Gone]:
+        """The values that are lost: acknowledged, or read by somebody, and absent from the last complete read that had
+        to return them.
 
-        A send counts if a complete read covers its offset, or began after the acknowledgement.
+        A complete read has to return a value that was acknowledged or read before it began, or at whose offset it went
+        past. Nothing is lost that somebody got by a poll which began after that read did.
         """
         last = self.last_scan
-        found: list[tuple[Send, bool]] = []
-        for send in self.sends if last else ():
-            if send.committed and send.value not in self.polled:
-                lost = send.offset is not None and any(s.start <= send.offset < s.end for s in self.scans)
-                acked = send.outcome == "ok" and last is not None and send.completed < last.invoked
-                if lost or acked:
-                    found.append((send, lost))
+        there = set(last.values.values()) if last else set[Value]()
+        missing = [s for v, s in self.sent.items() if s.committed and v not in there] if last else []
+        read = self._read_of({send.value for send in missing})
+        found = [self._gone(send, read.get(send.value, [])) for send in missing]
+        return [one for one in found if one is not None]
+
+    def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
+        """Who got each of these values, and at which offset."""
+        found: dict[Value, list[tuple[Batch, int]]] = {}
+        for batch in self.batches if values else ():
+            for offset, value, _ in batch.records if batch.outcome != "fail" else ():
+                if value in values:
+                    found.setdefault(value, []).append((batch, offset))
         return found
+
+    def _gone(self, send: Send, reads: list[tuple[Batch, int]]) -> Gone | None:
+        places = {offset for _, offset in reads}
+        if send.offset is not None:
+            places.add(send.offset)
+        first = min((batch.completed for batch, _ in reads), default=None)
+        told = min(send.completed if send.outcome == "ok" else NEVER, NEVER if first is None else first)
+
+        def demands(scan: Scan) -> bool:
+            if not places:  # then only a final read is known to go far enough
+                return told < scan.invoked and scan.start == 0 and any(scan is one for one in self.partition.scans)
+            passed = scan.completed > send.invoked and any(scan.start <= place < scan.end for place in places)
+            return passed or (told < scan.invoked and any(scan.start <= place for place in places))
+
+        scan = max((scan for scan in self.scans if demands(scan)), key=lambda scan: scan.invoked, default=None)
+        if scan is None or any(scan.values.get(place, WHOLE) == send.value for place in places):
+            return None
+        if any(batch.invoked > scan.invoked for batch, _ in reads):
+            return None
+        return Gone(send, scan, send.offset if send.offset is not None else min(places, default=None), first)
+
+    @cached_property
+    def unseen(self) -> list[Send]:
+        """Sends that were acknowledged before the last complete read began, and whose value nobody ever read."""
+        last = self.last_scan
+        acked = [send for send in self.sends if last and send.outcome == "ok" and send.completed < last.invoked]
+        return [send for send in acked if send.value not in self.polled]
 
     @cached_property
     def unchecked_values(self) -> int:

@@ -86,3 +86,59 @@ def test_a_spoilt_history_is_accused_or_equivalent(seed: int, edit: Callable[[li
     edit(lines, random)
     answer = judged([json.dumps(line) for line in lines])
     assert with_word(answer, "VIOLATED") or equivalent(edit, before, lines)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), others=st.integers(0, 3))
+def test_what_is_lost_is_what_was_acknowledged_or_read_and_is_not_there(seed: int, others: int) -> None:
+    """Against a second definition, of few words: the log of one partition is cut, and goes on with other records."""
+    random = Random(seed)
+    lines = [cast("Line", json.loads(line)) for line in Log(random).run(100)]
+    ends = [line for line in lines if line["f"] == "final-read" and line["type"] == "ok"]
+    cut = random.choice(ends)
+    kept = records_of(cut)[: random.randint(0, len(records_of(cut)))]
+    cut["records"] = [*kept, *([len(kept) + n, 10**6 + n] for n in range(others))]
+    cut["end"] = len(kept) + others
+    acked, read = acked_and_read(lines)
+    gone = {
+        (p, v)
+        for p, v in acked | read
+        if v not in {v for end in ends if end["partition"] == p for _, v in records_of(end)}
+    }
+    answer = judged([json.dumps(line) for line in lines])
+    assert (answer.counts.lost, answer.counts.lost_unacknowledged) == (len(gone & acked), len(gone - acked))
+    assert answer.fates["lost-write"] == len(gone)
+
+
+Values = set[tuple[object, object]]
+
+
+def acked_and_read(lines: list[Line]) -> tuple[Values, Values]:
+    """The values that were acknowledged, and those that a poll returned, with their partitions."""
+    acked: Values = set()
+    read: Values = set()
+    begun: dict[object, Line] = {}
+    for line in lines:
+        if line["type"] == "invoke":
+            begun[line["process"]] = line
+        elif line["f"] == "produce" and line["type"] == "ok":
+            sent = begun[line["process"]]
+            acked.add((sent["partition"], sent["value"]))
+        elif line["f"] == "poll" and line["type"] == "ok":
+            polled = cast("dict[str, Records]", line["records"])
+            read |= {(partition, value) for partition, records in polled.items() for _, value in records}
+    return acked, read
+
+
+def test_the_cut_histories_lose_values_of_both_kinds() -> None:
+    """The test above compares more than zeros: a read value whose producer got no answer is among those that go."""
+    found: set[bool] = set()
+    for seed in range(20):
+        lines = [cast("Line", json.loads(line)) for line in Log(Random(seed)).run(100)]
+        for line in lines:
+            if line["f"] == "final-read" and line["type"] == "ok":
+                line["records"], line["end"] = [], 0
+        counts = judged([json.dumps(line) for line in lines]).counts
+        found |= {True} if counts.lost else set()
+        found |= {False} if counts.lost_unacknowledged else set()
+    assert found == {True, False}

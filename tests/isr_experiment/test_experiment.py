@@ -28,10 +28,11 @@ from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
 from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.power import Tail, durable, lose_power
+from isr_experiment.recorder import Recorder
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
-from isr_experiment.verdicts import Fate, leaderless
+from isr_experiment.verdicts import Fate, fates, judged, leaderless, windows
 from isr_experiment.watch import Seen
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
@@ -58,6 +59,8 @@ def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s
     assert new["lost"] == 0
     (run,) = (r for r in new["runs"] if r["valid"])
     assert run["fates"][0]["acknowledged"] > 1_000
+    for history in sorted(tmp_path.glob("*/history.jsonl")):
+        assert _agrees(history, capsys), history
     for cell in (old, new):
         (traces,) = (r["traces"] for r in cell["runs"] if r["valid"])
         assert traces["accepted"], traces
@@ -68,6 +71,16 @@ def test_the_design_of_2013_loses_what_the_leader_alone_acknowledged_and_today_s
     assert "% of them" in (tmp_path / "experiment.html").read_text() or document["totals"]["bound"] is not None
     for picture in tmp_path.glob("*/timeline.svg"):
         assert ET.parse(picture).getroot().tag.endswith("svg")
+
+
+def _agrees(history: Path, capsys: pytest.CaptureFixture[str]) -> bool:
+    """Whether `insync history` counts in a stored run what the experiment counted in it."""
+    main(["history", str(history), "--json", "-", "--plain"])
+    said = capsys.readouterr().out
+    counts = json.loads(said[said.index("{\n") :])["counts"]
+    whole = json.loads((history.parent / "run.json").read_text())["fates"][0]
+    assert counts["lost-write"] == counts["lost"] + counts["lost_unacknowledged"]
+    return all(counts[n] == whole[n] for n in ("lost", "lost_unacknowledged"))
 
 
 def _bites_nothing(stage: Stage) -> None:
@@ -105,11 +118,41 @@ def _brokers_of(root: Path) -> list[str]:
     return found
 
 
+def test_a_value_that_a_reader_saw_and_that_is_gone_is_lost_in_history_and_experiment(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "history.jsonl", {"acks": "all"})
+    for value in range(4):
+        recorder.phase(f"phase {value}")
+        recorder.sends("w", value, "all")
+        if value != 3:
+            recorder.told("w", value, value)
+    for kind, more in (("invoke", {}), ("ok", {"records": {"t-0": [[0, 0], [1, 1], [2, 2], [3, 3]]}})):
+        recorder.says("poll", kind, "reader", **more)
+    recorder.says("final-read", "invoke", "end", partition="t-0")
+    recorder.says("final-read", "ok", "end", partition="t-0", records=[[0, 0]], end=1)
+    recorder.close()
+    answer, lost = judged(recorder.path)
+    assert lost == {1, 2, 3}
+    whole, *phases = fates(recorder, {0}, lost)
+    assert (whole.acknowledged, whole.survived, whole.lost, whole.lost_unacknowledged) == (3, 1, 2, 1)
+    assert [(f.lost, f.lost_unacknowledged) for f in phases] == [(0, 0), (1, 0), (1, 0), (0, 1)]
+    assert sum(w.lost for w in windows(recorder, lost)) == 2, "of those acknowledged"
+    assert (answer.counts.lost, answer.counts.lost_unacknowledged, answer.fates["lost-write"]) == (2, 1, 3)
+
+
 # What cells conclude
 
 
 def result(lost: int = 0, invalid: tuple[str, ...] = (), violated: tuple[str, ...] = ()) -> Result:
-    fate = Fate(phase="all", began=0, attempted=12, acknowledged=10, survived=10 - lost, lost=lost, recovered=1)
+    fate = Fate(
+        phase="all",
+        began=0,
+        attempted=12,
+        acknowledged=10,
+        survived=10 - lost,
+        lost=lost,
+        lost_unacknowledged=0,
+        recovered=1,
+    )
     return Result(
         cell="c",
         number=0,

@@ -48,7 +48,7 @@ def told(folder: Path, *lives: Life, found: Mapping[tuple[int, int], int], late_
     recorder.began = -late_ms * MS
     note_holders(recorder, lives, found)
     words: dict[str, list[str]] = {}
-    for judgement in judged(recorder.path).judgements:
+    for judgement in judged(recorder.path)[0].judgements:
         words.setdefault(judgement.verdict.value, []).append(judgement.name)
     return words
 

@@ -23,7 +23,18 @@ PLANTED: list[Case] = [
         set(),
     ),
     ("lost-write", lambda: Story().sends((1, 0), (2, 1), (3, 2)).final({0: 1, 2: 3}), {"unseen", "offset-gap"}),
-    ("unseen", lambda: Story().sends((1, 0), (2, 1)).final({0: 1}), set()),
+    (  # a reader saw it, and another record is there now
+        "lost-write",
+        lambda: Story().send(1, 0).send(2, 1).poll([0, 1], [1, 2]).send(3, 1).final({0: 1, 1: 3}),
+        {"read-then-lost", "inconsistent-offset", "stale-ack-offset"},
+    ),
+    (  # with acks=1, but what was read is below the high watermark
+        "lost-write",
+        lambda: Story(acks="1").sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({0: 1}),
+        {"read-then-lost"},
+    ),
+    ("lost-write", lambda: Story().send(1).final({}), {"unseen"}),  # nobody was told where it is
+    ("unseen", lambda: Story().sends((1, 0), (2, 1)).final({0: 1}), {"lost-write"}),
     ("aborted-read", lambda: Story().send(1, kind="fail").poll([0, 1]).final({0: 1}), set()),
     (
         "precommitted-read",
@@ -82,13 +93,22 @@ PLANTED: list[Case] = [
         set(),
     ),
     ("phantom", lambda: Story().send(1, 0).poll([0, 1], [1, 7]).final({0: 1, 1: 7}), set()),
-    ("read-then-lost", lambda: Story().send(1, 0).send(2, kind="info").poll([0, 1], [1, 2]).final({0: 1}), set()),
+    (
+        "read-then-lost",
+        lambda: Story().send(1, 0).send(2, kind="info").poll([0, 1], [1, 2]).final({0: 1}),
+        {"lost-write"},
+    ),
+    (  # it was away for a while: a later poll got it, so it is not lost
+        "read-then-lost",
+        lambda: Story().send(1, 0).poll([0, 1]).final({}).poll([0, 1], by="d"),
+        set(),
+    ),
     (
         "ack-then-gone",
         lambda: (
             Story().sends((1, 0), (2, 1)).final({0: 1}).dump("n1", {0: 1}, hw=1, leader=True).dump("n2", {0: 1}, hw=1)
         ),
-        {"unseen"},
+        {"lost-write", "unseen"},
     ),
     (
         "replica-divergence",
@@ -147,6 +167,8 @@ NEAR_MISSES: list[tuple[str, Callable[[], Story]]] = [
     ("duplicate", lambda: Story().send(1, 0).send(1, 0, p="t-1").poll([0, 1]).poll([0, 1], by="d")),
     ("lost-write", lambda: Story().sends((1, 0), (2, 1)).send(3, kind="info").final({0: 1, 1: 2})),
     ("lost-write", lambda: Story().sends((1, 0), (2, 1)).poll([0, 1]).final({0: 1, 1: 2}).send(3, 2)),
+    ("lost-write", lambda: Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({1: 2}, start=1)),  # retention
+    ("lost-write", lambda: Story().send(1, kind="fail").poll(kind="fail").final({})),  # surely not done
     ("unseen", lambda: Story().send(1, 0).final({0: 1}).send(2, 1)),  # acknowledged after the last read began
     ("aborted-read", lambda: Story().send(1, kind="info").poll([0, 1])),
     ("aborted-read", lambda: Story().send(1, kind="fail").send(1, 0).poll([0, 1])),  # sent again

@@ -235,6 +235,10 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
             out.print(f"  {c.cell.name}: {answer.command}: {answer.verdict}", soft_wrap=True)
             if answer.steps:
                 out.print(f"    {' > '.join(answer.steps)}", soft_wrap=True)
+    for c in cells:
+        if c.lost_unacknowledged:
+            more = f"{c.lost_unacknowledged:,} that somebody read are gone, too, though never acknowledged"
+            out.print(f"  {c.cell.name}: {more}", soft_wrap=True)
     _show_partition_phase(out, cells)
     out.print(f"\nover {how.network}; written to {folder}/experiment.json and .html, a folder per run beside them")
 
