@@ -52,13 +52,17 @@ class Plan:
 
 @attrs.frozen
 class Cell:
-    """One question: a design at a column (`settings`) under a fault budget, with every constant that is given."""
+    """One question: a design at a column (`settings`) under a fault budget, with every constant that is given.
+
+    `design_file`: where the design is from, if it is somebody's own.
+    """
 
     design: str
     settings: Mapping[str, str]
     fault: str
     constants: Mapping[str, Value]
     wanted: tuple[str, ...]
+    design_file: str = ""
 
     @property
     def name(self) -> str:
@@ -70,7 +74,8 @@ class Cell:
         """What asks the same again."""
         options = " ".join(option(name, value) for name, value in self.constants.items()).split()
         asked = [word for name in self.wanted for word in ("--property", name)]
-        return ["insync", "check", self.design, *options, *asked]
+        own = ["--design-file", self.design_file] if self.design_file else []
+        return ["insync", "check", self.design, *own, *options, *asked]
 
 
 def load_plan(path: Path = STANDARD) -> Plan:
@@ -133,7 +138,7 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
             wanted = tuple(n for n in asked if n in promised)
             typed = {n: v for n, v in instance.constants.items() if n in given}
-            yield Cell(design.name, settings, fault.name, typed, wanted), instance
+            yield Cell(design.name, settings, fault.name, typed, wanted, design.file), instance
 
 
 def _value(text: str) -> Value:

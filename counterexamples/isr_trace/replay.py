@@ -246,6 +246,7 @@ def trace_of(
         _steps(run, notes, actors_of(variables.values())),
         tuple(dict(zip(variables, state, strict=True)) for state in run.states),
         anywhere=anywhere,
+        design_file=design.file,
     )
 
 

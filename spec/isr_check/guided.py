@@ -1,7 +1,8 @@
-"""A behaviour that passes milestones one after the other, looked for where it is most likely, not everywhere.
+"""Best-first search for a behaviour that passes milestones one after the other.
 
-Best first: of the states known, the one that has passed most milestones is expanded, and of those the nearest. So a
-witness is found in a small part of the states, need not be a shortest one, and that none was found says nothing.
+Of the states known, the search expands the one that satisfies most milestones in a row, and of those the nearest. So it
+finds a witness among few states; the witness need not be a shortest one. Unless every state was seen, that the search
+finds none says nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from isr_lang import Instance, Property
 
 @attrs.frozen
 class Guided:
-    """`passed`: how many milestones the best behaviour found passes. `exhausted`: every reachable state was seen."""
+    """The best behaviour found, and how many milestones it passes; `exhausted`: every reachable state was seen."""
 
     passed: int
     path: Path
@@ -29,7 +30,7 @@ class Guided:
 def guided(
     instance: Instance, milestones: Sequence[Property], most: int, stop: Callable[[], bool] = lambda: False
 ) -> Guided:
-    """The behaviour that passes most milestones, of those found by expanding at most so many states."""
+    """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
     tests = [evaluator.properties[i] for i, p in enumerate(instance.properties) if p.name in names]

@@ -1,7 +1,8 @@
-"""Whether bounds leave room: a behaviour within them that passes every milestone, or which bound is in its way.
+"""Whether bounds leave room for the faults asked for: a behaviour that passes every milestone, or what is in its way.
 
-The milestones are properties of a design with history variables (`Design.observed`). A behaviour is looked for best
-first. Where none is found so, all states are explored, as far as the limits allow.
+The milestones are properties of a design with history variables (`Design.observed`), such as "two crashes happened". A
+best-first search looks for the behaviour (`guided`). If it finds none, all states are explored, as far as the limits
+allow. Without this check a promise would count as kept although the bounds exclude whatever could break it.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from isr_check.guided import guided
 from isr_lang import Design, Instance, Property, Value
 
 EXPANDED = 30_000
-"""States that the search for a witness expands, some seconds; the witnesses of usual bounds take some hundred."""
+"""The most states that the best-first search expands, which takes seconds; usual bounds need a few hundred."""
 
 
 @attrs.frozen
 class Room:
-    """`witness` passes every milestone; without one, `lacking` is the first milestone that no behaviour found passes.
+    """The answer: a `witness` passes every milestone; without one, `lacking` is the first that was never passed.
 
-    `cut` are the bounds in its way, and `enough` the least values at which a witness was found with them. Without
-    `enough`, no bounds that were tried are large enough. `complete`: that there is no witness was found by exploring
-    every state; otherwise none was found by looking.
+    `cut` has the bounds in its way, and `enough` the least values of these bounds at which a witness was found; both
+    are empty if no bounds that were tried are large enough. `complete`: every state was explored, so there is no
+    witness; otherwise the search has only found none.
     """
 
     witness: Path | None = None
@@ -42,7 +43,7 @@ def room(
     engine: Engine,
     limits: Limits,
 ) -> Room:
-    """Whether the last milestone can be reached under these constants; `larger` are bounds to be tried otherwise."""
+    """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried."""
     instance = Instance(design, constants)
     looked = guided(instance, milestones, EXPANDED, limits.stop)
     if looked.passed == len(milestones):

@@ -35,7 +35,10 @@ def assume(condition: Bool, otherwise: str) -> Assumption:
 
 @attrs.frozen(eq=False)
 class Design:
-    """A value: `replacing`, `without`, `adding` and `with_defaults` make another, and this one stays."""
+    """A value: `replacing`, `without`, `adding`, `promising` and `with_defaults` make another, and this one stays.
+
+    `file`: where it was read from, if it is somebody's own; nothing for the designs of an installation.
+    """
 
     name: str
     summary: str
@@ -49,6 +52,7 @@ class Design:
     based_on: Design | None = None
     assumptions: tuple[Assumption, ...] = ()
     overrides: tuple[Override, ...] = ()
+    file: str = ""
 
     def __attrs_post_init__(self) -> None:
         names = [a.name for a in self.actions]
@@ -140,6 +144,15 @@ class Design:
             return attrs.evolve(a, guards=(*a.guards, *extra.guards), updates=(*a.updates, *extra.updates))
 
         return attrs.evolve(self, actions=tuple(map(extended, self.actions)))
+
+    def promising(self, *properties: Property) -> Design:
+        """The design with more promises, which call what it has put in place of other definitions, too."""
+        taken = {p.name: p for p in self.properties}
+        for p in properties:
+            if p.name in taken:
+                raise ModelError(f"{self.name} has a property '{p.name}' already; give this one another name", p.where)
+            taken[p.name] = p
+        return attrs.evolve(self, properties=(*self.properties, *map(self.restated, properties)))
 
     def observed(
         self, state: type[Struct], start: Action, observes: Action, properties: tuple[Property, ...]

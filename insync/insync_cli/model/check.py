@@ -194,13 +194,14 @@ def show(given: Options, question: Question, explored: Explored, answer: runfile
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
     )
+    own = registry.own_option(question.instance.design)
     if not given.output.quiet:
         check_text.render(out, answer, question.instance.design, about)
         violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
             if i == 0:
                 print_short(out, Path(str(line["trace"])))
-            out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
+            out.print(f"whole trace of {line['name']}: insync show {line['trace']}{own}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
         if about.stopped_by and exploration.resumable(folder):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)

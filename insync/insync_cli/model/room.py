@@ -31,7 +31,8 @@ def of_kafka(design: Design) -> bool:
 
 
 def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The constants that are given, and bounds that follow the faults among them."""
+    """The constants that are given, and bounds that follow the faults among them; UsageError where they cannot be."""
+    registry.instance_of(design, constants)
     if not of_kafka(design):
         return constants
     from isr_room import following

@@ -50,6 +50,7 @@ USAGE = Usage("matrix", "The guarantees: designs x settings x fault budgets, eac
 class Options:
     plan: Path = option("FILE", "another plan than the standard one", Path, STANDARD)
     designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
+    own: options.OwnDesigns = group(options.OwnDesigns)
     faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
     out: Path = option("DIR", f"where {FILE} and the runs go", Path, FOLDER)
     running: options.RunningEach = group(options.RunningEach, "running")

@@ -59,6 +59,7 @@ USAGE = Usage("explain", "The part of the property that fails, with its values."
 @attrs.frozen(kw_only=True)
 class Options:
     trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 

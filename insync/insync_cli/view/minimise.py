@@ -23,6 +23,7 @@ USAGE = Usage("minimise", "The same result with fewer and calmer steps.", EXAMPL
 @attrs.frozen(kw_only=True)
 class Options:
     trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     out: Path | None = option("FILE", f"where it goes (without it, beside TRACE, as NAME.minimal{SUFFIX})", Path)
     effort: int = option("N", "states to look at for short cuts", positive, EFFORT)
     output: QuietOutput = group(QuietOutput)

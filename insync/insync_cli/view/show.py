@@ -12,7 +12,7 @@ from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
 from insync_cli.terminal import Output, count
-from insync_cli.tracefiles import check_behaviour, load, saying_which, steps_of, trace_file
+from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
 from insync_cli.view.pages import strip_of, write_page
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
@@ -52,6 +52,7 @@ class Options:
     svg: Path | None = option("FILE", "the picture of one state instead, in light and dark", Path, rival="form")
     step: int | None = option("N", "with --svg: the state after this step; without it, the last", int)
     against: str | None = option("DESIGN", "with --html: the same schedule under this design, too", design_name)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 
@@ -127,6 +128,8 @@ def other_version(trace: Trace) -> str:
     """Why the model of today cannot vouch for a trace of ours; the file itself still opens."""
     if trace.foreign:
         return ""
+    if wanted := missing_file(trace):
+        return f"{wanted}. It is shown as it was written"
     if trace.design not in registry.designs():
         return f"its design {trace.design} does not exist here; it is shown as it was written"
     try:
