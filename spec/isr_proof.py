@@ -19,8 +19,6 @@ from isr_properties import (
     reads_stable,
     strong_isr,
 )
-from isr_raised_minimum import Adjusted, newest_version_has_newest_minimum
-from isr_removed_replica import Reassigned, members_are_replicas
 from isr_state import (
     CONSUMERS,
     CRASHES,
@@ -38,6 +36,7 @@ from isr_state import (
     State,
     leads,
 )
+from isr_wider_state import Adjusted, Reassigned, members_are_replicas, newest_version_has_newest_minimum
 
 PROMISES: tuple[str, ...] = tuple(
     p.name

@@ -15,7 +15,6 @@ from isr_lang import (
     sometimes_step,
     step,
 )
-from isr_replication import enough
 from isr_state import (
     ACKS,
     CONSUMERS,
@@ -29,6 +28,7 @@ from isr_state import (
     Record,
     Replica,
     State,
+    enough,
     holds,
     leads,
     log_end,

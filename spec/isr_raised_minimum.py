@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import NONE, Bool, Design, Map, Number, Set, Step, action, always, define, forall, initial, var, when
+from isr_lang import NONE, Bool, Design, Map, Set, Step, action, define, initial, when
 from isr_lang.blank import blank
 from isr_metadata import behind
 from isr_model import KIP_966
@@ -18,22 +18,11 @@ from isr_properties import (
     acks_meet_minimum,
     committed_on_new_leader,
     leaders_complete,
-    leads_now,
     maximal_isr_covers,
     strong_isr,
 )
-from isr_state import ISR_CHANGES, MIN_INSYNC, REPLICAS, Replica, State, leads
-
-
-class Minimum(Number, high=REPLICAS):
-    """A value of min.insync.replicas; one above the number of replicas counts as that number (effectiveMinIsr)."""
-
-
-class Adjusted(State):
-    """The state with min.insync.replicas as a variable, at the controller and in each broker's logs."""
-
-    minimum: Minimum = var("min.insync.replicas, as the controller has it")
-    own_minimum: Map[Replica, Minimum] = var("min.insync.replicas, as each broker's log has it (LogConfig)")
+from isr_state import ISR_CHANGES, MIN_INSYNC, Replica, leads
+from isr_wider_state import Adjusted, Minimum
 
 
 @initial
@@ -148,17 +137,6 @@ def may_advance_by_newest(s: Adjusted, leader: Replica, isr: Set[Replica]) -> Bo
 def elr_beside_of_minimum(s: Adjusted, isr: Set[Replica]) -> Set[Replica]:
     """The ELR beside a new ISR, by the controller's value."""
     return when(isr.size() >= s.minimum, blank(s.controller_elr), (s.controller_elr | s.controller_isr) - isr)
-
-
-@always
-def newest_version_has_newest_minimum(s: Adjusted) -> Bool:
-    """A leader that knows the newest version of the partition knows the newest min.insync.replicas."""
-    return forall(
-        (leads_now(s, r) & (s.partition_epoch[r] == s.controller_partition_epoch)).implies(
-            s.own_minimum[r] == s.minimum
-        )
-        for r in Replica.all()
-    )
 
 
 def _adjusted() -> Design:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import attrs
 
 from isr_elections import available
-from isr_lang import NONE, Bool, Design, Map, Set, Step, action, always, define, initial, var, when
+from isr_lang import NONE, Bool, Design, Map, Set, Step, action, define, initial, when
 from isr_lang.blank import blank
 from isr_membership import elr_beside, metadata_changes
 from isr_metadata import News, follows
@@ -27,14 +27,8 @@ from isr_properties import (
     weak_isr,
 )
 from isr_replication import takes
-from isr_state import EPOCHS, MIN_INSYNC, Fetch, Replica, State
-
-
-class Reassigned(State):
-    """The state where not every broker has a replica of the partition all the time."""
-
-    replicas: Set[Replica] = var("who has a replica of the partition, as the controller assigned it")
-    own_replicas: Map[Replica, Set[Replica]] = var("whom each leader takes to have one; blank elsewhere")
+from isr_state import EPOCHS, MIN_INSYNC, Fetch, Replica
+from isr_wider_state import Reassigned
 
 
 @initial
@@ -169,12 +163,6 @@ def follows_as_replica(old: Reassigned, new: Reassigned, r: Replica) -> Step:
 def forgets_replicas(old: Reassigned, new: Reassigned, r: Replica) -> Step:
     """Taken where a process ends."""
     return (new.own_replicas[r] == blank(old.replicas),)
-
-
-@always
-def members_are_replicas(s: Reassigned) -> Bool:
-    """Whoever is in the ISR or the ELR has a replica."""
-    return (s.controller_isr | s.controller_elr) <= s.replicas
 
 
 def _reassigned() -> Design:

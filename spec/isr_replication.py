@@ -22,6 +22,7 @@ from isr_state import (
     Replica,
     State,
     end_of_epoch,
+    enough,
     epoch_not_above,
     larger,
     leads,
@@ -64,12 +65,6 @@ def may_commit(s: State, isr: Set[Replica]) -> Bool:
     elect 2, of which the leader knows nothing.
     """
     return isr.size() >= MIN_INSYNC
-
-
-@define
-def enough(s: State, leader: Replica, members: Set[Replica]) -> Bool:
-    """(7) The set has min.insync.replicas members, as the leader takes that number (Partition.effectiveMinIsr)."""
-    return members.size() >= MIN_INSYNC
 
 
 @define
