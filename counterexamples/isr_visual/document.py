@@ -7,6 +7,7 @@ any other is shown as it was written, without promises, source and branches.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TypedDict
 
 import attrs
@@ -93,6 +94,20 @@ class StoryEntry(TypedDict):
     sentences: list[SentenceEntry]
 
 
+class CommandEntry(TypedDict):
+    """`text`: what is typed, `what` for what."""
+
+    what: str
+    text: str
+
+
+class TodoEntry(TypedDict):
+    """What somebody can do now about the promise that breaks."""
+
+    says: str
+    commands: list[CommandEntry]
+
+
 class VariableEntry(TypedDict):
     name: str
     type: str
@@ -124,6 +139,7 @@ class Document(TypedDict):
     anywhere: bool
     story: StoryEntry
     case: CaseEntry | None
+    todo: TodoEntry | None
     variables: list[VariableEntry]
     steps: list[StepEntry]
     lost: list[list[str]]
@@ -143,9 +159,18 @@ class Document(TypedDict):
 
 
 def document(
-    trace: Trace, name: str, *, model: Model | None = None, mismatch: str = "", case: Case | None = None
+    trace: Trace,
+    name: str,
+    *,
+    model: Model | None = None,
+    mismatch: str = "",
+    case: Case | None = None,
+    todo: tuple[str, Sequence[tuple[str, str]]] | None = None,
 ) -> Document:
-    """The document of a trace; TraceError when the model is given and does not do what the trace says."""
+    """The document of a trace; TraceError when the model is given and does not do what the trace says.
+
+    `todo`: what to do about the promise that breaks, as a sentence, and commands, each with what it is for.
+    """
     run = run_of(trace, Replay(model.evaluator)) if model is not None else None
     strip = Strip(model.evaluator) if model is not None else None
     diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
@@ -173,6 +198,7 @@ def document(
         anywhere=trace.anywhere,
         story=_story(trace, run, model, found, other),
         case=_case(case) if case is not None else None,
+        todo=_todo(*todo) if todo is not None else None,
         variables=_variables(trace, model),
         steps=_steps(trace, views, {s.index: (s.role, list(s.enables)) for s in found}),
         lost=[list(v.lost()) if v.replicas else [] for v in views],
@@ -218,6 +244,10 @@ def _case(case: Case) -> CaseEntry:
         fixed_by=case.fixed_by.design if case.fixed_by is not None else "",
         command=case.command,
     )
+
+
+def _todo(says: str, commands: Sequence[tuple[str, str]]) -> TodoEntry:
+    return TodoEntry(says=says, commands=[CommandEntry(what=what, text=text) for what, text in commands])
 
 
 def _variables(trace: Trace, model: Model | None) -> list[VariableEntry]:

@@ -12,7 +12,7 @@ from isr_anomalies.operations import NEVER, Claims, Value
 
 
 class Known:
-    """The largest offset known so far: at any line, the maximum over completions before it."""
+    """The largest offset known at each line (or time): the maximum over the completions before it."""
 
     def __init__(self, told: list[tuple[int, int]]) -> None:
         told.sort()
@@ -81,7 +81,7 @@ class View:
         for batch in self.batches:
             for offset, value, _ in batch.records:
                 seen.add(value)
-                # what was said before says nothing new, and is by far the most frequent
+                # most records were reported before and add nothing
                 if at.get(offset, WHOLE) != value or offset_of.get(value) != offset or offset not in at:
                     self._place(offset, value, batch.completed)
 
@@ -119,17 +119,17 @@ class View:
 
     @cached_property
     def known(self) -> Known:
-        """The offsets known at a line: acknowledged, with any acks, or read."""
+        """The largest offset known at each line: acknowledged, with any acks, or read."""
         return Known([(line, offset) for line, _, offset, _ in self._telling])
 
     @cached_property
     def surely_known(self) -> Known:
-        """The same for records that are promised to stay: acknowledged with acks=all, or read."""
+        """The largest offset at each line that is promised to stay: acknowledged with acks=all, or read."""
         return Known([(line, offset) for line, _, offset, sure in self._telling if sure])
 
     @cached_property
     def known_at(self) -> Known:
-        """The offsets known at a time."""
+        """The largest offset known at each time."""
         return Known([(time, offset) for _, time, offset, _ in self._telling])
 
     @cached_property

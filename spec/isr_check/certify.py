@@ -196,7 +196,7 @@ class _Reading:
             found = Counter([*unchanged, *asked])
             for choice in self._choices(key):
                 if found.pop(choice, 0) != 1:
-                    self.problems.append(f"{_said(key)} is not there once for the parameters ({choice})")
+                    self.problems.append(f"{_said(key)} is not there exactly once for the parameters ({choice})")
             self.problems += [f"{_said(key)} has no parameters ({choice})" for choice in found]
             for q in _list(o, "queries"):
                 parts = [self._part(p) for p in _list(q, "parts")]
@@ -258,7 +258,7 @@ class _Reading:
             if reason is not None:
                 yield reason
             if text == "false" or (VIEW in text and kind != "mark"):
-                yield f"its {kind} {name} is false or about what is in view"
+                yield f"its {kind} {name} is false, or uses the predicate of the marks"
 
     def _no_reason(self, key: Key, choice: str, kind: str, name: str, text: str) -> str | None:
         """Why this assertion must not be in the query; None if it may."""
@@ -273,13 +273,13 @@ class _Reading:
                 return None
             case "naming":
                 self.namings.add(text)
-                return None if self.many else "it gives somebody a name, but all have one"
+                return None if self.many else "it names an element, but every element has a name"
             case "mark":
                 fine = text.startswith(f"({VIEW} ") and text.count(VIEW) == 1
-                return None if fine else "what is put in view is more than a term"
+                return None if fine else "a mark is more than one term"
             case "holds":
                 if key[0] == START or (name != TYPED and name not in self.order):
-                    return f"it uses {name}, of which nothing is known before"
+                    return f"it uses {name}, which nothing says of the state before the step"
                 return None if text in self.holds.get(name, ()) else f"{name} is not worded as in the manifest"
             case "guard":
                 there = self.steps.get(key[2] or START, {}).get(choice, frozenset())
@@ -287,7 +287,7 @@ class _Reading:
             case "after":
                 return self._later(key, choice, name, text)
             case _:
-                return f"nothing is known of an assertion of the kind {kind}"
+                return f"{kind} is no kind of assertion"
 
     def _later(self, key: Key, choice: str, name: str, text: str) -> str | None:
         """Why this conjunct must not be used after the step: only those that are proved without this goal may be."""

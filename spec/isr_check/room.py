@@ -1,8 +1,8 @@
 """Whether bounds leave room for the faults asked for: a behaviour that passes every milestone, or what is in its way.
 
-The milestones are properties of a design with history variables (`Design.observed`), such as "two crashes happened". A
-best-first search looks for the behaviour (`guided`). If it finds none, all states are explored, as far as the limits
-allow. Without this check a promise would count as kept although the bounds exclude whatever could break it.
+The milestones are properties of a design with history variables (`Design.observed`), such as "all faults happened".
+A best-first search looks for the behaviour. If it finds none, all states are explored, as far as the limits allow.
+Without this check a promise would count as kept although the bounds exclude whatever could break it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from isr_check.best_first import best_first
 from isr_check.engine import Engine, Limits, Path, silent
-from isr_check.guided import guided
 from isr_lang import Design, Instance, Property, Value
 
 EXPANDED = 30_000
@@ -45,7 +45,7 @@ def room(
 ) -> Room:
     """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried."""
     instance = Instance(design, constants)
-    looked = guided(instance, milestones, EXPANDED, limits.stop)
+    looked = best_first(instance, milestones, EXPANDED, limits.stop)
     if looked.passed == len(milestones):
         return Room(looked.path)
     lacking = milestones[looked.passed]
@@ -73,4 +73,4 @@ def room(
 
 
 def _reached(design: Design, milestones: Sequence[Property], constants: Mapping[str, Value], limits: Limits) -> bool:
-    return guided(Instance(design, constants), milestones, EXPANDED, limits.stop).passed == len(milestones)
+    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop).passed == len(milestones)

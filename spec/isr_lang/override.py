@@ -59,7 +59,10 @@ class Override:
         return self._nodes[node]
 
     def definition(self, definition: Definition) -> Definition:
-        """What is called in its place, and in what that calls; a replacement stands for itself."""
+        """The definition that a call calls after the replacement: the one that replaces it, itself rewritten, too.
+
+        A call of a replacement keeps calling the replacement.
+        """
         definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:
             new = self.replaced.get(definition)
@@ -69,7 +72,7 @@ class Override:
         return self._definitions[definition]
 
     def within(self, definition: Definition) -> Definition:
-        """The definition itself stays, whatever stands for it elsewhere; what it calls is replaced."""
+        """The definition, not replaced itself, but with the calls in its body rewritten."""
         body = self.node(definition.body)
         return definition if body is definition.body else attrs.evolve(definition, body=body)
 

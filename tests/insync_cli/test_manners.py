@@ -1,4 +1,8 @@
-"""Manners on long work: what is stopped keeps what it has, nothing is left running, and nothing good is overwritten."""
+"""Manners on long work: what is stopped keeps what it has, nothing is left running, and nothing good is overwritten.
+
+Without these, Ctrl-C after an hour would lose the hour's results, leave workers behind that hold the processors, or
+let a partial matrix replace a whole one.
+"""
 
 import itertools
 import json

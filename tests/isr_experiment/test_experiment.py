@@ -1,4 +1,8 @@
-"""The Jepsen experiment: 2013 and today in one run each, and that nothing passes which has shown nothing."""
+"""The Jepsen experiment: 2013 and today in one run each, and no cell passes that has shown nothing.
+
+Without these, an experiment whose faults do not bite, or whose runs were stopped early, would count as evidence that
+nothing is lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Apache Kafka's own classes along the edges of the model, in both directions."""
+"""Apache Kafka's own classes along the edges of the model, in both directions.
+
+Without these, the model could say something of Kafka that Kafka's own code does not do.
+"""
 
 from collections.abc import Mapping
 

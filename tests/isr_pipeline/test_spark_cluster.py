@@ -1,4 +1,7 @@
-"""A standalone cluster of processes on this machine: a master, two workers, and executors that share only files."""
+"""A standalone cluster of processes on this machine: a master, two workers, and executors that share only files.
+
+Without these, a task could depend on the driver's memory or modules, which executors on other machines do not have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Trace datasets: what they cover, the same by whoever made them, and the broker's cores along them."""
+"""Trace datasets: they cover what they say, are the same whoever makes them, and drive the broker's cores.
+
+Without these, a dataset with edges missing would pass for a cover, and replaying it would miss bugs on those edges.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The report: every link leads somewhere, no number is typed by hand, and its commands give its verdicts."""
+"""The report: every link leads somewhere, no number is typed by hand, and its commands give its verdicts.
+
+Without these, the report would go on to say what runs of an older model said, with commands that answer otherwise.
+"""
 
 import ast
 import json

@@ -1,5 +1,8 @@
 """Every folder of counterexamples/ is what cases.toml and the model say today.
 
+Without these, a change of the model would leave counterexamples that no longer happen, fixes that fix nothing, and
+commands in READMEs that answer something else than they say.
+
 After a change of either, write them again and read the difference:
 
     INSYNC_REWRITE=1 .venv/bin/python -m pytest tests/isr_trace/test_counterexamples.py

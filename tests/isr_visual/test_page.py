@@ -1,5 +1,9 @@
 """The page in a browser, opened from the disk without a network: it says what the command line says, every key works,
-and whoever sees little, uses no mouse or wants no motion can read it, too."""
+and whoever sees little, uses no mouse or wants no motion can read it, too.
+
+Without these, the page's own evaluator of the model could show another step or another reason than the command line,
+and a page that only its author's browser can use would go out with every counterexample.
+"""
 
 import json
 from collections.abc import Generator
@@ -117,6 +121,16 @@ def test_the_first_screen_is_the_moment_it_breaks_with_its_story(browser: Browse
                 box = tab.page.locator(part).bounding_box()
                 assert box is not None
                 assert box["y"] + box["height"] <= size["height"], f"{part} is on the first screen"
+
+
+def test_the_page_says_what_to_do_now_and_with_which_command(tab: Opened) -> None:
+    assert tab.texts(".todo p") == [
+        "kip-101 keeps the promise: Truncation by the leader epoch, looked up in the leader's log. "
+        "It does otherwise at T7: log[r2] is 0.",
+        "run it: docs/versions.md says which releases of Kafka have this design",
+        "ask whether that is always so: insync check kip-101 --log 1 --records 1 --crashes 1 --unnoticed 1 "
+        "--property committed-on-new-leader",
+    ]
 
 
 def test_the_banner_of_a_loss_comes_with_the_broken_promise(tab: Opened) -> None:

@@ -92,6 +92,15 @@ def test_tlc_says_what_is_expected(run: Run, said: Outcome, tmp_path: Path) -> N
     confirm.tlc_agrees(run, said, tmp_path)
 
 
+def test_every_row_names_who_confirmed_it_and_when() -> None:
+    """A row that only the engine which made it has seen would be that engine's word for itself."""
+    for run, said, confirmed in ROWS:
+        named = {name for name, engine in confirm.ENGINES.items() if said.distinct <= engine.always}
+        assert confirmed.keys() >= named, f"{run.name}: ask {named - confirmed.keys()} (tests/support/confirm.py)"
+    asked = [run.name for run, _ in TLC_ROWS]
+    assert all("tlc" in confirmed for run, _, confirmed in ROWS if run.name in asked)
+
+
 def test_a_difference_takes_the_engines_name_from_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     written = list[list[Row]]()
 

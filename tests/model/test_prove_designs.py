@@ -1,4 +1,7 @@
-"""On every broken design the proof fails at an obligation that names the culprit, which its fix does not fail at."""
+"""On every broken design the proof fails at an obligation that names the culprit; the proof of its fix does not.
+
+Without these, a proof could succeed whatever the design does, and PROVED would mean nothing.
+"""
 
 import json
 from pathlib import Path

@@ -12,7 +12,7 @@ from insync_cli import registry
 from insync_cli.main import main
 from insync_cli.model import guards
 from isr_check.engine import Limits
-from isr_check.mutate import Baseline, Campaign, Fate, mutants
+from isr_check.mutation import Baseline, Campaign, Fate, mutants
 from isr_check.native import explore
 from isr_lang import Value
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
-from insync_cli.model import room
 from insync_cli.options import Usage, design_name, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix_spark

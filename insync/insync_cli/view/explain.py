@@ -8,12 +8,13 @@ from typing import TypedDict
 
 import attrs
 
-from insync_cli import options
+from insync_cli import options, registry
 from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group
 from insync_cli.terminal import Output
 from insync_cli.tracefiles import replayable, saying_which, trace_file
-from insync_cli.view.pages import roomier
+from insync_cli.view.pages import roomier, what_to_do
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.cause import Cause, cause_of
 from isr_trace.explain import Explanation, explain, explanation_lines
 from isr_trace.reasons import ReasonEntry, entry
@@ -75,7 +76,8 @@ def run(argv: Sequence[str]) -> int:
         out = given.output.console()
         for line in story_lines(story(trace, why, found.promise)):
             out.print(line, soft_wrap=True)
-        for line in explanation_lines(found):
+        own = registry.own_option(evaluator.instance.design)
+        for line in (*explanation_lines(found), *remedy_lines(what_to_do(given.trace), str(given.trace), own)):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS
 

@@ -14,7 +14,8 @@ from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
 from insync_cli.terminal import Output, count, print_wrapped
 from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
-from insync_cli.view.pages import case_of, strip_of, write_page
+from insync_cli.view.pages import case_of, strip_of, what_to_do, write_page
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.itf import write_text
@@ -112,8 +113,14 @@ def show(given: Options, path: Path, trace: Trace) -> None:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
         browse(trace, given.output.console())
     elif given.output.for_people:
-        _open(path, trace, given.output.console())
-        print_trace(trace, given.output.console(), scenes=not given.no_scenes, full=given.full)
+        out = given.output.console()
+        _open(path, trace, out)
+        print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
+        known = registry.designs().get(trace.design)
+        if known is not None and not other_version(trace):
+            out.print()
+            for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
+                out.print(line, soft_wrap=True)
 
 
 def _open(path: Path, trace: Trace, out: Console) -> None:

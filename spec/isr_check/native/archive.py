@@ -99,7 +99,7 @@ class Archive:
                 digest.update(data)
                 offset, left = offset + len(data), left - len(data)
             if digest.hexdigest() != segment.sha256:
-                raise BadCheckpoint(f"{self.folder / segment.file} is not what was written there")
+                raise BadCheckpoint(f"{self.folder / segment.file} was changed or damaged after it was written")
 
     def close(self) -> None:
         for file in self._files:
@@ -142,7 +142,7 @@ def read(folder: Path) -> Json:
         outer = cast("Json", json.loads(file.read_text(encoding="utf-8")))
         text = cast("str", outer["checkpoint"])
         if outer["sha256"] != _hash(text):
-            raise BadCheckpoint(f"{file} is not what was written there")
+            raise BadCheckpoint(f"{file} was changed or damaged after it was written")
         content = cast("Json", json.loads(text))
     except FileNotFoundError:
         raise BadCheckpoint(f"there is no checkpoint in {folder}") from None

@@ -60,8 +60,10 @@ class PropertyGraph:
 
 
 class _Small:
-    """Implications where every bound has a small value. The solver decides them quickly, and each state that refutes
-    one is tried on the others first."""
+    """Implications where every bound has a small value.
+
+    The solver decides them quickly, and each state that refutes one implication is first tried on the next ones.
+    """
 
     def __init__(
         self, design: Design, constants: Mapping[str, Setting], properties: Sequence[Property], seconds: float

@@ -33,8 +33,11 @@ Say = Callable[[str], None]
 
 @attrs.frozen
 class Effort:
-    """Limits: `states` in the sample and `explored` in all, candidates `generated` and `asked` in a round, seconds for
-    a `question` to the solver, the number of `rounds`, and seconds for everything."""
+    """Limits of a search for suggestions.
+
+    `states` are in the sample, and so many are `explored`. A round has so many candidates `generated`, and so many
+    `asked` of the solver. A `question` to the solver takes so many seconds, and everything so many `seconds`.
+    """
 
     states: int = 1500
     explored: int = 300_000

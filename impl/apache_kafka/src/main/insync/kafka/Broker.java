@@ -7,6 +7,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import kafka.cluster.Partition;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.ReplicaFetcherThread;
@@ -31,6 +33,7 @@ import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
@@ -312,6 +315,29 @@ final class Broker {
     Partition partition = partition();
     Option<Replica> found = partition == null ? Option.empty() : partition.getReplica(follower);
     return found.isEmpty() ? null : found.get();
+  }
+
+  /** The in-sync set that it takes to be committed. */
+  Set<Integer> isr() {
+    return ids(partition().partitionState().isr());
+  }
+
+  /** The in-sync set that it has proposed; empty if it has not. */
+  Set<Integer> pending() {
+    return partition().partitionState() instanceof PendingPartitionChange pending
+        ? ids(pending.sentLeaderAndIsr().isr())
+        : Set.of();
+  }
+
+  /** Of Java or of Scala, as the release has it. */
+  private static Set<Integer> ids(Object set) {
+    Set<Integer> all = new TreeSet<>();
+    Iterable<?> found =
+        set instanceof Iterable<?> java
+            ? java
+            : CollectionConverters.asJava((scala.collection.Iterable<?>) set);
+    found.forEach(id -> all.add((Integer) id));
+    return all;
   }
 
   /** Partition.maybeExpandIsr, which Kafka calls while it handles the follower's fetch. */

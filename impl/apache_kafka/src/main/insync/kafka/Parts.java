@@ -56,6 +56,7 @@ import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Option;
 
 /**
  * What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways
@@ -288,12 +289,13 @@ final class Parts {
     return new KafkaConfig(given, false);
   }
 
-  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(
+  /** A purgatory in which nothing runs out. */
+  static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(
       String name, int broker) {
     DelayedOperationPurgatory<T> made =
         new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
     oneShard(made);
-    return made;
+    return Option.apply(made);
   }
 
   /** One list of watchers in place of 512, which a copy would have to copy. */

@@ -69,8 +69,8 @@ final class Snapshot {
 
   private void leader(Machine m) {
     boolean leads = m.leads();
-    put("isr", m, leads ? Steps.names(Release.isr(m.process.partition())) : List.of());
-    put("pending_isr", m, leads ? Steps.names(Release.pending(m.process.partition())) : List.of());
+    put("isr", m, leads ? Steps.names(m.process.isr()) : List.of());
+    put("pending_isr", m, leads ? Steps.names(m.process.pending()) : List.of());
     put("partition_epoch", m, leads ? m.process.partition().getPartitionEpoch() : 0);
     Map<String, Object> ends = new TreeMap<>();
     Map<String, Object> epochs = new TreeMap<>();

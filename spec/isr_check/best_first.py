@@ -18,7 +18,7 @@ from isr_lang import Instance, Property
 
 
 @attrs.frozen
-class Guided:
+class BestFirst:
     """The best behaviour found, and how many milestones it passes; `exhausted`: every reachable state was seen."""
 
     passed: int
@@ -27,9 +27,9 @@ class Guided:
     exhausted: bool
 
 
-def guided(
+def best_first(
     instance: Instance, milestones: Sequence[Property], most: int, stop: Callable[[], bool] = lambda: False
-) -> Guided:
+) -> BestFirst:
     """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
@@ -54,7 +54,7 @@ def guided(
                 entry = (-passed(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return Guided(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
+    return BestFirst(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
 
 
 def _path(
