@@ -24,6 +24,14 @@ OUTSIDERS = ("controller", "producer", "consumer")
 """Who acts under its own name, which then is the first word of the action."""
 
 
+Tell = Callable[[str, int, int], None]
+"""Told how far some work is: of what so many are done, and of how many, at most."""
+
+
+def untold(what: str, done: int, of: int) -> None:
+    """Tells nobody."""
+
+
 class Evaluator(Protocol):
     """What the reference evaluator offers; anything else that answers alike will do."""
 

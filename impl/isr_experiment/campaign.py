@@ -37,8 +37,12 @@ def performed(
     first: int = 0,
     only: Sequence[str] = (),
     ask_model: bool = True,
+    style: str = "",
 ) -> list[Concluded]:
-    """Every cell in every round, until there are so many valid runs of each, or half as many more were tried."""
+    """Every cell in every round, until there are so many valid runs of each, or half as many more were tried.
+
+    `style` is the style sheet of the page.
+    """
     names = [cell.name for cell in experiment.cells(first) if not only or cell.name in only]
     found: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
@@ -51,7 +55,7 @@ def performed(
         written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
         written["availability"] = conclusions.availability(done)
         (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-        (out / PAGE).write_text(page(written), encoding="utf-8")
+        (out / PAGE).write_text(page(written, style), encoding="utf-8")
         return done
 
     for turn in range(runs + (runs + 1) // 2):

@@ -123,6 +123,11 @@ def repeated(metavar: str, says: str, read: Callable[[str], T], *, name: str = "
     return cast("tuple[T, ...]", _field(spec, ()))
 
 
+def several(metavar: str, says: str, read: Callable[[str], T]) -> tuple[T, ...]:
+    """`--name WORD WORD`, with as many words as one likes."""
+    return cast("tuple[T, ...]", _field(_Spec(says, metavar, read, repeats=True, nargs="+"), ()))
+
+
 def flag(says: str, *, rival: str = "", name: str = "") -> bool:
     """`--name`, which is off unless given."""
     return cast("bool", _field(_Spec(says, flag=True, default=False, rival=rival, name=name), False))
@@ -497,7 +502,8 @@ def _add(add: Add, spec: _Spec, name: str, path: str) -> None:
     else:
         more |= {"metavar": spec.metavar, "type": spec.read}
         more |= {"choices": spec.choices} if spec.choices else {}
-        more |= {"action": "append"} if spec.repeats and not spec.positional else {}
+        if spec.repeats and not spec.positional:
+            more |= {"action": "extend", "nargs": spec.nargs} if spec.nargs else {"action": "append"}
         more |= {"default": [] if spec.repeats else spec.default} if not spec.required else {}
     add(word, **more)
 

@@ -1,6 +1,6 @@
 """Cycles over operations: Adya's G0 and G1c, as Jepsen adapts them to logs. The whole history, by strong components.
 
-Edges: write-write along the version order, write-read from a record to who read it, process order, and real time.
+Edges: write-write along the version order, write-read from a send to a poll of its record, process order, real time.
 Real-time edges go through one node per completion, in a chain, so that there are as many edges as operations.
 """
 

@@ -183,7 +183,7 @@ class View:
         return [one for one in found if one is not None]
 
     def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
-        """Who got each of these values, and at which offset."""
+        """For each of these values the polls that returned it, with its offset."""
         found: dict[Value, list[tuple[Batch, int]]] = {}
         for batch in self.batches if values else ():
             for offset, value, _ in batch.records if batch.outcome != "fail" else ():
@@ -220,7 +220,7 @@ class View:
 
     @cached_property
     def unchecked_values(self) -> int:
-        """How many acknowledged values nobody read, for which no complete read was late and long enough."""
+        """How many acknowledged values nobody read, as no complete read was late and long enough."""
         last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
         unread = [s for s in self.sends if s.outcome == "ok" and s.value not in self.polled]
         return sum(last is None or (s.completed >= last.invoked and (s.offset or beyond) >= beyond) for s in unread)

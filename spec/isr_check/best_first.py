@@ -27,8 +27,16 @@ class BestFirst:
     exhausted: bool
 
 
+Looked = Callable[[int, int], None]
+"""Told how many states were expanded, and of how many at most."""
+
+
 def best_first(
-    instance: Instance, milestones: Sequence[Property], most: int, stop: Callable[[], bool] = lambda: False
+    instance: Instance,
+    milestones: Sequence[Property],
+    most: int,
+    stop: Callable[[], bool] = lambda: False,
+    looked: Looked = lambda expanded, most: None,
 ) -> BestFirst:
     """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
@@ -48,6 +56,7 @@ def best_first(
     while queue and best[0] > -len(tests) and expanded < most and not stop():
         _, depth, _, state = heapq.heappop(queue)
         expanded += 1
+        looked(expanded, most)
         for action, parameters, successor in evaluator.successors(state):
             if successor not in came and successor not in starts:
                 came[successor] = (state, instance.actions[action].name, parameters)

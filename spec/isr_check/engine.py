@@ -128,8 +128,8 @@ class Progress:
 class Exploration:
     """The result of an exploration. `complete`: every reachable state was seen.
 
-    `distinct` states were found by `generated` steps. `depth` is the number of the last level: of the states seen, the
-    farthest is so many steps from an initial state. `levels` has the number of states at each distance, `taken` the
+    `distinct` states were found by `generated` steps. `depth` is the number of the last level, which is the distance
+    of the farthest state from the initial states. `levels` has the number of states at each distance, `taken` the
     number of steps by action. With symmetry one state per orbit is seen and counted; `unreduced` is how many states
     the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor that
     every wanted property was decided.

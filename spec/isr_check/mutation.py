@@ -34,7 +34,7 @@ limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more.
 
 
 class Fate(StrEnum):
-    """What became of a mutant, the strongest first; the strongest at any choice of constants counts."""
+    """The fates of a mutant, the strongest first. Of its fates at several choices of constants the strongest counts."""
 
     KILLED = "killed"
     SURVIVED = "survived"
@@ -144,7 +144,7 @@ def room_for(distinct: int) -> int:
 
 
 def mutants(design: Design) -> list[Mutant]:
-    """One per guard, in the order of the model."""
+    """The mutants of a design, one for each guard, in the order of the model."""
     return [Mutant(a.name, i, text(g.condition)) for a in design.actions for i, g in enumerate(a.guards)]
 
 

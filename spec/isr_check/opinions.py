@@ -49,7 +49,7 @@ class Opinion:
 
 
 class Z3Solver(Protocol):
-    """What is used of a solver of z3."""
+    """The part of z3's class Solver that is used here."""
 
     def set(self, name: str, value: object, /) -> None: ...
     def from_string(self, text: str, /) -> None: ...
@@ -58,14 +58,14 @@ class Z3Solver(Protocol):
 
 
 class Z3(Protocol):
-    """What is used of z3."""
+    """The part of the module z3 that is used here."""
 
     def SimpleSolver(self) -> Z3Solver: ...
     def Solver(self) -> Z3Solver: ...
 
 
 class Cvc5Solver(Protocol):
-    """What is used of a solver of cvc5."""
+    """The part of cvc5's class Solver that is used here."""
 
     def setOption(self, name: str, value: str, /) -> None: ...
 
@@ -92,7 +92,7 @@ class Language(Protocol):
 
 
 class Cvc5(Protocol):
-    """What is used of cvc5."""
+    """The part of the module cvc5 that is used here."""
 
     InputLanguage: Language
 
@@ -136,7 +136,7 @@ def ask_z3(query: Query, seconds: float) -> tuple[str, str]:
 
 
 def contradictory(query: Query, seconds: float) -> bool:
-    """Whether z3 refutes the query within so many seconds."""
+    """Whether z3 refutes the query within the time."""
     return next(opinions([query], "z3", seconds, 1)).said == "unsat"
 
 

@@ -7,12 +7,13 @@ Without this check a promise would count as kept although the bounds exclude wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import attrs
 
-from isr_check.best_first import best_first
-from isr_check.engine import Engine, Limits, Path, silent
+from isr_check.best_first import Looked, best_first
+from isr_check.engine import Engine, Limits, Path, Progress, silent
 from isr_lang import Design, Instance, Property, Value
 
 EXPANDED = 30_000
@@ -42,22 +43,28 @@ def room(
     larger: Mapping[str, Value],
     engine: Engine,
     limits: Limits,
+    progress: Callable[[Progress], None] = silent,
+    looked: Looked = lambda expanded, most: None,
 ) -> Room:
-    """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried."""
+    """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried.
+
+    `progress` hears of the exploration, if one is needed, and `looked` of each search for a witness.
+    """
     instance = Instance(design, constants)
-    looked = best_first(instance, milestones, EXPANDED, limits.stop)
-    if looked.passed == len(milestones):
-        return Room(looked.path)
-    lacking = milestones[looked.passed]
-    complete = looked.exhausted
+    search = best_first(instance, milestones, EXPANDED, limits.stop, looked)
+    if search.passed == len(milestones):
+        return Room(search.path)
+    lacking = milestones[search.passed]
+    complete = search.exhausted
     if not complete:
-        found = engine(instance, (milestones[-1].name,), limits, silent)
+        found = engine(instance, (milestones[-1].name,), limits, progress)
         witness = found.finding(milestones[-1].name).path
         if witness is not None:
             return Room(witness)
         complete = found.complete
     enough = {name: value for name, value in larger.items() if value != constants[name]}
-    if not _reached(design, milestones, {**constants, **enough}, limits):
+    reached = partial(_reached, design, milestones, limits, looked)
+    if not reached({**constants, **enough}):
         return Room(lacking=lacking, complete=complete)
     for name, value in tuple(enough.items()):
         least, most = constants[name], value
@@ -66,11 +73,13 @@ def room(
         enough[name] = next(
             tried
             for tried in range(min(least, most), most + 1)
-            if tried == most or _reached(design, milestones, {**constants, **enough, name: tried}, limits)
+            if tried == most or reached({**constants, **enough, name: tried})
         )
     enough = {name: value for name, value in enough.items() if value != constants[name]}
     return Room(None, lacking, {name: constants[name] for name in enough}, enough, complete)
 
 
-def _reached(design: Design, milestones: Sequence[Property], constants: Mapping[str, Value], limits: Limits) -> bool:
-    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop).passed == len(milestones)
+def _reached(
+    design: Design, milestones: Sequence[Property], limits: Limits, looked: Looked, constants: Mapping[str, Value]
+) -> bool:
+    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop, looked).passed == len(milestones)

@@ -46,13 +46,23 @@ class Samples:
     missing: tuple[str, ...]
 
 
-def sample(instance: Instance, evaluator: Evaluator, seed: int, n: int, longest: int = LONGEST) -> Samples:
+def sample(
+    instance: Instance,
+    evaluator: Evaluator,
+    seed: int,
+    n: int,
+    longest: int = LONGEST,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Samples:
     """At most `n` different behaviours of at most `longest` steps that break no property, chosen to show many actions.
 
     More walks are made than asked for. Those are kept that add most pairs of successive actions.
     """
     walker = _Walker(instance, evaluator, Random(seed))
-    walks = [walker.walk(longest) for _ in range(n * WALKS_PER_SAMPLE)]
+    walks: list[Path | None] = []
+    for done in range(n * WALKS_PER_SAMPLE):
+        progress(done, n * WALKS_PER_SAMPLE)
+        walks.append(walker.walk(longest))
     left = list(dict.fromkeys(w for w in walks if w is not None and w.steps))
     chosen: list[Path] = []
     shown: set[tuple[str, str]] = set()
@@ -116,7 +126,7 @@ def simulate(
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """Make so many random walks instead of exploring all states; a promise that none of them breaks is SAMPLED.
+    """Make random walks instead of exploring all states; a promise that none of the `walks` breaks is SAMPLED.
 
     A walk draws one of the enabled actions, then its parameters. It ends after LONGEST_WALK steps, or at a state
     without a next one. A counterexample is the walk as it was made, not a shortest one.

@@ -37,7 +37,7 @@ def assume(condition: Bool, otherwise: str) -> Assumption:
 class Design:
     """A value: `replacing`, `without`, `adding`, `promising` and `with_defaults` make another, and this one stays.
 
-    `file`: where it was read from, if it is somebody's own; nothing for the designs of an installation.
+    `file`: the file of a user's own design; empty for a design that comes with insync.
     """
 
     name: str

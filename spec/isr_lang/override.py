@@ -59,9 +59,9 @@ class Override:
         return self._nodes[node]
 
     def definition(self, definition: Definition) -> Definition:
-        """The definition that a call calls after the replacement: the one that replaces it, itself rewritten, too.
+        """The definition that calls of this one are to call: its replacement, or else itself with its body rewritten.
 
-        A call of a replacement keeps calling the replacement.
+        Calls inside the body of a replacement are rewritten, too, except those of the definition that it replaces.
         """
         definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:

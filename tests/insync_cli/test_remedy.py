@@ -105,7 +105,11 @@ def test_every_case_of_the_corpus_has_something_to_do_that_is_asked_of_a_design_
 
 
 def test_where_nothing_helps_it_says_so(monkeypatch: pytest.MonkeyPatch, lost: Path) -> None:
-    monkeypatch.setattr(pages, "mender", lambda *_: None)
+
+    def no_mender(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(pages, "mender", no_mender)
     found = pages.what_to_do(lost)
     assert found == Remedy(NOTHING, ())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import attrs
 import pytest
+from tests.conftest import require_package
+from tests.support.pages import NARROW, chromium, opened
 
 from insync_cli.main import main
 from isr_broker.core.message_json import encode
@@ -31,6 +34,7 @@ from isr_experiment.model import Predicted, predicted
 from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
 from isr_experiment.network import CLIENTS, Proxies, source_of
+from isr_experiment.page import page
 from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.recorder import Recorder
 from isr_experiment.run import Options, Result, conduct
@@ -38,6 +42,7 @@ from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, fates, judged, leaderless, windows
 from isr_experiment.watch import Seen
+from isr_report.html import style
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
@@ -273,6 +278,51 @@ def test_stalls_are_drawn_against_their_timeouts() -> None:
     titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert titles[1:] == ["kill leader: 2.5 s at 2 s", "cut off a follower: 2.5 s at 4 s"]
     assert stalls([]) == ""
+
+
+def recorded() -> dict[str, object]:
+    """A small document of an experiment: a cell with one run that loses."""
+    fate = {"phase": "all", "began": 0.0, "attempted": 12, "acknowledged": 10, "survived": 7, "lost": 3,
+            "lost_unacknowledged": 1, "recovered": 0}  # fmt: skip
+    fault = {"kind": "leader cut off", "began": 1.0, "healed": None, "bit": True, "hit": ["links 2"],
+             "evidence": {"dropped": 7}}  # fmt: skip
+    run = {"cell": "kafka-0.8", "number": 0, "valid": True, "invalid": [], "fates": [fate, {**fate, "phase": "alone"}],
+           "faults": [fault], "controller": [{"at": 0.0, "leader": 2, "isr": [2, 3]}],
+           "windows": [{"at": 0.0, "acked": 10, "lost": 3, "p50": 1.0, "p99": 2.0}]}  # fmt: skip
+    cell = {"name": "kafka-0.8", "expected": "loses", "verdict": "AS EXPECTED", "model": None, "runs": [run]}
+    sums = {"runs": 1, "valid": 1, "acknowledged": 10, "lost": 3, "leaders": 1, "isrs": 1, "dropped": 7, "validated": 0,
+            "rejected": 0, "bound": None}  # fmt: skip
+    row = {"cell": "kafka-0.8", "fault": "kill leader", "session_seconds": 1.5, "lag_seconds": 3.0,
+           "leaderless_seconds": 0.0, "silent_seconds": 2.0}  # fmt: skip
+    return {"experiment": "quick", "says": "2013 and today", "command": ["insync", "experiment"], "totals": sums,
+            "verdict": "AS EXPECTED", "cells": [cell], "availability": [row]}  # fmt: skip
+
+
+def test_the_page_of_an_experiment_has_the_style_of_all_pages_and_no_colour_of_its_own() -> None:
+    shown = page(recorded(), style())
+    assert f"<style>{style()}</style>" in shown
+    body = shown[shown.index("<body>") :]
+    assert not re.findall(r"#[0-9a-f]{3,6}", re.sub(r"var\(--[\w-]+, #[0-9a-f]+\)", "", body)), "right in the dark, too"
+    named = set(re.findall(r"var\((--[\w-]+),", body))
+    assert named
+    assert all(f"{name}: light-dark(" in style() for name in named)
+    used = {word for classes in re.findall(r'class="([^"]+)"', body) for word in classes.split()}
+    assert not {word for word in used if f".{word}" not in style()}, "classes that the style sheet does not know"
+
+
+@pytest.mark.browser
+def test_the_page_of_an_experiment_is_dark_in_the_dark_and_fits_a_phone(tmp_path: Path) -> None:
+    """Without it a page that is white in the dark, or wider than a phone, would go unnoticed."""
+    require_package("chromium")
+    (tmp_path / "experiment.html").write_text(page(recorded(), style()), encoding="utf-8")
+    grounds: list[object] = []
+    with chromium() as browser:
+        for dark in (False, True):
+            with opened(browser, tmp_path / "experiment.html", size=NARROW, dark=dark) as tab:
+                assert tab.value("document.documentElement.scrollWidth <= innerWidth") is True
+                grounds.append(tab.value("getComputedStyle(document.querySelector('.run-chart rect')).fill"))
+    assert grounds[0] == "rgb(255, 255, 255)"
+    assert grounds[1] == "rgb(26, 29, 34)"
 
 
 # Links

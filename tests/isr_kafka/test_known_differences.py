@@ -2,9 +2,9 @@
 
 import pytest
 
-from isr_kafka.known import explain
+from isr_kafka.known import Place, explain
 
-BEFORE = {
+BEFORE: dict[str, object] = {
     "follower_end": {"r1": {"r1": None, "r2": 1}, "r2": {"r1": None, "r2": None}},
     "fetch_offset": {"r1": 0, "r2": 1},
     "high_watermark": {"r1": 0, "r2": 0},
@@ -12,7 +12,12 @@ BEFORE = {
     "committed": [],
 }
 GIVEN = {"leader": "r1", "follower": "r2"}
-PLACES = [("high_watermark[r1]", 1, 0), ("fetch_watermark[r2]", 1, 0), ("acked", [0], []), ("committed", [0], [])]
+PLACES: list[Place] = [
+    ("high_watermark[r1]", 1, 0),
+    ("fetch_watermark[r2]", 1, 0),
+    ("acked", [0], []),
+    ("committed", [0], []),
+]
 KIND, ACTION = "inconsistent state", "leader_answers_fetch"
 
 
@@ -34,6 +39,6 @@ def test_a_fetch_from_the_same_position_that_moves_no_watermark_is_difference_d(
     ],
 )
 def test_whatever_else_differs_is_a_finding(
-    kind: str, action: str, before: dict[str, object], places: list[tuple[str, object, object]]
+    kind: str, action: str, before: dict[str, object], places: list[Place]
 ) -> None:
     assert not explain(kind, before, action, GIVEN, places)

@@ -109,7 +109,8 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     instance, wanted = room.with_premises(question.instance, question.wanted)
     explored = exploration.explored(instance, wanted, exploring, output, folder)
     found = room.without_premises(explored.found, question.wanted)
-    left = room.room_of(question.instance, found, explored.workers, Limits())
+    with output.ticker() as ticker:
+        left = room.room_of(question.instance, found, explored.workers, Limits(), ticker)
     return attrs.evolve(explored, found=attrs.evolve(found, findings=room.judged(found.findings, left)), room=left)
 
 

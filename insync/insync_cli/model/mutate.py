@@ -101,7 +101,9 @@ def dropped(
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
         job = mutation.Campaign(design, tuple(choices), explore, limits)
-        known = list(mutation.baselines(job, workers))
+        with given.output.ticker() as ticker:
+            what = f"choices of bounds, {design.name} itself"
+            known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
         for baseline, choice in zip(known, choices, strict=True):
             if not baseline.complete:
                 raise Inconclusive(

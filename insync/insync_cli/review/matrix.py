@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -18,7 +20,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
 from insync_cli.workers import forks
-from isr_check.engine import Finding, Limits, Verdict, silent
+from isr_check.engine import Engine, Exploration, Finding, Limits, Verdict, silent
 from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, read_matrix, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
@@ -153,7 +155,7 @@ def document(plan: Plan, done: list[CellEntry]) -> Matrix:
         designs=[DesignEntry(name=d.name, summary=d.summary) for d in designs],
         promises={name: promised.get(name, "") for name in (*plan.promises, *plan.probes)},
         settings={name: list(values) for name, values in plan.settings.items()},
-        faults=[FaultEntry(name=f.name, says=f.says, count=f.count) for f in plan.faults],
+        faults=[FaultEntry(name=f.name, says=f.says, count=f.count, recommended=f.recommended) for f in plan.faults],
         usual=dict(plan.usual),
         client=dict(plan.client),
         cells=done,
@@ -208,6 +210,8 @@ def explored(
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
     asked, wanted = room.with_premises(instance, cell.wanted)
+    if cell.symmetry and "symmetry" in inspect.signature(explore).parameters:
+        explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True))
     found = room.without_premises(explore(asked, wanted, limits, silent), cell.wanted)
     left = room.room_of(instance, found, workers, limits)
     found = attrs.evolve(found, findings=room.judged(found.findings, left))

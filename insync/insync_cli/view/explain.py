@@ -67,10 +67,10 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     trace, evaluator = replayable(given.trace)
-    with saying_which(given.trace):
+    with saying_which(given.trace), given.output.ticker().meanwhile("asking what would have been"):
         found = explain(trace, evaluator)
-    run = run_of(trace, Replay(evaluator))
-    why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
+        run = run_of(trace, Replay(evaluator))
+        why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
     given.output.write(report(found, why))
     if given.output.for_people:
         out = given.output.console()

@@ -34,8 +34,9 @@ def run(argv: Sequence[str]) -> int:
     path = given.trace
     to = given.out or path.with_name(path.name.removesuffix(SUFFIX) + ".minimal" + SUFFIX)
     trace, evaluator = replayable(path)
-    with saying_which(path), given.output.ticker().meanwhile(f"minimising {terminal.count(len(trace.steps), 'step')}"):
-        short = minimise(trace, evaluator, given.effort)
+    what = f"minimising {terminal.count(len(trace.steps), 'step')}"
+    with saying_which(path), given.output.ticker().meanwhile(what) as tell:
+        short = minimise(trace, evaluator, given.effort, tell)
     write(short, to)
     before, after = len(trace.steps), len(short.steps)
     sure = short.minimised is not None and short.minimised.shortest

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from insync_cli import registry
 from insync_cli.exits import InputError, UsageError
+from insync_cli.progress import Tell, silent, telling
 from insync_cli.terminal import count
 from insync_cli.tracefiles import replayable, saying_which
 from insync_cli.view.remedy import Remedy, at, mender, remedy
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 CASES = "cases.toml"
 
 
-def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None) -> str:
+def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None, tell: Tell = silent) -> str:
     """Write the page of traces, each with its file and why the model of today cannot vouch for it, if so; says what
-    was written."""
-    made = [(described(path, trace, mismatch, against), itf_text(trace)) for path, trace, mismatch in shown]
+    was written. `tell`: how many of several are made, or how far the one is."""
+    each, within = (silent, tell) if len(shown) == 1 else (tell, silent)
+    made = [
+        (described(path, trace, mismatch, against, tell=within), itf_text(trace))
+        for path, trace, mismatch in telling(shown, "traces", each)
+    ]
     first = made[0][0]
     title = first["case"]["title"] if first["case"] is not None else first["story"]["headline"] or first["name"]
     try:
@@ -48,6 +53,7 @@ def described(
     mismatch: str = "",
     against: str | None = None,
     settings: Mapping[str, Value] | None = None,
+    tell: Tell = silent,
 ) -> Document:
     """The document of a trace file, with the model where there is one of today's version; `settings` are those of the
     design to compare with, where they differ."""
@@ -57,8 +63,8 @@ def described(
         model = None if trace.foreign or mismatch else _model(path, trace, case, against, settings or {})
         known = model.against if model is not None and against is None else None
         todo = what_to_do(path, known) if model is not None else None
-        told = (todo.says, todo.commands) if todo is not None else None
-        return document(trace, name, model=model, mismatch=mismatch, case=case, todo=told)
+        now = (todo.says, todo.commands) if todo is not None else None
+        return document(trace, name, model=model, mismatch=mismatch, case=case, todo=now, tell=tell)
 
 
 def case_of(path: Path, trace: Trace) -> Case | None:

@@ -77,8 +77,8 @@ def run(argv: Sequence[str]) -> int:
     given = read(argv)
     together = [vouched(path) for path in given.traces]
     if given.html is not None:
-        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}"):
-            written = write_page(together, given.html, given.against)
+        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}") as tell:
+            written = write_page(together, given.html, given.against, tell)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
         path, trace, _ = together[0]

@@ -64,9 +64,9 @@ class Source(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Of one file what concerns a group: the name of the partition, its edges; and operations without edges.
+    """The part of one file that a group needs: a partition's name and its edges, or operations without edges.
 
-    An edge is kind, place in the file, then line, end and outcome of either operation.
+    An edge is its kind, its place in the file, and the line, end and outcome of both operations.
     """
 
     name: str

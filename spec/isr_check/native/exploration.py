@@ -29,10 +29,10 @@ def explore(
     folder: Path | None = None,
     every: float = EVERY,
 ) -> Exploration:
-    """Explore by native code (see isr_check.engine for the contract), with so many `workers`, else on all processors.
+    """Explore by native code (see isr_check.engine for the contract), by a thread per processor or `workers` threads.
 
     `memory` is a limit in bytes; states that exceed it go to files in `folder`, else in a temporary folder. With a
-    folder a checkpoint is written `every` so many seconds; `resume` continues from the checkpoint that is there.
+    folder a checkpoint is written each `every` seconds; `resume` continues from the checkpoint that is there.
     Raises Unsound if `symmetry` does not apply, and BadCheckpoint if no exploration can resume there.
     """
     start, means = time.monotonic(), Means(workers, memory, folder, every)

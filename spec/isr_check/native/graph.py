@@ -230,7 +230,7 @@ def decide(search: Search, p: Property) -> Finding:
     graph = _Graph(search, p)
 
     def room(steps: int) -> bool:
-        """Whether so many steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
+        """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
         late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
         return steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
 

@@ -67,7 +67,7 @@ class Question:
         return tuple(findings)
 
     def guards(self, base: Sequence[int], refused: Sequence[int], expanded: int) -> tuple[GuardCount, ...]:
-        """The guards' counts when so many states were expanded; an action's begin at its `base` in `refused`."""
+        """The guards' counts after `expanded` states; those of action a begin at `base[a]` in `refused`."""
         counts = list[GuardCount]()
         for first, action in zip(base, self.instance.actions, strict=True):
             reached = expanded * sum(1 for _ in parameter_values(self.instance, action))

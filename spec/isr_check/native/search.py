@@ -50,7 +50,7 @@ class Overflow(Exception):
 class Means:
     """The means of a search. None: all processors, no limit of memory (bytes), no folder.
 
-    `folder` is for checkpoints, one `every` so many seconds, and for states that exceed the memory.
+    `folder` is for checkpoints, one each `every` seconds, and for states that exceed the memory.
     """
 
     workers: int | None = None

@@ -226,7 +226,7 @@ class Space:
         self._settle_outside(used // 2 if self.budget is None else self.budget - self.base)
 
     def _settle_outside(self, room: int) -> None:
-        """Use so many bytes of memory for candidates from now on; Full if they are too few."""
+        """Use `room` bytes of memory for candidates from now on; Full if they are too few."""
         self.outside, self._kept = True, []
         buffers = len(self.workers) * BLOCK * self.words * 8
         if room - buffers < LEAST:

@@ -15,7 +15,7 @@ POSITION = (1 << 40) - 1
 
 
 class Visited:
-    """Writes the functions of the visited set, for states of so many words."""
+    """Writes the functions of the visited set, for states of `words` words."""
 
     def __init__(self, words: int) -> None:
         self.words = words

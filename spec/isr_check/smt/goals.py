@@ -21,12 +21,12 @@ from isr_lang import Definition, Node
 from isr_lang.types import Scalar, SetType, SortType
 
 Element = tuple[int, Truth, Mapping[SortType, int]]
-"""An element, the condition that the sort has so many elements, and how many of each sort are then named."""
+"""An element, the condition that the sort has it, and how many elements of each sort are then named."""
 
 
 @attrs.frozen(eq=False)
-class Somebody:
-    """A part of a condition which says that some element exists.
+class Existential:
+    """A part of a condition that says that an element of some kind exists.
 
     `part` is its place in the condition, and `about` has the named elements of the quantifiers around it. It speaks
     only if `there` holds. `some[k]` says that element k is such an element.
@@ -37,16 +37,16 @@ class Somebody:
     there: Truth
     some: tuple[Truth, ...]
 
-    def said(self) -> Truth:
+    def formula(self) -> Truth:
         """The part itself: one of the elements is such an element."""
         return implies(self.there, any_of(self.some))
 
-    def of_whom(self, others: Sequence[Somebody]) -> Truth:
+    def formula_with(self, others: Sequence[Existential]) -> Truth:
         """The part, and what `others` say of the element that it means: of the first, if there are several."""
-        cases: list[Truth] = [self.said()]
+        cases: list[Truth] = [self.formula()]
         for k, other in enumerate(others):
             first = and_(self.there, self.some[k], *(not_(x) for x in self.some[:k]))
-            cases.append(implies(first, other.said()))
+            cases.append(implies(first, other.formula()))
         return all_of(cases)
 
 
@@ -93,7 +93,7 @@ class Goals:
             case _:
                 yield cast("Truth", t.value(node, scope))
 
-    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Somebody]:
+    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Existential]:
         """The parts of a condition which say, of named elements, that some element exists.
 
         That element is one of the named ones, or else it may be called the next one, because nothing tells elements
@@ -124,7 +124,7 @@ class Goals:
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
                     body = cast("Truth", t.value(node.args[1], inner))
                     some.append(and_(t.shapes.inside(sort, k), domain.has(k), body))
-                yield Somebody((), (), True, tuple(some))
+                yield Existential((), (), True, tuple(some))
             case _:
                 pass
 

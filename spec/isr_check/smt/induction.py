@@ -13,7 +13,7 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK
-from isr_check.smt.goals import Goals, Somebody
+from isr_check.smt.goals import Existential, Goals
 from isr_check.smt.orbits import told_apart
 from isr_check.smt.solver import Named as Named
 from isr_check.smt.terms import logic
@@ -187,7 +187,7 @@ class Induction:
         sorts, goals = self.goals.sorts, self.goals
         used = {s: choice.named.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
 
-        def said(p: Property, state: State, used: Mapping[SortType, int]) -> list[Somebody]:
+        def said(p: Property, state: State, used: Mapping[SortType, int]) -> list[Existential]:
             there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
             if there is False or not all(k < NAMED for k in used.values()):
                 return []
@@ -196,11 +196,11 @@ class Induction:
 
         for p, state in known:
             for x in said(p, state, used):
-                yield logic.term(x.said())
+                yield logic.term(x.formula())
                 if not x.about:
                     more = {s: k + 1 for s, k in used.items()}
                     for q, later in known:
-                        yield from (logic.term(x.of_whom(ys)) for ys in alike(said(q, later, more), len(x.some)))
+                        yield from (logic.term(x.formula_with(ys)) for ys in alike(said(q, later, more), len(x.some)))
 
     def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
         """The goal whose proof shows that a property holds of a state or a step; true if it is not promised."""
@@ -236,10 +236,10 @@ class Induction:
         return self.assertions(Query(tuple(self.hypotheses), logic.term(False), self.old, Choice({}, ()), None))
 
 
-def alike(said: Sequence[Somebody], size: int) -> Iterator[list[Somebody]]:
+def alike(said: Sequence[Existential], size: int) -> Iterator[list[Existential]]:
     """Families of `size` parts that differ in one of the elements that they are about, ordered by that element."""
     for place in range(max((len(x.about) for x in said), default=0)):
-        families: dict[object, dict[int, Somebody]] = {}
+        families: dict[object, dict[int, Existential]] = {}
         for x in said:
             key = x.part, x.about[:place], x.about[place + 1 :]
             families.setdefault(key, {})[x.about[place]] = x

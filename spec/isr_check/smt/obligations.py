@@ -164,7 +164,7 @@ def prove(
     first: Attempt | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Decided]:
-    """Decide all obligations in so many processes; `stop` ends early, and what is undecided then is Unknown.
+    """Decide all obligations in `workers` processes; `stop` ends early, and what is undecided then is Unknown.
 
     Raises Unsound if no state satisfies all conjuncts, because they would imply anything.
     """

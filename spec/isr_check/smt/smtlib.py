@@ -12,14 +12,14 @@ from isr_check.smt.strategy import MARK
 from isr_check.smt.terms.logic import Term, children, identity, z3
 
 PATIENCE = 5.0
-"""A smaller question may take so many times as long as the one it is made from, and at least so many seconds."""
+"""The limit of a smaller question is this many times the seconds of the one it is made from, but at least this."""
 
 HEADER = "(set-logic ALL)"
 FOOTER = "(check-sat)\n"
 
 
 class _Solver(Protocol):
-    """What is used of a solver of z3."""
+    """The part of z3's class Solver that is used here."""
 
     def set(self, name: str, value: object, /) -> None: ...
     def add(self, x: Term, /) -> None: ...

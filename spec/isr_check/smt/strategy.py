@@ -52,22 +52,22 @@ class _Selection:
 
     `strict`: no lemmas about other sequences of the goal's families. `others`: which lemmas about elements without a
     name (NONE, SMALL, ALL). `compared`: with axioms about the sizes of sets. `first`: tried in the first round already.
-    `somebody`: also tried with each witness that the lemmas give.
+    `witnessed`: also tried with each witness that the lemmas give.
     """
 
     strict: bool
     others: int
     compared: bool
     first: bool
-    somebody: bool = False
+    witnessed: bool = False
 
 
 SELECTIONS = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
 SELECTIONS_OF_MANY = (
-    _Selection(True, NONE, False, True, somebody=True),
-    _Selection(False, NONE, False, True, somebody=True),
+    _Selection(True, NONE, False, True, witnessed=True),
+    _Selection(False, NONE, False, True, witnessed=True),
     _Selection(False, SMALL, False, True),
-    _Selection(True, NONE, True, True, somebody=True),
+    _Selection(True, NONE, True, True, witnessed=True),
     _Selection(False, ALL, False, False),
     _Selection(False, SMALL, True, True),
     _Selection(False, ALL, True, False),
@@ -172,16 +172,16 @@ class Strategy:
         own, hinted = self._hinted(obligation)
         passes = ((own, False), (own or [hinted], True), ([hinted, every], False))
         ways = SELECTIONS_OF_MANY if self.many else SELECTIONS
-        plan = [(names, way, somebody) for sets, somebody in passes for names, way in product(sets, ways)]
-        for number, (names, way, somebody) in enumerate(plan):
-            if (somebody and not way.somebody) or (only is not None and all(number != n for n, _ in only)):
+        plan = [(names, way, witnessed) for sets, witnessed in passes for names, way in product(sets, ways)]
+        for number, (names, way, witnessed) in enumerate(plan):
+            if (witnessed and not way.witnessed) or (only is not None and all(number != n for n, _ in only)):
                 continue
             hypotheses = self._selected(obligation, query, names, way)
-            key = frozenset(identity(x) for _, x in hypotheses), way.compared, somebody
+            key = frozenset(identity(x) for _, x in hypotheses), way.compared, witnessed
             if key in tried:
                 continue
             tried.add(key)
-            if not somebody:
+            if not witnessed:
                 yield (number, 0), way.first and names is not every, self._asked(query, hypotheses, way.compared)
                 continue
             for k, x in enumerate(self._witnesses(obligation, query, names)):

@@ -35,8 +35,8 @@ Say = Callable[[str], None]
 class Effort:
     """Limits of a search for suggestions.
 
-    `states` are in the sample, and so many are `explored`. A round has so many candidates `generated`, and so many
-    `asked` of the solver. A `question` to the solver takes so many seconds, and everything so many `seconds`.
+    The sample has `states` states, and an exploration `explored`. A round generates `generated` candidates and asks the
+    solver about `asked` of them. `question` is the limit of one question in seconds, `seconds` that of everything.
     """
 
     states: int = 1500

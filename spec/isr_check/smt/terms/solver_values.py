@@ -17,7 +17,7 @@ LARGEST = 64
 
 
 class TooLarge(ValueError):
-    """The state that was found has numbers above LARGEST, which nobody would read."""
+    """The state that was found has numbers above LARGEST, so a person could not read it."""
 
 
 class Reader:

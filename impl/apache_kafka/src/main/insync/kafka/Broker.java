@@ -238,12 +238,11 @@ final class Broker {
     FetchIsolation isolation = FetchIsolation.of(request.replicaId(), request.isolationLevel());
     int least = parks ? Integer.MAX_VALUE : 1;
     FetchParams params =
-        new FetchParams(
+        Shapes.fetch(
             request.replicaId(),
             request.replicaEpoch(),
             parks ? 1000 : 0,
             least,
-            1,
             isolation,
             Optional.empty());
     return fetch(params, asked);
@@ -262,8 +261,8 @@ final class Broker {
             ? Optional.of(new ClientMetadata.DefaultClientMetadata("", "", null, null, "PLAINTEXT"))
             : Optional.empty();
     FetchParams params =
-        new FetchParams(
-            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, 1, FetchIsolation.HIGH_WATERMARK, client);
+        Shapes.fetch(
+            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, FetchIsolation.HIGH_WATERMARK, client);
     return fetch(params, List.of(new Tuple2<>(new TopicIdPartition(topic, PARTITION), asked)));
   }
 
@@ -299,7 +298,7 @@ final class Broker {
       return null;
     }
     Fields.call(TRUNCATE, found.get());
-    return parts.buildFetch(found.get());
+    return Shapes.buildFetch(found.get());
   }
 
   /** The second half: AbstractFetcherThread.processFetchRequest, which finds this answer. */

@@ -1,7 +1,6 @@
 package insync.kafka;
 
 import kafka.server.FailedPartitions;
-import kafka.server.KafkaConfig;
 import kafka.server.RemoteLeaderEndPoint;
 import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
@@ -15,15 +14,15 @@ import org.apache.kafka.server.quota.ReplicationQuotaManager;
 /** ReplicaFetcherManager, whose threads are never started: the adapter goes their steps. */
 final class Fetchers extends Release.FetcherManager {
   /** A fetcher thread that is never started. */
-  private static final class Fetcher extends ReplicaFetcherThread {
+  private static final class Fetcher extends Shapes.FetcherThread {
     Fetcher(
         String name,
         LeaderEndPoint leader,
-        KafkaConfig config,
         FailedPartitions failed,
         ReplicaManager manager,
-        ReplicaQuota quota) {
-      super(name, leader, config, failed, manager, quota, name);
+        ReplicaQuota quota,
+        Parts.Cache cache) {
+      super(name, leader, failed, manager, quota, cache);
     }
 
     @Override
@@ -34,7 +33,6 @@ final class Fetchers extends Release.FetcherManager {
   }
 
   private final Broker broker;
-  private final KafkaConfig config;
   private final ReplicaManager manager;
   private final ReplicationQuotaManager quota;
   private final Parts.Cache cache;
@@ -43,7 +41,6 @@ final class Fetchers extends Release.FetcherManager {
       Broker broker, ReplicaManager manager, Parts.Cache cache, ReplicationQuotaManager quota) {
     super(broker, manager, cache, quota);
     this.broker = broker;
-    this.config = manager.config();
     this.manager = manager;
     this.quota = quota;
     this.cache = cache;
@@ -58,12 +55,11 @@ final class Fetchers extends Release.FetcherManager {
             "",
             sender,
             sessions,
-            config,
+            manager.config(),
             manager,
             quota,
             cache::metadataVersion,
             () -> broker.epoch);
-    return new Fetcher(
-        "fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
+    return new Fetcher("fetcher-" + source.id(), leader, failedPartitions(), manager, quota, cache);
   }
 }

@@ -20,7 +20,12 @@ public final class Main implements SystemUnderTest<World> {
   private final Map<Steps.Attempt, List<List<Step>>> choices = new LinkedHashMap<>();
 
   public static void main(String[] arguments) throws Exception {
-    new Conversation<>(new Main()).run();
+    try {
+      new Conversation<>(new Main()).run();
+    } catch (Throwable problem) { // Kafka's threads would keep the process
+      problem.printStackTrace();
+      System.exit(1);
+    }
     System.err.println("expansions in which the leader's view was set: " + Steering.overridden);
     System.exit(0);
   }

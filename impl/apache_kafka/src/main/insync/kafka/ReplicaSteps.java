@@ -124,7 +124,7 @@ final class ReplicaSteps {
     if (at.process.sent == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
       Parts.Cache cache = at.process.parts.cache;
       cache.eligible = follower;
-      cache.eligibleEpoch = Parts.brokerEpoch(at.process.replica(follower), -2);
+      cache.eligibleEpoch = Shapes.brokerEpoch(at.process.replica(follower), -2);
       at.process.expand(follower);
       cache.eligible = -1;
       Steering.overridden += at.process.sent == null ? 0 : 1;

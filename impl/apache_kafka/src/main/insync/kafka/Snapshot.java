@@ -78,7 +78,7 @@ final class Snapshot {
       Replica replica = leads ? m.process.replica(f) : null;
       long end = replica == null ? -1 : replica.stateSnapshot().logEndOffset();
       ends.put(Steps.name(f), end < 0 ? null : end);
-      long epoch = replica == null ? 0 : Parts.brokerEpoch(replica, 0);
+      long epoch = replica == null ? 0 : Shapes.brokerEpoch(replica, 0);
       epochs.put(Steps.name(f), HeldController.incarnation(epoch));
     }
     put("follower_end", m, ends);
