@@ -106,15 +106,18 @@ def _line_of(text: str, variable: str) -> int:
 
 def _check(place: str, design: Design) -> None:
     """InputError for what would otherwise come to light in the middle of an exploration."""
+    from isr_check.engine import DEADLOCK, TYPE_OK
     from isr_lang import walk
     from isr_lang.instance import SettingError, check_constants
 
     if not NAME.fullmatch(design.name):
         raise InputError(f"{place}: a design is named by small letters, digits, '-', '.' and '_', not '{design.name}'")
     constants = [c.name for c in design.constants()]
-    twice = next((name for name in constants if constants.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{place}: {design.name} has two bounds or settings '{twice}'; give its own another name")
+    properties = [*(p.name for p in design.properties), TYPE_OK, DEADLOCK]
+    for names, what in ((constants, "bounds or settings"), (properties, "properties")):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{place}: {design.name} has two {what} '{twice}'; give its own another name")
     base = design.based_on
     old = () if base is None else tuple(base.defaults)
     own = {name: value for name, value in design.defaults.items() if name in constants or name not in old}

@@ -222,6 +222,10 @@ PROMISE = "@always\ndef mine(s: State) -> Bool:\n    return "
             ":5: ",
         ),
         (
+            HEAD + PROMISE.replace("mine", "type_ok") + f"s.alive.is_empty()\n{MINE}.promising(type_ok)",
+            "mine.py:7: mine has two properties 'type-ok'",
+        ),
+        (
             HEAD
             + "class Mine(State):\n    more: Bool = var('more')\n"
             + PROMISE.replace("State", "Mine")

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.explores
 
 SMALL = {"replicas": 2, "records": 1, "log": 1, "epochs": 1, "isr_changes": 1, "crashes": 0}
 OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL))
+MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL), ())
 
 
 def graph_of(instance: Instance) -> ModelGraph:

@@ -67,10 +67,8 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
     told += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
     told += [] if design.name == trace.design else [("run it", RELEASES if _was_kafkas(design) else PROPOSED)]
     told.append(("ask whether that is always so", _asked(design, constants, trace)))
-    same = (
-        f"{found['label']} keeps the promise: {found['summary'].rstrip('.')}."  # though it goes through the same states
-    )
-    return Remedy(mending(trace, found) or same, tuple(told))
+    in_the_same_states = f"{found['label']} keeps the promise: {found['summary'].rstrip('.')}."
+    return Remedy(mending(trace, found) or in_the_same_states, tuple(told))
 
 
 def _asked(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
