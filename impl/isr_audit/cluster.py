@@ -69,9 +69,13 @@ class Cluster:
         return tuple(p for t in self.topics for p in t.partitions)
 
     def told(self, setting: str) -> tuple[str, ...]:
-        """The values of a broker's setting, each once; brokers should agree, and may not."""
-        own = [c[setting] for c in self.brokers.values() if setting in c]
-        return tuple(dict.fromkeys(own or [self.defaults[setting]] if setting in self.defaults else own))
+        """The values of a broker's setting, each once; brokers should agree, and may not.
+
+        A broker that does not tell it has the default of all, if that is told.
+        """
+        default = self.defaults.get(setting)
+        values = [c.get(setting, default) for c in self.brokers.values()] or [default]
+        return tuple(dict.fromkeys(v for v in values if v is not None))
 
     def values(self, topic: Topic, setting: str) -> tuple[str, ...]:
         """What is told of a topic's setting: its own value, else those of the brokers."""

@@ -192,7 +192,7 @@ def test_a_quick_report_is_of_two_designs(away: Path) -> None:
     words = ["--quick", "--cases", str(TOP / "counterexamples")]
     read = review.inputs(options.read(review.Options, review.USAGE, words))
     assert read.plan.designs == ("kafka-0.8", "kip-966")
-    assert len(matrix.questions(read.plan)) == 24
+    assert len(matrix.questions(read.plan)) == 30
     assert {case.design for case in read.cases} == {"kafka-0.8", "kip-966"}
 
 

@@ -7,6 +7,7 @@ import pytest
 from isr_audit.cluster import Cluster, Partition, Topic, merged
 from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
+from isr_audit.live import client_settings
 from isr_audit.releases import release_of, running
 
 TOPICS = """\
@@ -68,6 +69,27 @@ def test_the_weakest_of_what_brokers_say_counts() -> None:
     assert cluster.flushed(Topic("t", 3))
     assert cluster.disagreeing() == ("min.insync.replicas",)
     assert not merged([cluster, read(said.format(2, 2, 3))]).flushed(Topic("t", 3))
+
+
+def test_a_broker_that_says_nothing_has_the_default_of_all() -> None:
+    cluster = merged([read(CONFIGS), read("broker.id=1\nmin.insync.replicas=4\n")])
+    assert cluster.told("min.insync.replicas") == ("3", "4")
+    assert read(CONFIGS.replace("broker 7", "topic u")).told("min.insync.replicas") == ("3",)
+
+
+def test_the_security_settings_of_kafkas_tools() -> None:
+    text = """\
+# a comment
+security.protocol=SASL_SSL
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p=1";
+"""
+    assert client_settings(text) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": "p=1",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "hello: world\n", "a.b=c\nlog4j.rootLogger=INFO\n", "Topic: t\n", "{}"])

@@ -16,6 +16,8 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import attrs
 import pytest
@@ -27,6 +29,7 @@ from isr_broker.core.message_json import encode
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.wire.protocol import API_VERSIONS, FETCH, ask
 from isr_cluster.processes import HOST
+from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
@@ -269,6 +272,36 @@ def test_successive_runs_go_through_every_kind_of_fault() -> None:
 
 
 # Pictures
+
+
+def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = [0.0]
+    told: list[str] = []
+
+    def run(*_: object) -> SimpleNamespace:
+        clock[0] += 150.0
+        return SimpleNamespace(invalid=())
+
+    quick = EXPERIMENTS["quick"]
+    cells = [cell.name for cell in quick.cells(0)][:2]
+    stand_ins = {
+        "conduct": run,
+        "Concluded": SimpleNamespace,
+        "time": MagicMock(monotonic=MagicMock(side_effect=lambda: clock[0])),
+        "page": MagicMock(return_value=""),
+        "conclusions": MagicMock(document=MagicMock(return_value={}), availability=MagicMock(return_value={})),
+        "_said": MagicMock(return_value="a run"),
+        "_keep": MagicMock(),
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(campaign, name, stand_in)
+    campaign.performed(quick, tmp_path, 2, Options(), [], threading.Event(), told.append, only=cells, ask_model=False)
+    assert [line for line in told if line != "a run"] == [
+        "1 of 4 runs are done; estimate 8 min more",
+        "2 of 4 runs are done; estimate 5 min more",
+        "3 of 4 runs are done; estimate 2 min more",
+        "4 runs are done",
+    ]
 
 
 def test_stalls_are_drawn_against_their_timeouts() -> None:
