@@ -186,10 +186,9 @@ def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     if answer is None:
         return Line(acks, fault, UNKNOWN, None, "not explored")
     if answer.verdict == Verdict.VIOLATED:
-        explored = answer.question.constants["replicas"]
-        if settings.replicas != explored:
-            because = f"explored with {explored} replicas; others may lag meanwhile, out of the ISR"
-        return Line(acks, fault, LOST, answer, because)
+        few = answer.question.constants["replicas"]
+        carries = f"explored with {few} replicas; others may lag meanwhile, out of the ISR"
+        return Line(acks, fault, LOST, answer, carries if settings.replicas != few else "")
     if answer.verdict == Verdict.HOLDS and settings.replicas <= MOST_REPLICAS:
         return Line(acks, fault, SURVIVES, answer, because)
     if answer.verdict == Verdict.HOLDS:

@@ -79,9 +79,9 @@ def test_show_and_explain_say_it_too_and_its_commands_run(
 def test_a_mend_that_is_another_design_says_who_has_it() -> None:
     later, proposed = of_case("hw-truncation-loss"), of_case("overtaken-request")
     assert later.says.startswith("kip-101 keeps the promise: Truncation by the leader epoch")
-    assert later.commands[0] == ("run it", "docs/versions.md says which releases of Kafka have this design")
+    assert later.commands[0] == ("which Kafka", "docs/versions.md says which releases of Kafka have this design")
     assert proposed.says.startswith("refusal-in-new-version keeps the promise")
-    assert proposed.commands[0] == ("run it", "no release of Kafka has this design; it was proposed")
+    assert proposed.commands[0] == ("which Kafka", "no release of Kafka has this design")
 
 
 def test_what_producers_are_to_set_is_told_of_producers() -> None:

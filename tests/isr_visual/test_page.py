@@ -128,7 +128,7 @@ def test_the_page_says_what_to_do_now_and_with_which_command(tab: Opened) -> Non
     assert tab.texts(".todo p") == [
         "kip-101 keeps the promise: Truncation by the leader epoch, looked up in the leader's log. "
         "It does otherwise at T7: log[r2] is 0.",
-        "run it: docs/versions.md says which releases of Kafka have this design",
+        "which Kafka: docs/versions.md says which releases of Kafka have this design",
         "ask whether that is always so: insync check kip-101 --log 1 --records 1 --crashes 1 --unnoticed 1 "
         "--property committed-on-new-leader",
     ]

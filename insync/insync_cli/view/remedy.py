@@ -36,7 +36,7 @@ ALTER = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type top
 FOLLOWING = ("epochs", "isr_changes")
 """Bounds that follow the faults where they are not given."""
 RELEASES = "docs/versions.md says which releases of Kafka have this design"
-PROPOSED = "no release of Kafka has this design; it was proposed"
+UNRELEASED = "no release of Kafka has this design"
 NOTHING = "No safer setting and no other design that was tried keeps the promise under these steps."
 
 
@@ -65,7 +65,7 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
     add = [TOPIC[n].format(constants[n]) for n in changed if n in TOPIC]
     told = [("set it", f"{ALTER} {','.join(add)}")] if add else []
     told += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
-    told += [] if design.name == trace.design else [("run it", RELEASES if _was_kafkas(design) else PROPOSED)]
+    told += [] if design.name == trace.design else [("which Kafka", RELEASES if _was_kafkas(design) else UNRELEASED)]
     told.append(("ask whether that is always so", _asked(design, constants, trace)))
     in_the_same_states = f"{found['label']} keeps the promise: {found['summary'].rstrip('.')}."
     return Remedy(mending(trace, found) or in_the_same_states, tuple(told))

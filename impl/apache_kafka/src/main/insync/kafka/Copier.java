@@ -8,7 +8,6 @@ import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import jdk.internal.misc.Unsafe;
 
 /**
@@ -105,15 +104,6 @@ final class Copier {
   /** A copy of this object and of all that it leads to. */
   static <T> T copy(T original) {
     return new Mould<>(original).copy();
-  }
-
-  /** How many objects a copy of this one has, by class; to see what a copy costs. */
-  static Map<String, Integer> census(Object original) {
-    Map<String, Integer> count = new TreeMap<>();
-    for (Object made : new Mould<>(original).made) {
-      count.merge(made.getClass().getName(), 1, Integer::sum);
-    }
-    return count;
   }
 
   /**
