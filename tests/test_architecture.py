@@ -317,6 +317,7 @@ BREAKS = {
     "conform": ("isr_conform", "isr_validate"),
     "drivers": ("isr_pipeline.explore", "isr_processes"),
     "experiment": ("isr_experiment", "isr_replay"),
+    "audit": ("isr_audit.live", "isr_broker.settings"),
     "kafka": ("isr_sim.simulate", "isr_kafka"),
     "circles": ("isr_check.native.search", "isr_check.native.exploration"),
 }

@@ -3,7 +3,9 @@
 Without it a module that moves leaves readers at a dead end.
 """
 
+import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,24 @@ def test_what_people_look_for_is_two_hops_away() -> None:
         sources = [p.read_text(encoding="utf-8") for p in places if p is not None and p.is_file()]
         for name in (n for n in named if n not in files):
             assert any(re.search(rf"^(def )?{name}\b", source, re.MULTILINE) for source in sources), name
+
+
+def docstring_of(file: str) -> str:
+    return ast.get_docstring(ast.parse((TOP / file).read_text(encoding="utf-8"))) or ""
+
+
+def unexplained(table: str, docstring: Callable[[str], str]) -> list[str]:
+    """The files of tests of over ten seconds whose docstring does not say what would go unnoticed without them."""
+    rows = re.findall(r"^\| `([^`]+)` \| \d+ \| ([\d.]+) \| ([\d.]+) \|", table, re.MULTILINE)
+    costly = [file for file, processor, clock in rows if file != "all" and max(float(processor), float(clock)) > 10]
+    return [file for file in costly if "Without " not in docstring(file)]
+
+
+def test_each_costly_file_of_tests_says_what_would_go_unnoticed_without_it() -> None:
+    table = (TOP / "docs" / "measurements" / "tests.md").read_text(encoding="utf-8")
+    assert not unexplained(table, docstring_of)
+    row = "| `tests/a.py` | 1 | {} | {} | `test_a` | 1.0 |"
+    assert unexplained(row.format("10.1", "1.0"), lambda _: "Some tests.") == ["tests/a.py"]
+    assert unexplained(row.format("1.0", "10.1"), lambda _: "Some tests.") == ["tests/a.py"]
+    assert not unexplained(row.format("10.0", "10.0"), lambda _: "Some tests.")
+    assert not unexplained(row.format("99.0", "99.0"), lambda _: "Some tests. Without these, nothing.")

@@ -1,4 +1,4 @@
-"""The conformance page: what replay, conform and validate wrote, and what nobody gave.
+"""The conformance page: what replay, conform and validate wrote, what nobody gave, and what Kafka's releases can take.
 
 Each kind of JSON report has its table; a key that a report lacks is shown as not said, for the verbs grow.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import cast
 
+from isr_report import kafka_stories
 from isr_report.html import code, command, link, table, verdict
 from isr_report.material import Included
 
@@ -58,7 +59,7 @@ def section(included: Sequence[Included]) -> str:
             continue
         shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations, KILLS: _kill_tables}[schema](found)
         parts.append(f'{head}<p class="quiet">{says}</p>{shown}')
-    return "".join(parts)
+    return "".join(parts) + kafka_stories.section(kafka_stories.stored())
 
 
 def number(report: Json, *path: str) -> str:

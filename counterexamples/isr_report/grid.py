@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from isr_lang import Value
 from isr_trace.trace import TraceError
 
-SCHEMA = "insync/matrix/4"
+SCHEMA = "insync/matrix/5"
 VIOLATED = "VIOLATED"
 
 
@@ -49,11 +49,13 @@ class DesignEntry(TypedDict):
 
 
 class FaultEntry(TypedDict):
-    """`count`: how many faults it is."""
+    """`count`: how many faults it is; `recommended`: tried with three replicas, at the settings that Kafka's
+    documentation recommends."""
 
     name: str
     says: str
     count: int
+    recommended: bool
 
 
 class Matrix(TypedDict):

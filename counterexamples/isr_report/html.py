@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from urllib.parse import quote
 
 from isr_trace.scene import Row, scene
 from isr_trace.trace import Trace
 
+TEMPLATES = Path(__file__).parent / "templates"
+VISUAL = Path(__file__).parent.parent / "isr_visual" / "style" / "page.css"
+"""The visualiser's style, on which the report's is built, so that all pages look alike."""
+
 HOLDS = ("PROVED", "HOLDS", "BOUNDED")
 KINDS = {"VIOLATED": "violated", "VACUOUS": "vacuous", "TOO SMALL": "vacuous", **dict.fromkeys(HOLDS, "holds")}
 """How each verdict is shown; any other is open."""
 EPOCHS_SHOWN = 6
+
+
+def style() -> str:
+    """The style sheet of the report, and of every page that is to look like it, in light and in the dark."""
+    return VISUAL.read_text(encoding="utf-8") + (TEMPLATES / "report.css").read_text(encoding="utf-8")
 
 
 def link(target: str, text: str, kind: str = "") -> str:
@@ -81,8 +91,16 @@ def _row(row: Row) -> str:
     sync = "in" if row.in_sync else "out"
     return (
         f'<div class="replica {mark} {sync}"><span class="chip {sync}">{escape(row.name)}</span>{chip}'
-        f'<span class="log">{cells}{empty}</span></div>'
+        f'<span class="log">{cells}{empty}</span><span class="derived">{escape(_derived(row))}</span></div>'
     )
+
+
+def _derived(row: Row) -> str:
+    """What follows from the lane: the end of the log, the watermark, and over whom a leader takes the minimum."""
+    parts = [f"LEO {len(row.cells)}"]
+    parts += [f"HW {row.watermark}"] if row.watermark is not None else []
+    parts += [row.over] if row.over else []
+    return ", ".join(parts)
 
 
 def _cell(text: str, *, committed: bool) -> str:

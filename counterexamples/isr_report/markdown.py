@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from isr_report.coverage import probes
-from isr_report.grid import is_probe, verdict_of
+from isr_report.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
 from isr_report.html import HOLDS
 from isr_report.material import Material, Story, claims, questions, target
-from isr_report.overview import usual_cells, word_of
+from isr_report.overview import COUNTS, asked_of, recommended, weakest
 from isr_trace.diagrams import mermaid
 from isr_trace.scene import scene
 
@@ -55,7 +55,10 @@ def _answers(m: Material) -> Iterator[str]:
 
 def _overview(m: Material) -> Iterator[str]:
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    yield f"At {usual}; the weakest verdict under one fault, or under two where one tests nothing, and what breaks it."
+    if asked := recommended(m.matrix):
+        yield "At the settings that Kafka's documentation recommends:"
+        yield "\n".join(f"- {c['design']}, {f['says']}: `{p['name']}` {_verdict(m, f, p)}" for f, c, p in asked)
+    yield f"At {usual}; the weakest verdict under one fault and under two, and what breaks it."
     designs = [d["name"] for d in m.matrix["designs"]]
     yield rows(
         ("promise", *designs),
@@ -64,17 +67,19 @@ def _overview(m: Material) -> Iterator[str]:
 
 
 def _summary(m: Material, promise: str, design: str) -> str:
-    asked = [(f, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
-    here = [(f, said) for f, said in asked if said is not None]
-    word = word_of(here)
-    if word is None:
-        return "not promised"
-    broken = [
-        f"[{f['name']} in {said['depth']}]({target(m, said['trace'])})"
-        for f, said in here
-        if said["trace"] and said["verdict"] == "VIOLATED"
-    ]
-    return f"{word['verdict']} {', '.join(broken)}".strip()
+    parts: list[str] = []
+    for words, two in COUNTS:
+        if found := asked_of(m, design, promise, two=two):
+            broken = ", ".join(_verdict(m, f, p) for f, _, p in found if p["verdict"] == "VIOLATED")
+            parts.append(f"{words}: {broken or weakest(found)['verdict']}")
+    return "; ".join(parts) or "not promised"
+
+
+def _verdict(m: Material, fault: FaultEntry, said: PromiseEntry) -> str:
+    """The verdict; of a broken promise with the fault, the steps and the counterexample."""
+    if said["verdict"] != "VIOLATED" or not said["trace"]:
+        return said["verdict"]
+    return f"VIOLATED [{fault['name']} in {said['depth']}]({target(m, said['trace'])})"
 
 
 def _broken(m: Material) -> Iterator[str]:

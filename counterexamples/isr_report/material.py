@@ -121,6 +121,11 @@ def target(m: Material, trace: str) -> str:
     return m.pages.get(trace, f"{m.folder}/{trace}")
 
 
+def states_of(cell: CellEntry) -> str:
+    """How many states were seen; by symmetry one stands for all that differ in the names of the replicas."""
+    return f"{cell['distinct']:,} states{' up to symmetry' if '--symmetry' in cell['command'] else ''}"
+
+
 @attrs.frozen
 class Question:
     """`holds`: the answer where the promise holds."""

@@ -1,19 +1,31 @@
-"""The summary of the matrix: what a client is promised against designs, at the usual settings, under every fault."""
+"""The summary of the matrix: what the recommended settings bear, and what a client is promised against designs."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from html import escape
 
-from isr_report.grid import CellEntry, FaultEntry, PromiseEntry, verdict_of
-from isr_report.html import KINDS, counted, link, verdict
-from isr_report.material import Material, target
+from isr_report.grid import CellEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
+from isr_report.html import HOLDS, KINDS, code, counted, link, table, verdict
+from isr_report.material import Material, states_of, target
 
 SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
+MEANT = {
+    "holds": "no state within the bounds breaks it",
+    "violated": "broken, in so many steps",
+    "vacuous": "nothing comes to where it would be tested",
+    "open": "not decided",
+    "none": "not promised at these settings",
+}
+"""What each sign stands for, where squares are too small for words."""
+
+COUNTS = (("one fault", False), ("two faults", True))
+Asked = tuple[FaultEntry, CellEntry, PromiseEntry]
 
 
 def overview(m: Material) -> str:
-    """A row for each promise to a client, a column for each design."""
+    """A row for each promise to a client, a column for each design; before it the recommended settings."""
     if not m.matrix["client"] or not m.matrix["usual"]:
         return '<p class="quiet">The plan of this matrix names no promises to clients, or no usual settings.</p>'
     designs = [d["name"] for d in m.matrix["designs"]]
@@ -24,21 +36,83 @@ def overview(m: Material) -> str:
         for name, says in m.matrix["client"].items()
     )
     return (
+        f"{_recommended(m)}<h3>{escape(_world(m).capitalize())}, every fault</h3>"
         f'<div class="scroll framed"><table class="overview"><thead><tr><td></td>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{_key(m)}"
     )
 
 
-def _key(m: Material) -> str:
-    usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    faults, more = (
-        "; ".join(escape(f["says"]) for f in m.matrix["faults"] if (f["count"] > 1) is many) for many in (False, True)
+# The recommended settings
+
+
+def recommended(matrix: Matrix) -> list[Asked]:
+    """The cells at the settings that Kafka's documentation recommends, each with the promise that it was asked."""
+    faults = [f for f in matrix["faults"] if f["recommended"]]
+    cells = [(f, c) for f in faults for c in matrix["cells"] if c["fault"] == f["name"]]
+    return [(f, c, p) for f, c in cells for p in c["promises"]]
+
+
+def _recommended(m: Material) -> str:
+    asked = recommended(m.matrix)
+    if not asked:
+        return (
+            '<h3>The recommended settings</h3><p class="quiet">No run with the replicas that Kafka\'s documentation '
+            "recommends is here; <code>insync matrix</code> makes them.</p>"
+        )
+    designs = list(dict.fromkeys(c["design"] for _, c, _ in asked))
+    faults = list({f["name"]: f for f, _, _ in asked}.values())
+    rows = [(escape(f["says"]), *(_decided(m, asked, f, design) for design in designs)) for f in faults]
+    promise = asked[0][2]["name"]
+    says = m.matrix["client"].get(promise, promise)
+    return (
+        f"<h3>The recommended settings: {escape(_settings(asked[0][1]))}</h3>"
+        f"<p>{escape(says)} (<code>{escape(promise)}</code>):</p>"
+        f"{table(('what may happen', *map(code, designs)), rows)}"
     )
-    twice = f" Below them is what was asked of two faults, which are: {more}." if more else ""
-    return _room(m) + (
-        f'<p class="key-line quiet">At {escape(usual)}. The word is the weakest of single faults, or of two where one '
-        f"never puts the promise to the test; the marks are, from left to right: {faults}.{twice} An empty set: "
-        f"nothing comes to where the promise would be tested; a dot: no such fault, or no such promise.</p>"
+
+
+def _settings(cell: CellEntry) -> str:
+    replicas = counted(int(cell["constants"]["replicas"]), "replica")
+    return ", ".join([replicas, *(f"{n.replace('_', ' ')} {v}" for n, v in cell["settings"].items())])
+
+
+def _decided(m: Material, asked: Sequence[Asked], fault: FaultEntry, design: str) -> str:
+    """The verdict of a design under a fault, and what shows it."""
+    found = next(((c, p) for f, c, p in asked if f is fault and c["design"] == design), None)
+    if found is None:
+        return "not asked"
+    cell, said = found
+    run = f"{m.folder}/{cell['run']}"
+    if said["verdict"] == "VIOLATED":
+        shown = link(target(m, str(said["trace"])), f"in {counted(said['depth'] or 0, 'step')}")
+    else:
+        shown = link(run, f"{'in all' if said['verdict'] in HOLDS else 'of'} {states_of(cell)}")
+    return f"{verdict(said['verdict'])} {shown}"
+
+
+# All designs, at the usual settings
+
+
+def _world(m: Material) -> str:
+    """The replicas of most designs, and the settings of all."""
+    replicas = Counter(int(c["constants"].get("replicas", 0)) for c in m.matrix["cells"]).most_common(1)[0][0]
+    usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
+    return f"in the smallest world: {counted(replicas, 'replica')}, {usual}"
+
+
+def _key(m: Material) -> str:
+    names = "".join(
+        f"<div><dt>{escape(named(f))}</dt><dd>{escape(f['says'])}</dd></div>"
+        for f in m.matrix["faults"]
+        if not f["recommended"]
+    )
+    return (
+        f"{_room(m)}"
+        '<p class="key-line quiet">The word is the weakest verdict of all runs with so many faults. Below it stands '
+        "each fault that breaks the promise, with the steps of its shortest counterexample, to which it leads. "
+        "Untested are faults under which nothing comes to where the promise would be tested, and "
+        f"{verdict('VACUOUS')} is what is untested under all of them.</p>"
+        f'<dl class="key-faults" aria-label="faults">{names}</dl>'
     )
 
 
@@ -59,7 +133,7 @@ def _room(m: Material) -> str:
         if any(most[n] != v for n, v in bounds.items())
     ]
     more = f"; {'; '.join(apart)}, and so can show more" if apart else ""
-    twice = {f["name"] for f in m.matrix["faults"] if f["count"] > 1}
+    twice = {f["name"] for f in m.matrix["faults"] if f["count"] > 1 and not f["recommended"]}
     roomier = {
         (n, v)
         for c in m.matrix["cells"]
@@ -76,7 +150,14 @@ def usual_cells(m: Material, design: str) -> list[tuple[FaultEntry, CellEntry | 
     """The cell of a design under each fault, at the usual settings or as many of them as it has."""
     usual = m.matrix["usual"]
     own = [c for c in m.matrix["cells"] if c["design"] == design and c["settings"].items() <= usual.items()]
-    return [(f, next((c for c in own if c["fault"] == f["name"]), None)) for f in m.matrix["faults"]]
+    faults = [f for f in m.matrix["faults"] if not f["recommended"]]
+    return [(f, next((c for c in own if c["fault"] == f["name"]), None)) for f in faults]
+
+
+def asked_of(m: Material, design: str, promise: str, *, two: bool) -> list[Asked]:
+    """What the runs with at most one fault, or those with two, say of a promise at the usual settings."""
+    here = [(f, c, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
+    return [(f, c, said) for f, c, said in here if said is not None and (f["count"] > 1) is two]
 
 
 def kind_of(said: PromiseEntry | None) -> str:
@@ -86,37 +167,59 @@ def kind_of(said: PromiseEntry | None) -> str:
     return KINDS.get(said["verdict"], "open")
 
 
-def summed(found: list[PromiseEntry]) -> PromiseEntry | None:
+def named(fault: FaultEntry) -> str:
+    """The fault in a word or two."""
+    return fault["name"] if fault["count"] else "no fault"
+
+
+def weakest(found: Sequence[Asked]) -> PromiseEntry:
     """The entry with the weakest verdict: broken the soonest, else whatever is least certain; one that was never put to
     the test counts only where all are so."""
     order = ("violated", "open", "holds", "vacuous")
-    return min(found, key=lambda p: (order.index(kind_of(p)), p["depth"] or 0), default=None)
+    return min((p for _, _, p in found), key=lambda p: (order.index(kind_of(p)), p["depth"] or 0))
 
 
-def word_of(found: list[tuple[FaultEntry, PromiseEntry]]) -> PromiseEntry | None:
-    """What is said of a promise in one word: the weakest of single faults, or of all where those test nothing."""
-    one = summed([said for f, said in found if f["count"] <= 1])
-    return one if one is None or kind_of(one) != "vacuous" else summed([said for _, said in found])
+def summary_line(m: Material, design: str, promise: str) -> str:
+    """One line for a terminal: what a design bears, of one fault and of two, and of what is recommended."""
+    parts: list[str] = []
+    for words, two in COUNTS:
+        if found := asked_of(m, design, promise, two=two):
+            parts.append(f"{words} {_told([(f, p) for f, _, p in found], weakest(found)['verdict'])}")
+    if asked := [one for one in recommended(m.matrix) if one[1]["design"] == design and one[2]["name"] == promise]:
+        parts.append(f"{_settings(asked[0][1])} {_told([(f, p) for f, _, p in asked], weakest(asked)['verdict'])}")
+    return f"{design}, {promise}: {'; '.join(parts)}" if parts else ""
+
+
+def _told(found: Sequence[tuple[FaultEntry, PromiseEntry]], word: str) -> str:
+    broken = ", ".join(f"{named(f)} in {counted(p['depth'] or 0, 'step')}" for f, p in found if p["verdict"] == word)
+    return f"{word} ({broken})" if word == "VIOLATED" else word
 
 
 def _square(m: Material, promise: str, design: str) -> str:
-    here = [(f, c, verdict_of(c, promise) if c is not None else None) for f, c in usual_cells(m, design)]
-    word = word_of([(f, said) for f, _, said in here if said is not None])
-    if word is None:
-        return '<span class="quiet">not promised</span>'
-    one = "".join(_mark(m, f, c, said) for f, c, said in here if f["count"] <= 1)
-    two = "".join(_mark(m, f, c, said) for f, c, said in here if f["count"] > 1 and said is not None)
-    more = f'<span class="marks more">{two}</span>' if two else ""
-    return f'{verdict(word["verdict"])}<span class="marks">{one}</span>{more}'
+    parts: list[str] = []
+    for words, two in COUNTS:
+        if found := asked_of(m, design, promise, two=two):
+            word = weakest(found)
+            parts.append(
+                f'<p class="said">{verdict(word["verdict"])} <small>{words}</small></p>{_marks(m, found, word)}'
+            )
+    return "".join(parts) or '<span class="quiet">not promised</span>'
 
 
-def _mark(m: Material, fault: FaultEntry, cell: CellEntry | None, said: PromiseEntry | None) -> str:
-    kind = kind_of(said)
-    if cell is None or said is None:
-        return f'<i class="mark none" title="{escape(fault["says"])}: nothing is promised">{SIGNS[kind]}</i>'
-    steps = f" in {counted(said['depth'], 'step')}" if said["depth"] and kind == "violated" else ""
+def _marks(m: Material, found: Sequence[Asked], word: PromiseEntry) -> str:
+    """The faults that break it or leave it open, each by its name; then those that test nothing."""
+    marks = "".join(_mark(m, *one) for one in found if kind_of(one[2]) in ("violated", "open"))
+    idle = [named(f) for f, _, p in found if kind_of(p) == "vacuous"] if kind_of(word) != "vacuous" else []
+    untested = f'<p class="untested">untested: {escape(", ".join(idle))}</p>' if idle else ""
+    return (f'<p class="marks">{marks}</p>' if marks else "") + untested
+
+
+def _mark(m: Material, fault: FaultEntry, cell: CellEntry, said: PromiseEntry) -> str:
+    broken = kind_of(said) == "violated"
+    steps = f" in {counted(said['depth'], 'step')}" if said["depth"] and broken else ""
     label = f"{fault['says']}: {said['verdict']}{steps}"
     href = target(m, said["trace"]) if said["trace"] else f"{m.folder}/{cell['run']}"
-    return link(href, SIGNS[kind], f"mark {kind}").replace(
+    text = f"{escape(named(fault))} <b>{said['depth'] if steps else SIGNS['open']}</b>"
+    return link(href, text, f"mark {kind_of(said)}").replace(
         "<a ", f'<a title="{escape(label)}" aria-label="{escape(label)}" ', 1
     )

@@ -22,8 +22,9 @@ STANDARD = Path(__file__).parent / "matrix.toml"
 @attrs.frozen
 class Fault:
     """How often the environment may do its worst; what is not named does not happen. Designs without the actions
-    that it `needs` have no such fault. `only` says at which settings it is tried, `asks` what alone is asked then, and
-    `bounds` what more room it gets."""
+    that it `needs` have no such fault. `only` says at which settings it is tried, `designs` of which designs (all if it
+    names none), `asks` what alone is asked then, and `bounds` what more room it gets. `recommended`: its cells have
+    three replicas and the settings that Kafka's documentation recommends. `symmetry`: one state of each orbit."""
 
     name: str
     says: str
@@ -33,6 +34,9 @@ class Fault:
     asks: tuple[str, ...] = ()
     bounds: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     count: int = 1
+    designs: tuple[str, ...] = ()
+    recommended: bool = False
+    symmetry: bool = False
 
 
 @attrs.frozen
@@ -52,13 +56,18 @@ class Plan:
 
 @attrs.frozen
 class Cell:
-    """One question: a design at a column (`settings`) under a fault budget, with every constant that is given."""
+    """One question: a design at a column (`settings`) under a fault budget, with every constant that is given.
+
+    `design_file`: where the design is from, if it is somebody's own.
+    """
 
     design: str
     settings: Mapping[str, str]
     fault: str
     constants: Mapping[str, Value]
     wanted: tuple[str, ...]
+    design_file: str = ""
+    symmetry: bool = False
 
     @property
     def name(self) -> str:
@@ -70,7 +79,9 @@ class Cell:
         """What asks the same again."""
         options = " ".join(option(name, value) for name, value in self.constants.items()).split()
         asked = [word for name in self.wanted for word in ("--property", name)]
-        return ["insync", "check", self.design, *options, *asked]
+        own = ["--design-file", self.design_file] if self.design_file else []
+        reduced = ["--symmetry", "on"] if self.symmetry else []
+        return ["insync", "check", self.design, *own, *options, *reduced, *asked]
 
 
 def load_plan(path: Path = STANDARD) -> Plan:
@@ -94,6 +105,9 @@ def load_plan(path: Path = STANDARD) -> Plan:
                     asks=tuple(f.get("asks", ())),
                     bounds=dict(f.get("bounds", {})),
                     count=int(f.get("count", 1)),
+                    designs=tuple(f.get("designs", ())),
+                    recommended=bool(f.get("recommended", False)),
+                    symmetry=bool(f.get("symmetry", False)),
                 )
                 for f in top["fault"]
             ),
@@ -120,6 +134,8 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
     for fault in plan.faults:
         if not set(fault.budget) <= set(constants) or not set(fault.needs) <= known:
             continue
+        if fault.designs and design.name not in fault.designs:
+            continue
         for chosen in itertools.product(*columns.values()):
             settings = dict(zip(columns, chosen, strict=True))
             if any(settings.get(name, value) != value for name, value in fault.only.items()):
@@ -133,7 +149,7 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
             wanted = tuple(n for n in asked if n in promised)
             typed = {n: v for n, v in instance.constants.items() if n in given}
-            yield Cell(design.name, settings, fault.name, typed, wanted), instance
+            yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.symmetry), instance
 
 
 def _value(text: str) -> Value:

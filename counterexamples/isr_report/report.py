@@ -6,15 +6,10 @@ import base64
 import hashlib
 import json
 from html import escape
-from pathlib import Path
 
 from isr_report import conformance, distance, experiments, figures, overview, sections, since, traceability
-from isr_report.html import KINDS
+from isr_report.html import KINDS, TEMPLATES, style
 from isr_report.material import Material, claims
-
-TEMPLATES = Path(__file__).parent / "templates"
-VISUAL = Path(__file__).parent.parent / "isr_visual" / "style" / "page.css"
-"""The visualiser's style, on which the report's is built, so that both look alike."""
 
 CONTENTS = {
     "questions": "Questions",
@@ -41,11 +36,12 @@ def page(material: Material) -> str:
     script = template("report.js")
     parts = {
         "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "STYLE": VISUAL.read_text(encoding="utf-8") + template("report.css"),
+        "STYLE": style(),
         "FACTS": sections.facts(material, asked),
         "CONTENTS": "".join(f'<a href="#{name}">{says}</a>' for name, says in CONTENTS.items()),
         "QUESTIONS": sections.answers(material),
         "OVERVIEW": overview.overview(material),
+        "SIGNS": sections.signs(),
         "MATRIX": sections.grid(material),
         "TOGETHER": sections.together(material.together),
         "STORIES": sections.stories(list(material.stories)),

@@ -8,9 +8,22 @@ from html import escape
 from isr_report.coverage import probes_table
 from isr_report.grid import CellEntry, Matrix, verdict_of
 from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
-from isr_report.material import Alternative, Claim, Control, Material, Played, Story, Together, questions, target
-from isr_report.overview import SIGNS, kind_of
+from isr_report.material import (
+    Alternative,
+    Claim,
+    Control,
+    Material,
+    Played,
+    Story,
+    Together,
+    questions,
+    states_of,
+    target,
+)
+from isr_report.overview import MEANT, SIGNS, kind_of
 
+SAMPLE = "n"
+"""In the key of the grid: a number of steps."""
 FILTER = (
     '<p class="filtering"><input type="search" class="filter" placeholder="Filter: a word" aria-label="Filter cards">'
     '<span class="filter-note quiet" role="status"></span></p>'
@@ -36,16 +49,18 @@ def answers(m: Material) -> str:
         cell = q.cell(m.matrix)
         said = verdict_of(cell, q.promise) if cell is not None else None
         if cell is None or said is None:
-            lines.append(_answer("open", "Not answered", q.asks, f"no run of {q.design} under {q.fault} is here", ""))
+            lacks = ", ".join([q.design, *(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())])
+            says = f"this matrix has no run of {lacks} under the fault '{q.fault}'"
+            lines.append(_answer("open", "Not answered", q.asks, says, ""))
             continue
         setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
         about = f"{q.design}, {cell['constants'].get('replicas', '')} replicas, {setting}; {q.promise}"
-        of = "none of" if q.holds == "No" else "all"
-        run = link(f"{m.folder}/{cell['run']}", f"in {of} {cell['distinct']:,} states")
+        of = "not in any of" if q.holds == "No" else "in all"
+        run = link(f"{m.folder}/{cell['run']}", f"{of} {states_of(cell)}")
         if said["verdict"] in HOLDS:
             lines.append(_answer("holds", q.holds, q.asks, about, run))
         elif said["verdict"] == "VIOLATED":
-            page = link(target(m, str(said["trace"])), f"shown in {said['depth']} steps")
+            page = link(target(m, str(said["trace"])), f"a counterexample of {said['depth']} steps")
             lines.append(_answer("violated", q.breaks, q.asks, about, page))
         else:
             lines.append(_answer("open", "Undecided", q.asks, about, run))
@@ -72,6 +87,16 @@ def grid(m: Material) -> str:
         f'<div class="promises" role="group" aria-label="promise">{buttons}</div>'
         f'<p id="promise-says" class="quiet">{says}</p><div class="panels">{panels}</div>'
     )
+
+
+def signs() -> str:
+    """What stands in the squares of the grid."""
+    shown = {**SIGNS, "violated": SAMPLE}
+    keys = "".join(
+        f'<div><dt><i class="sign {kind}" aria-hidden="true">{shown[kind]}</i></dt><dd>{says}</dd></div>'
+        for kind, says in MEANT.items()
+    )
+    return f'<dl class="key-faults" aria-label="squares">{keys}</dl>'
 
 
 def columns(matrix: Matrix) -> list[dict[str, str]]:

@@ -92,6 +92,8 @@ def _meta(trace: Trace) -> dict[str, str]:
             meta[key] = list(actions)
     if trace.anywhere:
         meta["anywhere"] = True
+    if trace.design_file:
+        meta["design_file"] = trace.design_file
     written = {key: _compact(value) for key, value in meta.items()}
     if trace.minimised is not None:
         m = trace.minimised
@@ -257,6 +259,7 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
         unfair=_words(meta, "unfair"),
         strong=_words(meta, "strong"),
         anywhere=meta.get("anywhere") is True,
+        design_file=word(meta.get("design_file", ""), "#meta.design_file"),
         **text,
     )
 

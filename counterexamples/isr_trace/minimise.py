@@ -8,6 +8,7 @@ acting, and then the first in the order of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise, permutations, product
 from typing import cast
 
@@ -19,6 +20,7 @@ from isr_trace.replay import (
     Move,
     Replay,
     Run,
+    Tell,
     Values,
     actors_of,
     check_goal,
@@ -26,6 +28,7 @@ from isr_trace.replay import (
     parties,
     run_of,
     trace_of,
+    untold,
 )
 from isr_trace.trace import Minimised, Trace, TraceError
 
@@ -35,7 +38,7 @@ RENAMINGS = 720
 Reached = Callable[[Values | None, Values], bool]
 
 
-def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
+def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tell = untold) -> Trace:
     """The minimal trace; `effort` bounds the states that the search for short cuts may expand.
 
     TraceError when the trace does not run here or does not decide its property.
@@ -47,7 +50,7 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
     check_goal(run, evaluator, trace.property_name)
     reached = goal(evaluator, trace.property_name)
     sure = trace.minimised is not None and trace.minimised.shortest
-    shortener, calmer = Shortener(replay, reached, effort), Calmer(replay, reached)
+    shortener, calmer = Shortener(replay, reached, effort, tell), Calmer(replay, reached, tell)
     if not sure:
         run, sure = shortener.shorten(run)
     calm = calmer.calm(run)
@@ -61,8 +64,8 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT) -> Trace:
 class Shortener:
     """Leaves out what is not needed, then takes short cuts."""
 
-    def __init__(self, replay: Replay, reached: Reached, effort: int) -> None:
-        self.replay, self.reached, self.effort = replay, reached, effort
+    def __init__(self, replay: Replay, reached: Reached, effort: int, tell: Tell) -> None:
+        self.replay, self.reached, self.effort, self.tell = replay, reached, effort, tell
 
     def shorten(self, run: Run) -> tuple[Run, bool]:
         """The shorter run, and whether nothing shorter exists."""
@@ -80,6 +83,7 @@ class Shortener:
         size = max(1, len(run.moves) // 2)
         while True:
             for i in range(0, len(run.moves), size):
+                self.tell("steps left out for a trial", i, len(run.moves))
                 rest = run.moves[:i] + run.moves[i + size :]
                 shorter = self.replay.until(self.replay.lenient(run.initial, rest), self.reached)
                 if shorter is not None:
@@ -97,7 +101,8 @@ class Shortener:
         room, complete = len(run.moves), True
         best: Run | None = None
         for initial, start in self.replay.starts.items():
-            search = Search(self.replay, start, self.effort // max(1, len(self.replay.starts)))
+            share = self.effort // max(1, len(self.replay.starts))
+            search = Search(self.replay, start, share, partial(self.tell, "states, at most, looked at from the start"))
             found = next((s for s in search.levels(room - 1) if self.reached(*s)), None)
             if found is not None:
                 moves = search.moves(found)
@@ -111,6 +116,7 @@ class Shortener:
         share = self.effort // max(1, len(run.states))
         for i, state in enumerate(run.states[:-2]):
             later = {s: j for j, s in enumerate(run.states) if j > i + 1}
+            self.tell("states from which a short cut is looked for", i, len(run.states) - 2)
             search = Search(self.replay, state, share)
             for before, found in search.levels(len(run.moves) - i - 1 - saved):
                 steps = search.depth[found] if before is None else search.depth[before] + 1
@@ -129,8 +135,10 @@ class Shortener:
 class Search:
     """Breadth first from one state, every step looked at, at most `effort` states expanded."""
 
-    def __init__(self, replay: Replay, start: Values, effort: int) -> None:
-        self.replay, self.start, self.effort = replay, start, effort
+    def __init__(
+        self, replay: Replay, start: Values, effort: int, tell: Callable[[int, int], None] = lambda done, of: None
+    ) -> None:
+        self.replay, self.start, self.effort, self.most, self.tell = replay, start, effort, effort, tell
         self.complete = True
         self.depth: dict[Values, int] = {start: 0}
         self.parent: dict[Values, tuple[Values, Move]] = {}
@@ -146,6 +154,7 @@ class Search:
                     self.complete = False
                     return
                 self.effort -= 1
+                self.tell(self.most - self.effort, self.most)
                 for move, successor in self.replay.expand(state):
                     if successor not in self.depth:
                         self.depth[successor] = depth
@@ -170,8 +179,8 @@ class Search:
 class Calmer:
     """The least of the orders and renamings that can be reached by moving one step at a time."""
 
-    def __init__(self, replay: Replay, reached: Reached) -> None:
-        self.replay, self.reached = replay, reached
+    def __init__(self, replay: Replay, reached: Reached, tell: Tell) -> None:
+        self.replay, self.reached, self.tell = replay, reached, tell
         instance = replay.evaluator.instance
         self.rank = {a.name: i for i, a in enumerate(instance.actions)}
         self.types = {a.name: dict(a.parameters) for a in instance.actions}
@@ -211,11 +220,16 @@ class Calmer:
         """Move one step to another place as long as that makes the run calmer."""
         while True:
             n = len(run.moves)
-            places = ((i, j) for i in range(n) for j in range(n) if i != j)
+            places = ((i, j) for i in self._told(n) for j in range(n) if i != j)
             calmer = self.least(run, ((run.initial, _moved(run.moves, i, j)) for i, j in places))
             if calmer is run:
                 return run
             run = calmer
+
+    def _told(self, steps: int) -> Iterator[int]:
+        for i in range(steps):
+            self.tell("steps moved to calmer places", i, steps)
+            yield i
 
     def renamed(self, run: Run) -> Run:
         """The least under renaming the elements of symmetric sorts."""

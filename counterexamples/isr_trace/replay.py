@@ -24,6 +24,14 @@ OUTSIDERS = ("controller", "producer", "consumer")
 """Who acts under its own name, which then is the first word of the action."""
 
 
+Tell = Callable[[str, int, int], None]
+"""Told how far some work is: of what so many are done, and of how many, at most."""
+
+
+def untold(what: str, done: int, of: int) -> None:
+    """Tells nobody."""
+
+
 class Evaluator(Protocol):
     """What the reference evaluator offers; anything else that answers alike will do."""
 
@@ -246,6 +254,7 @@ def trace_of(
         _steps(run, notes, actors_of(variables.values())),
         tuple(dict(zip(variables, state, strict=True)) for state in run.states),
         anywhere=anywhere,
+        design_file=design.file,
     )
 
 

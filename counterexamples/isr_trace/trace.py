@@ -73,6 +73,7 @@ class Trace:
     by design. With `loop` the behaviour never ends: the last state is that of index `loop` again, and what
     came after that comes again; if `loop` is the last state, nothing happens any more. A trace from `anywhere` starts
     in a state that need not be initial: a counterexample to induction, of which nobody says that it can be reached.
+    `design_file`: the file that the design is from, where that is somebody's own; a reader has to bring it again.
     """
 
     design: str
@@ -94,6 +95,7 @@ class Trace:
     unfair: tuple[str, ...] = ()
     strong: tuple[str, ...] = ()
     anywhere: bool = False
+    design_file: str = ""
 
     @property
     def foreign(self) -> bool:

@@ -7,6 +7,7 @@ any other is shown as it was written, without promises, source and branches.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TypedDict
 
 import attrs
@@ -19,7 +20,7 @@ from isr_trace.diff import changes
 from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
 from isr_trace.reasons import ReasonEntry
-from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Values, actors_of, check_goal, run_of
+from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Tell, Values, actors_of, check_goal, run_of, untold
 from isr_trace.scene import EVENTS, View
 from isr_trace.show import minimality, narration
 from isr_trace.story import Story, story
@@ -93,6 +94,20 @@ class StoryEntry(TypedDict):
     sentences: list[SentenceEntry]
 
 
+class CommandEntry(TypedDict):
+    """`text`: what is typed, `what` for what."""
+
+    what: str
+    text: str
+
+
+class TodoEntry(TypedDict):
+    """What somebody can do now about the promise that breaks."""
+
+    says: str
+    commands: list[CommandEntry]
+
+
 class VariableEntry(TypedDict):
     name: str
     type: str
@@ -124,6 +139,7 @@ class Document(TypedDict):
     anywhere: bool
     story: StoryEntry
     case: CaseEntry | None
+    todo: TodoEntry | None
     variables: list[VariableEntry]
     steps: list[StepEntry]
     lost: list[list[str]]
@@ -143,15 +159,26 @@ class Document(TypedDict):
 
 
 def document(
-    trace: Trace, name: str, *, model: Model | None = None, mismatch: str = "", case: Case | None = None
+    trace: Trace,
+    name: str,
+    *,
+    model: Model | None = None,
+    mismatch: str = "",
+    case: Case | None = None,
+    todo: tuple[str, Sequence[tuple[str, str]]] | None = None,
+    tell: Tell = untold,
 ) -> Document:
-    """The document of a trace; TraceError when the model is given and does not do what the trace says."""
+    """The document of a trace; TraceError when the model is given and does not do what the trace says.
+
+    `todo`: what to do about the promise that breaks, as a sentence, and commands, each with what it is for. `tell`: how
+    far the work is.
+    """
     run = run_of(trace, Replay(model.evaluator)) if model is not None else None
     strip = Strip(model.evaluator) if model is not None else None
     diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
     actions, helpers = _sources(trace, model)
     views = [View(trace, i) for i in range(len(trace.states))]
-    found = _roles(trace, run, model)
+    found = _roles(trace, run, model, tell)
     other = _against(trace, run, model)
     script = model_script(model.roomier.instance) if model is not None and run is not None else ""
     return Document(
@@ -173,6 +200,7 @@ def document(
         anywhere=trace.anywhere,
         story=_story(trace, run, model, found, other),
         case=_case(case) if case is not None else None,
+        todo=_todo(*todo) if todo is not None else None,
         variables=_variables(trace, model),
         steps=_steps(trace, views, {s.index: (s.role, list(s.enables)) for s in found}),
         lost=[list(v.lost()) if v.replicas else [] for v in views],
@@ -182,7 +210,7 @@ def document(
         reasons=strip.table if strip is not None else [],
         lanes=_lanes(trace),
         arrows=arrows(trace),
-        survival=survival(trace, run.states, model.roomier) if model is not None and run is not None else [],
+        survival=survival(trace, run.states, model.roomier, tell) if model is not None and run is not None else [],
         states=list(run.states) if script and run is not None else [],
         model=script,
         against=without_states(other) if other is not None else None,
@@ -218,6 +246,10 @@ def _case(case: Case) -> CaseEntry:
         fixed_by=case.fixed_by.design if case.fixed_by is not None else "",
         command=case.command,
     )
+
+
+def _todo(says: str, commands: Sequence[tuple[str, str]]) -> TodoEntry:
+    return TodoEntry(says=says, commands=[CommandEntry(what=what, text=text) for what, text in commands])
 
 
 def _variables(trace: Trace, model: Model | None) -> list[VariableEntry]:
@@ -258,7 +290,7 @@ def _events(before: View, after: View) -> list[str]:
     return [*changed, "loss"] if list(after.lost()) != list(before.lost()) else changed
 
 
-def _roles(trace: Trace, run: Run | None, model: Model | None) -> tuple[StepRole, ...]:
+def _roles(trace: Trace, run: Run | None, model: Model | None, tell: Tell) -> tuple[StepRole, ...]:
     """Of each step whether the end needs it; nothing where nobody can say (no model, too long, liveness)."""
     if run is None or model is None or not trace.property_name or len(run.moves) > ROLES_UP_TO:
         return ()
@@ -266,7 +298,7 @@ def _roles(trace: Trace, run: Run | None, model: Model | None) -> tuple[StepRole
         check_goal(run, model.evaluator, trace.property_name)
     except TraceError:
         return ()
-    return step_roles(trace, run, Replay(model.evaluator))
+    return step_roles(trace, run, Replay(model.evaluator), tell)
 
 
 def _story(

@@ -48,8 +48,17 @@ class StateGraph:
     states: int
 
 
-def state_graph(evaluator: Evaluator, *, whole: bool, states_at_most: int) -> StateGraph:
-    """Every reachable state, explored here; TooLarge when there are more of them."""
+def state_graph(
+    evaluator: Evaluator,
+    *,
+    whole: bool,
+    states_at_most: int,
+    progress: Callable[[int, int], None] = lambda explored, known: None,
+) -> StateGraph:
+    """Every reachable state, explored here; TooLarge when there are more of them.
+
+    `progress` is told how many states are explored, and how many are known so far.
+    """
     replay, label = Replay(evaluator), _label(evaluator.instance, whole=whole)
     number: dict[Values, int] = {}
     names: dict[str, int] = {}
@@ -74,7 +83,8 @@ def state_graph(evaluator: Evaluator, *, whole: bool, states_at_most: int) -> St
     waiting = list(dict.fromkeys(replay.starts.values()))
     first |= {group(state) for state in waiting}
     arrows: dict[tuple[int, int], dict[str, None]] = {}
-    for state in waiting:
+    for explored, state in enumerate(waiting):
+        progress(explored, len(number))
         for move, after in replay.expand(state):
             new = after not in number
             arrow = number[state], group(after)

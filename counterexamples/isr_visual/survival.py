@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from isr_trace.diff import Plain, plain
-from isr_trace.replay import Evaluator, Replay, Values
+from isr_trace.replay import Evaluator, Replay, Tell, Values, untold
 from isr_trace.trace import Trace
 from isr_visual.roles import ACKED, LEADER, LOG
 from isr_visual.states import expressions
@@ -24,12 +24,24 @@ class Outcome(TypedDict):
     loses: list[str]
 
 
-def survival(trace: Trace, states: tuple[Values, ...], evaluator: Evaluator) -> list[list[Outcome]]:
-    """Per state, one outcome per replica; nothing for a model without leaders, logs and acknowledgements."""
+def survival(
+    trace: Trace,
+    states: tuple[Values, ...],
+    evaluator: Evaluator,
+    tell: Tell = untold,
+) -> list[list[Outcome]]:
+    """Per state, one outcome per replica; nothing for a model without leaders, logs and acknowledgements.
+
+    `tell`: how far that is.
+    """
     if not {LEADER, LOG, ACKED} <= set(trace.variables):
         return []
     replay = Replay(evaluator)
-    return [_outcomes(state, replay) for state in states]
+    outcomes: list[list[Outcome]] = []
+    for i, state in enumerate(states):
+        tell("states asked who could be elected", i, len(states))
+        outcomes.append(_outcomes(state, replay))
+    return outcomes
 
 
 def _outcomes(state: Values, replay: Replay) -> list[Outcome]:

@@ -76,10 +76,9 @@ def _written(rules: Iterable[tuple[str, str]], colours: Mapping[str, str]) -> st
 
 def _palettes(text: str) -> tuple[dict[str, str], dict[str, str]]:
     """The variables of the page in light and in the dark, as its style sheet sets them."""
-    light, dark = (
-        re.search(rf"{re.escape(head)} \{{(.*?)\}}", text, re.DOTALL) for head in (":root", ':root[data-theme="dark"]')
-    )
-    assert light is not None
-    assert dark is not None
-    found = [dict(re.findall(r"(--[\w-]+): ([^;]+);", part[1])) for part in (light, dark)]
-    return found[0], found[0] | found[1]
+    root = re.search(r":root \{(.*?)\}", text, re.DOTALL)
+    assert root is not None
+    both: dict[str, str] = dict(re.findall(r"(--[\w-]+): ([^;]+);", root[1]))
+    pairs = {name: re.fullmatch(r"light-dark\((.+), (.+)\)", value) for name, value in both.items()}
+    light, dark = ({n: pair[i] if (pair := pairs[n]) else value for n, value in both.items()} for i in (1, 2))
+    return light, dark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -37,8 +38,12 @@ def performed(
     first: int = 0,
     only: Sequence[str] = (),
     ask_model: bool = True,
+    style: str = "",
 ) -> list[Concluded]:
-    """Every cell in every round, until there are so many valid runs of each, or half as many more were tried."""
+    """Every cell in every round, until there are so many valid runs of each, or half as many more were tried.
+
+    `style` is the style sheet of the page.
+    """
     names = [cell.name for cell in experiment.cells(first) if not only or cell.name in only]
     found: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
@@ -51,9 +56,10 @@ def performed(
         written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
         written["availability"] = conclusions.availability(done)
         (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-        (out / PAGE).write_text(page(written), encoding="utf-8")
+        (out / PAGE).write_text(page(written, style), encoding="utf-8")
         return done
 
+    began, whole = time.monotonic(), runs * len(names)
     for turn in range(runs + (runs + 1) // 2):
         for cell in experiment.cells(first + turn):
             if cell.name not in found or over.is_set():
@@ -66,6 +72,7 @@ def performed(
             found[cell.name].append(result)
             _keep(out / name, result)
             tell(_said(result))
+            tell(_left(sum(map(len, found.values())), whole, time.monotonic() - began))
     done = concluded({})
     if ask_model and not over.is_set():
         tell("the model is asked")
@@ -77,6 +84,15 @@ def _keep(folder: Path, result: Result) -> None:
     run = conclusions.run(result)
     (folder / "run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     (folder / "timeline.svg").write_text(timeline(run), encoding="utf-8")
+
+
+def _left(done: int, whole: int, seconds: float) -> str:
+    """How many runs are done, and how long the others take if none of them is invalid and they take as long."""
+    if done >= whole:
+        return f"{done} runs are done"
+    left = seconds / done * (whole - done)
+    told = f"{left / 60:.0f} min" if left >= 100 else f"{left:.0f} s"
+    return f"{done} of {whole} runs are done; estimate {told} more"
 
 
 def _said(r: Result) -> str:

@@ -2,94 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import cast
+from typing import Final, cast
 
 from isr_experiment.stalls import stalls
 from isr_experiment.timeline import timeline
 
 Row = Mapping[str, object]
 
-_STYLE = (
-    "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:3px 8px;text-align:right}"
-    "td:first-child,th:first-child,.l{text-align:left}.bad{color:#b00;font-weight:bold}svg{max-width:100%;height:auto}"
-)
+COUNTS: Final = {
+    "attempted": "attempted",
+    "acknowledged": "acknowledged",
+    "survived": "survived",
+    "lost": "lost",
+    "lost_unacknowledged": "read and lost, never acknowledged",
+    "recovered": "found, though not acknowledged",
+}
+GOOD: Final = "AS EXPECTED"
+KINDS: Final = {GOOD: "holds", "INVALID": "open"}
+"""How each verdict is shown; any other is bad."""
 
 
-def page(document: Row) -> str:
-    """HTML without scripts."""
+def page(document: Row, style: str = "") -> str:
+    """HTML without scripts; `style` is the style sheet that all pages share."""
     cells = cast("list[Row]", document["cells"])
+    runs = [r for cell in cells for r in cast("list[Row]", cell["runs"])]
+    name = _t(document["experiment"])
+    words = " ".join(cast("list[str]", document["command"]))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>insync experiment {name}</title><style>{style}</style></head>"
+        '<body><div id="app"><header class="hero"><p class="eyebrow">insync experiment '
+        f"{name}: real brokers, real clients</p><h1>{_t(document['says'])}</h1>"
+        f'<div class="command"><code>{_t(words)}</code></div></header>'
+        f'<section class="block"><h2>What was lost</h2><p>{_badge(document["verdict"])} {_sums(document)}</p>'
+        f"{_table(('cell', 'expected', 'the model', 'valid runs', *COUNTS.values(), 'verdict'), map(_row, cells), 4)}"
+        f"</section>{_availability(document)}"
+        f'<section class="block"><h2>Run by run</h2>{"".join(map(_run, runs))}</section></div></body></html>\n'
+    )
+
+
+def _sums(document: Row) -> str:
     sums = cast("Row", document["totals"])
     bound = sums["bound"]
     sure = (
         "" if bound is None else f"; where nothing was lost, with 95 % confidence less than {bound:.1e} of the writes"
     )
-    rows = "".join(_row(cell) for cell in cells)
-    pictures = "".join(
-        f'<h3 id="{_t(r["cell"])}-{r["number"]}">{_t(r["cell"])}, run {r["number"]}</h3>{timeline(r)}{_phases(r)}'
-        for cell in cells
-        for r in cast("list[Row]", cell["runs"])
-    )
-    name = _t(document["experiment"])
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>insync experiment {name}</title>'
     return (
-        f"{head}<style>{_STYLE}</style><h1>{name}</h1><p>{_t(document['says'])}</p>"
-        f"<p><code>{_t(' '.join(cast('list[str]', document['command'])))}</code></p>"
-        f"<p>{sums['runs']} runs, {sums['valid']} valid; {sums['acknowledged']:,} writes acknowledged, "
+        f"{sums['runs']} runs, {sums['valid']} valid; {sums['acknowledged']:,} writes acknowledged, "
         f"{sums['lost']:,} lost{sure}; {sums['leaders']} changes of the leader, {sums['isrs']} of the ISR, "
         f"{sums['dropped']:,} bytes dropped; traces of {sums['validated']} runs compared with the model, "
-        f"{sums['rejected']} rejected.</p>"
-        "<table><tr><th>cell<th>expected<th>model<th>runs<th>attempted<th>acknowledged<th>survived<th>lost"
-        f"<th>found, not acknowledged<th>verdict</tr>{rows}</table>{_availability(document)}{pictures}</html>\n"
+        f"{sums['rejected']} rejected."
     )
 
 
-def _row(cell: Row) -> str:
+def _badge(word: object) -> str:
+    return f'<span class="verdict {KINDS.get(str(word), "violated")}">{_t(word)}</span>'
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
+    """Cells are HTML; after the first `words` columns they are numbers, but for a verdict."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        kinds = [' class="number"' if i >= words and "<span" not in cell else "" for i, cell in enumerate(cells)]
+        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    head = f"<thead><tr>{line(header, 'th')}</tr></thead>"
+    return f'<div class="scroll"><table class="plain">{head}<tbody>{body}</tbody></table></div>'
+
+
+def _row(cell: Row) -> Sequence[str]:
     runs = cast("list[Row]", cell["runs"])
     wholes = [cast("list[Row]", r["fates"])[0] for r in runs]
-    columns = ("attempted", "acknowledged", "survived", "lost", "recovered")
-    sums = "".join(f"<td>{sum(cast('int', w[c]) for w in wholes):,}" for c in columns)
     model = cast("Row | None", cell["model"])
-    says = "-" if model is None else {True: "loses", False: "holds", None: "?"}[cast("bool | None", model["loses"])]
-    good = cell["verdict"] == "AS EXPECTED"
-    return (
-        f'<tr><td>{_t(cell["name"])}<td class="l">{_t(cell["expected"])}<td class="l">{says}'
-        f"<td>{sum(bool(r['valid']) for r in runs)}/{len(runs)}{sums}"
-        f'<td class="l{"" if good else " bad"}">{_t(cell["verdict"])}</tr>'
-    )
+    says = "not asked"
+    if model is not None:
+        says = {True: "loses", False: "holds", None: "does not say"}[cast("bool | None", model["loses"])]
+    valid = f"{sum(bool(r['valid']) for r in runs)} of {len(runs)}"
+    sums = [f"{sum(cast('int', w[c]) for w in wholes):,}" for c in COUNTS]
+    return (f"<b>{_t(cell['name'])}</b>", _t(cell["expected"]), says, valid, *sums, _badge(cell["verdict"]))
 
 
-def _phases(run: Row) -> str:
+def _run(run: Row) -> str:
     fates = cast("list[Row]", run["fates"])[1:]
-    rows = "".join(
-        f"<tr><td>{_t(f['phase'])}<td>{f['began']}"
-        + "".join(f"<td>{f[c]:,}" for c in ("attempted", "acknowledged", "survived", "lost", "recovered"))
-        for f in fates
-    )
+    rows = [(_t(f["phase"]), str(f["began"]), *(f"{f[c]:,}" for c in COUNTS)) for f in fates]
     faults = "".join(
         f"<li>{_t(f['kind'])}: {_t('; '.join(cast('Sequence[str]', f['hit'])))}; "
-        f"{_t(', '.join(f'{k} {v}' for k, v in cast('Row', f['evidence']).items()))}"
+        f"{_t(', '.join(f'{k} {v}' for k, v in cast('Row', f['evidence']).items()))}</li>"
         for f in cast("list[Row]", run["faults"])
     )
-    head = "<tr><th>phase<th>from (s)<th>attempted<th>acknowledged<th>survived<th>lost<th>found, not acknowledged</tr>"
     why = "; ".join(cast("list[str]", run["invalid"]))
-    invalid = f'<p class="bad">INVALID: {_t(why)}</p>' if why else ""
-    return f"{invalid}<ul>{faults}</ul><table>{head}{rows}</table>"
+    invalid = f'<p><b class="flagged">Shows nothing</b> {_t(why)}</p>' if why else ""
+    name = f"{_t(run['cell'])}, run {run['number']}"
+    return (
+        f'<h3 id="{_t(run["cell"])}-{run["number"]}">{name}</h3>{invalid}'
+        f'<figure class="chart run-chart">{timeline(run)}</figure><ul>{faults}</ul>'
+        f"{_table(('phase', 'from (s)', *COUNTS.values()), rows, 1)}"
+    )
 
 
 def _availability(document: Row) -> str:
-    rows = "".join(
-        f'<tr><td>{_t(a["cell"])}<td class="l">{_t(a["fault"])}<td>{a["session_seconds"]}<td>{a["lag_seconds"]}'
-        f"<td>{a['leaderless_seconds']}<td>{a['silent_seconds']}"
-        for a in cast("list[Row]", document["availability"])
-    )
-    head = (
-        "<tr><th>cell<th>fault<th>session (s)<th>lag (s)<th>without a leader (s)<th>without acknowledgements (s)</tr>"
-    )
-    picture = stalls(cast("list[Row]", document["availability"]))
-    return f"<h2>Time without service</h2>{picture}<table>{head}{rows}</table>"
+    measured = cast("list[Row]", document["availability"])
+    if not measured:
+        return ""
+    seconds = ("session_seconds", "lag_seconds", "leaderless_seconds", "silent_seconds")
+    rows = [(_t(a["cell"]), _t(a["fault"]), *(str(a[name]) for name in seconds)) for a in measured]
+    header = ("cell", "fault", "session (s)", "lag (s)", "without a leader (s)", "without acknowledgements (s)")
+    picture = stalls(measured)
+    drawn = f'<figure class="chart">{picture}</figure>' if picture else ""
+    return f'<section class="block"><h2>Time without service</h2>{drawn}{_table(header, rows, 2)}</section>'
 
 
 def _t(text: object) -> str:

@@ -15,9 +15,10 @@ Place: TypeAlias = Callable[[float, float], tuple[float, float]]
 
 _SIZE: Final = 420
 _LEFT: Final = 50
+_GROUND, _INK, _QUIET = "var(--surface, #ffffff)", "var(--ink, #333333)", "var(--quiet, #777777)"
 _KINDS: Final = {
-    "kill leader": ("session_seconds", "#4477aa", "leader killed, against the session"),
-    "cut off a follower": ("lag_seconds", "#aa3377", "follower cut off, against the lag"),
+    "kill leader": ("session_seconds", "var(--e0-line, #4477aa)", "leader killed, against the session"),
+    "cut off a follower": ("lag_seconds", "var(--e3-line, #aa3377)", "follower cut off, against the lag"),
 }
 
 
@@ -47,18 +48,18 @@ def stalls(rows: Sequence[Row]) -> str:
 
 def _axes(most: float, place: Place) -> Iterator[str]:
     (x0, y0), (x1, y1) = place(0, 0), place(most, most)
-    yield f'<rect width="{_SIZE}" height="{_SIZE}" fill="#fff"/>'
-    yield f'<path d="M{x0} {y1}V{y0}H{x1}" fill="none" stroke="#333"/>'
+    yield f'<rect width="{_SIZE}" height="{_SIZE}" fill="{_GROUND}"/>'
+    yield f'<path d="M{x0} {y1}V{y0}H{x1}" fill="none" stroke="{_INK}"/>'
     for slope, says in ((1.0, "as long"), (1.5, "half as long more")):
         x, y = place(most / slope, most)
-        yield f'<line x1="{x0}" y1="{y0}" x2="{x:.1f}" y2="{y:.1f}" stroke="#999" stroke-dasharray="3 3"/>'
-        yield f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" fill="#555">{says}</text>'
+        yield f'<line x1="{x0}" y1="{y0}" x2="{x:.1f}" y2="{y:.1f}" stroke="{_QUIET}" stroke-dasharray="3 3"/>'
+        yield f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" fill="{_QUIET}">{says}</text>'
     for second in range(0, int(most) + 1, 2):
         (x, _), (_, y) = place(second, 0), place(0, second)
-        yield f'<text x="{x:.1f}" y="{y0 + 14:.1f}" text-anchor="middle">{second}</text>'
-        yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{second}</text>'
-    yield f'<text x="{_SIZE / 2}" y="{_SIZE - 18}" text-anchor="middle">timeout, in seconds</text>'
-    yield f'<text x="8" y="{_LEFT - 30}">without acknowledgements, in seconds</text>'
+        yield f'<text x="{x:.1f}" y="{y0 + 14:.1f}" text-anchor="middle" fill="{_INK}">{second}</text>'
+        yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end" fill="{_INK}">{second}</text>'
+    yield f'<text x="{_SIZE / 2}" y="{_SIZE - 18}" text-anchor="middle" fill="{_INK}">timeout, in seconds</text>'
+    yield f'<text x="8" y="{_LEFT - 30}" fill="{_INK}">without acknowledgements, in seconds</text>'
 
 
 def _points(points: Sequence[tuple[float, float, str]], place: Place) -> Iterator[str]:

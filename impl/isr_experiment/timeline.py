@@ -16,8 +16,11 @@ Row = Mapping[str, object]
 
 WIDTH: Final = 960
 LEFT: Final = 120
-COLOURS: Final = {2: "#4477aa", 3: "#228833", 4: "#aa3377"}
-_INK, _FAULT, _IDLE = "#333333", "#cc3311", "#bbbbbb"
+COLOURS: Final = {2: "var(--e0-line, #4477aa)", 3: "var(--e2-line, #228833)", 4: "var(--e3-line, #aa3377)"}
+_GROUND, _INK, _OTHER = "var(--surface, #ffffff)", "var(--ink, #333333)", "var(--quiet, #888888)"
+_FAULT, _IDLE, _ACKED = "var(--bad, #cc3311)", "var(--line, #bbbbbb)", "var(--e0-line, #66ccee)"
+_MIDDLE, _SLOWEST = "var(--accent, #004488)", "var(--e1-line, #ddaa33)"
+"""Colours of the page in which the picture stands; those after the comma where it stands alone."""
 _HEIGHT: Final = 110
 """Of the bars of acknowledgements."""
 
@@ -56,8 +59,8 @@ def timeline(run: Row) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 24}" width="{WIDTH}" role="img" '
         f'font-family="sans-serif"><title>{_t(title)}: {_t(says)}</title>'
-        f'<rect width="{WIDTH}" height="{bottom + 24}" fill="#fff"/>'
-        f'<text x="8" y="18" font-size="14">{_t(title)}</text><text x="8" y="33" {_TEXT}>'
+        f'<rect width="{WIDTH}" height="{bottom + 24}" fill="{_GROUND}"/>'
+        f'<text x="8" y="18" font-size="14" fill="{_INK}">{_t(title)}</text><text x="8" y="33" {_TEXT}>'
         f"{_t(legend)}</text>{''.join(parts)}</svg>\n"
     )
 
@@ -74,7 +77,7 @@ def _faults(faults: Sequence[Row], x: Axis) -> Iterator[str]:
         colour, says = (_FAULT, "") if fault["bit"] else (_IDLE, " (did not bite)")
         yield f'<rect x="{a:.1f}" y="{y}" width="{max(2, x(b) - a):.1f}" height="14" fill="{colour}" opacity="0.6"/>'
         yield f'<line x1="{a:.1f}" y1="{y}" x2="{a:.1f}" y2="{y + 330}" stroke="{colour}" stroke-dasharray="2 3"/>'
-        yield f'<text x="{a + 3:.1f}" y="{y + 11}" font-size="11" fill="#000">{_t(fault["kind"])}{says}</text>'
+        yield f'<text x="{a + 3:.1f}" y="{y + 11}" font-size="11" fill="{_INK}">{_t(fault["kind"])}{says}</text>'
 
 
 def _lane(spans: Sequence[tuple[Row, int | None]], x: Axis, y: float, height: int) -> Iterator[str]:
@@ -84,10 +87,10 @@ def _lane(spans: Sequence[tuple[Row, int | None]], x: Axis, y: float, height: in
         a, b = x(_number(seen, "at")), x(until)
         if broker is None:
             continue
-        colour = COLOURS.get(broker, "#888888")
+        colour = COLOURS.get(broker, _OTHER)
         yield f'<rect x="{a:.1f}" y="{y}" width="{max(0.5, b - a):.1f}" height="{height}" fill="{colour}"/>'
         if height > 10 and b - a > 14:
-            yield f'<text x="{a + 3:.1f}" y="{y + 12}" font-size="11" fill="#fff">{broker}</text>'
+            yield f'<text x="{a + 3:.1f}" y="{y + 12}" font-size="11" fill="{_GROUND}">{broker}</text>'
 
 
 def _acknowledged(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
@@ -96,7 +99,7 @@ def _acknowledged(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
     for w in windows:
         a = x(_number(w, "at"))
         width = max(1.0, x(_number(w, "at") + 1) - a - 1)
-        for name, colour in (("acked", "#66ccee"), ("lost", _FAULT)):
+        for name, colour in (("acked", _ACKED), ("lost", _FAULT)):
             h = _HEIGHT * _number(w, name) / most
             top = y + _HEIGHT - h
             yield f'<rect x="{a:.1f}" y="{top:.1f}" width="{width:.1f}" height="{h:.1f}" fill="{colour}"/>'
@@ -104,7 +107,7 @@ def _acknowledged(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
 
 def _latencies(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
     yield _label(y + 20, "latency p50, p99") + _label(y + 34, "(log, 1 ms to 30 s)")
-    for name, colour in (("p50", "#004488"), ("p99", "#ddaa33")):
+    for name, colour in (("p50", _MIDDLE), ("p99", _SLOWEST)):
         points: list[str] = []
         for w in [*windows, {name: None}]:
             if w.get(name) is not None:

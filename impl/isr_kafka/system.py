@@ -20,7 +20,7 @@ from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
 EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
-HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4")
+HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 DRIVEN: Final = tuple(sorted((p.name.removeprefix("kafka-") for p in SOURCES.glob("kafka-*")), reverse=True))
 """The releases that have a folder of their own."""
 

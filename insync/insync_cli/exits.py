@@ -11,6 +11,8 @@ class Exit(IntEnum):
     """The exit codes, which scripts can rely on."""
 
     HOLDS = 0
+    AT_RISK = 1
+    UNAVAILABLE = 2
     ASSUMPTION = 10
     DEADLOCK = 11
     SAFETY = 12
@@ -29,6 +31,8 @@ class Exit(IntEnum):
 
 MEANING = {
     Exit.HOLDS: "holds",
+    Exit.AT_RISK: "audit: at risk: one failure may lose a record, or a partition lacks replicas",
+    Exit.UNAVAILABLE: "audit: a partition has no leader, or refuses writes",
     Exit.ASSUMPTION: "an assumption of the design does not hold: it has no initial state",
     Exit.DEADLOCK: "deadlock",
     Exit.SAFETY: "a safety property is violated",

@@ -56,6 +56,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("insync_cli.clusters.history", "check what clients did and saw for 29 anomalies of a log"),
     },
     "report": {
+        "audit": ("insync_cli.clusters.audit", "what your own cluster can lose, and which settings prevent it"),
         "matrix": ("insync_cli.review.matrix", "the guarantees: designs x settings x faults, each cell a run"),
     },
 }

@@ -20,12 +20,14 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast, overload
 
 import attrs
 
 from insync_cli import registry
-from insync_cli.exits import UsageError, did_you_mean
+from insync_cli.exits import InputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from isr_lang import Constant, Design, Instance, Value
@@ -119,6 +121,11 @@ def repeated(metavar: str, says: str, read: Callable[[str], T], *, name: str = "
     """`--name WORD`, as often as one likes."""
     spec = _Spec(f"{says}; may be repeated", metavar, read, repeats=True, name=name)
     return cast("tuple[T, ...]", _field(spec, ()))
+
+
+def several(metavar: str, says: str, read: Callable[[str], T]) -> tuple[T, ...]:
+    """`--name WORD WORD`, with as many words as one likes."""
+    return cast("tuple[T, ...]", _field(_Spec(says, metavar, read, repeats=True, nargs="+"), ()))
 
 
 def flag(says: str, *, rival: str = "", name: str = "") -> bool:
@@ -258,11 +265,22 @@ def design_name(word: str) -> str:
     return word
 
 
+OWN_DESIGNS = "--design-file"
+
+
+@attrs.frozen(kw_only=True)
+class OwnDesigns:
+    """Where designs are that insync does not have. They are known before any other word is read."""
+
+    design_file: tuple[Path, ...] = repeated("FILE", "Python with designs of your own (docs/own-design.md)", Path)
+
+
 @attrs.frozen(kw_only=True)
 class World:
     """A design and its bounds and settings."""
 
     name: str = argument("DESIGN", "see: insync designs", design_name)
+    own: OwnDesigns = group(OwnDesigns)
     constants: Mapping[str, Value] = constants()
 
     @property
@@ -333,9 +351,30 @@ class RunningEach(Running):
 
 def read(shape: type[T], usage: Usage, argv: Sequence[str]) -> T:
     """What was asked; UsageError, in one sentence, where that makes no sense. `--help` ends here."""
+    own = _own_files(argv) if _asks_for(shape, OwnDesigns) else []
+    registry.take_own(own)
     parser = Parser(usage.verb, usage.summary, usage.example)
-    parser.add_fields(shape, argv)
+    try:
+        parser.add_fields(shape, argv)
+    except argparse.ArgumentError as clash:
+        files = ", ".join(map(str, own))
+        raise InputError(
+            f"{files}: a bound or setting has the name of an option of insync {usage.verb} ({clash.argument_name})"
+        ) from None
     return parser.made(shape, parser.read(argv), tuple(argv))
+
+
+def _own_files(argv: Sequence[str]) -> list[Path]:
+    """The files of designs, which are needed to know what the other words mean."""
+    given = [*(b for a, b in pairwise(argv) if a == OWN_DESIGNS)]
+    given += [word.removeprefix(f"{OWN_DESIGNS}=") for word in argv if word.startswith(f"{OWN_DESIGNS}=")]
+    return [Path(word) for word in dict.fromkeys(given)]
+
+
+def _asks_for(shape: type[object], part: type[object]) -> bool:
+    """Whether a class of options holds another one somewhere."""
+    nested = [spec.nested for spec, _ in _specs(shape) if spec.nested is not None]
+    return part in nested or any(_asks_for(n, part) for n in nested)
 
 
 class Parser(argparse.ArgumentParser):
@@ -463,7 +502,8 @@ def _add(add: Add, spec: _Spec, name: str, path: str) -> None:
     else:
         more |= {"metavar": spec.metavar, "type": spec.read}
         more |= {"choices": spec.choices} if spec.choices else {}
-        more |= {"action": "append"} if spec.repeats and not spec.positional else {}
+        if spec.repeats and not spec.positional:
+            more |= {"action": "extend", "nargs": spec.nargs} if spec.nargs else {"action": "append"}
         more |= {"default": [] if spec.repeats else spec.default} if not spec.required else {}
     add(word, **more)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from insync_cli.runfile import peak_rss
 
@@ -20,10 +20,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+
+class Tell(Protocol):
+    """Says how many things of a kind are done, and of how many, if that is known."""
+
+    def __call__(self, what: str, done: int, total: int | None = None, /) -> None: ...
+
+
 LINE_EVERY = 5.0
 """Seconds between two lines where no terminal can redraw one."""
 
 REDRAW_EVERY = 0.2
+
+PAST = 400
+"""So many moments of work that grows are remembered; of more, every other one."""
 
 
 def resident() -> int:
@@ -82,6 +92,56 @@ def interruptible() -> Generator[None]:
             signal.signal(number, handler)
 
 
+def silent(what: str, done: int, total: int | None = None, /) -> None:
+    """Tells nobody."""
+
+
+def telling(things: Sequence[T], what: str, tell: Tell) -> Iterator[T]:
+    """The things one after another; those before are told to be done."""
+    for n, thing in enumerate(things):
+        tell(what, n, len(things))
+        yield thing
+
+
+class Stage:
+    """A part of the work: what is counted in it, since when, and how many things were known when so many were done."""
+
+    def __init__(self, what: str, began: float) -> None:
+        self.what, self.began = what, began
+        self.done, self.grows = 0, False
+        self.total: int | None = None
+        self._past: list[tuple[int, int]] = []
+
+    def at(self, done: int, total: int | None, *, grows: bool = False) -> None:
+        self.done, self.total, self.grows = done, total, grows
+        if grows and total is not None:
+            self._past.append((done, total))
+            if len(self._past) > PAST:
+                del self._past[::2]
+
+    def parts(self, now: float) -> list[str]:
+        """How much is done, and how long the rest takes where one can tell; else how long it took so far."""
+        done, total = self.done, self.total
+        counted = f"{done:,} of {total:,} {self.what}" if total is not None else f"{done:,} {self.what}"
+        if total is None or not 0 < done < total:
+            return [counted if done else self.what, f"{human_time(now - self.began)} so far"]
+        each = (now - self.began) / done
+        if not self.grows:
+            return [counted, f"estimate {human_time(each * (total - done))} more"]
+        new = self._new_for_each()
+        if new is None:
+            return [counted, f"at least {human_time(each * (total - done))} more"]
+        return [counted, f"estimate {human_time(each * (total - done) / (1 - new))} more"]
+
+    def _new_for_each(self) -> float | None:
+        """How many things became known for each of the last quarter that was done; None while as many do, or nearly."""
+        before = next(((d, t) for d, t in reversed(self._past) if d <= 0.75 * self.done), None)
+        if before is None or self.total is None:
+            return None
+        new = (self.total - before[1]) / (self.done - before[0])
+        return new if new < 0.9 else None
+
+
 class Ticker:
     """One line that is redrawn in a terminal, a line every few seconds elsewhere, nothing when quiet."""
 
@@ -91,7 +151,8 @@ class Ticker:
         self.quiet, self.clock, self.memory = quiet, clock, memory
         self.redraws = not plain and sys.stderr.isatty()
         self.levels: dict[int, int] = {}
-        self.began = self.last = clock()
+        self.last = clock()
+        self.stage = Stage("", self.last)
         self.drawn = 0
 
     def __enter__(self) -> Ticker:
@@ -110,16 +171,14 @@ class Ticker:
             self.draw(self.parts(at), now)
 
     def count(self, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
-        """Tell how many things are done, and estimate how long the rest takes where their number is known and fixed."""
+        """Tell how many things are done and how long the rest takes. `grows`: more become known on the way."""
         now = self.clock()
-        if not self._due(now):
-            return
-        parts = [f"{done:,} of {total:,} {what}" if total is not None else f"{done:,} {what}"]
-        if total is not None and not grows and 0 < done < total:
-            parts.append(f"estimate {human_time((now - self.began) * (total - done) / done)} more")
-        else:
-            parts.append(f"{human_time(now - self.began)} so far")
-        self.draw(parts, now)
+        if self._due(now):
+            if done < self.stage.done:  # it is counted anew
+                self.stage = Stage(what, now)
+            self.stage.what = what
+            self.stage.at(done, total, grows=grows)
+            self.draw(self.stage.parts(now), now)
 
     def counted(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
         """The things as they come, counted."""
@@ -128,20 +187,29 @@ class Ticker:
             yield thing
 
     @contextmanager
-    def meanwhile(self, what: str) -> Generator[None]:
-        """Tell how long the block has taken so far. A thread does it, so the block must not fork."""
+    def meanwhile(self, what: str) -> Generator[Tell]:
+        """Tell how long the block has taken so far, and how far it is, where it says so: `tell("lines", 20, 100)`.
+
+        Each other word begins another stage, with an estimate of its own. A thread draws, so the block must not fork.
+        """
         over = threading.Event()
+        self.stage = Stage(what, self.clock())
+
+        def told(what: str, done: int, total: int | None = None) -> None:
+            if what != self.stage.what or done < self.stage.done:
+                self.stage = Stage(what, self.clock())
+            self.stage.done, self.stage.total = done, total
 
         def tell() -> None:
             while not over.wait(REDRAW_EVERY):
                 now = self.clock()
                 if self._due(now):
-                    self.draw([what, f"{human_time(now - self.began)} so far"], now)
+                    self.draw(self.stage.parts(now), now)
 
         teller = threading.Thread(target=tell, daemon=True)
         teller.start()
         try:
-            yield
+            yield told
         finally:
             over.set()
             teller.join()
@@ -168,8 +236,11 @@ class Ticker:
     def parts(self, at: Progress) -> list[str]:
         rate = at.distinct / at.seconds if at.seconds > 0 else 0.0
         repeats = 1 - at.distinct / at.generated if at.generated > at.distinct else 0.0
+        total = estimate(list(self.levels.values()))
+        size = f", {human_size(int(total * at.state_bytes))}" if total and at.state_bytes else ""
         parts = [
             f"depth {at.depth}",
+            *([f"estimate {two_digits(total)} states in all{size}"] if total else []),
             f"frontier {at.frontier:,}",
             f"{at.distinct:,} states",
             f"{rate:,.0f} states/s",
@@ -177,9 +248,8 @@ class Ticker:
             human_size(resident()),
         ]
         parts += ["the rest in files"] if at.on_disk else []
-        total = estimate(list(self.levels.values()))
-        size = f", {human_size(int(total * at.state_bytes))}" if total and at.state_bytes else ""
-        return [*parts, f"estimate {two_digits(total)} states in all{size}"] if total else parts
+        left = (total - at.distinct) / rate if total and rate else 0.0
+        return [*parts, f"estimate {human_time(left)} more"] if left > 0 else parts
 
     def close(self) -> None:
         if self.drawn:

@@ -6,8 +6,10 @@ import importlib
 import importlib.util
 import inspect
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from insync_cli.exits import UsageError, did_you_mean
@@ -19,11 +21,36 @@ if TYPE_CHECKING:
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer", "spark": "isr_pipeline.explore"}
 
 
+_own: dict[str, Design] = {}
+"""The designs of the files that this command was given, by name."""
+
+
+def take_own(files: Iterable[Path]) -> None:
+    """From now on the designs of these files are known, too, and no others of somebody's own."""
+    _own.clear()
+    for file in files:
+        from insync_cli.own_designs import load
+        from isr_planted import PLANTED
+
+        planted = {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
+        _own.update(load(file, {**planted, **designs()}))
+
+
+def own_files() -> tuple[Path, ...]:
+    """The files of designs that were given, each once, as other processes find them."""
+    return tuple(dict.fromkeys(Path(own.file).absolute() for own in _own.values()))
+
+
+def own_option(design: Design) -> str:
+    """What a command needs besides to know this design, with a space before it; nothing for a design of insync's."""
+    return f" --design-file {shlex.quote(design.file)}" if design.file else ""
+
+
 def designs() -> Mapping[str, Design]:
     """Every design by name, imported when the first verb needs one."""
     from isr_designs import DESIGNS
 
-    return DESIGNS
+    return {**DESIGNS, **_own} if _own else DESIGNS
 
 
 def design_named(name: str) -> Design:
@@ -39,7 +66,7 @@ def design_named(name: str) -> Design:
 
 
 def unknown_design(name: str) -> str:
-    hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}"
+    hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}; --design-file brings others"
     return f"there is no design '{name}'{hint}"
 
 

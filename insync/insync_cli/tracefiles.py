@@ -7,11 +7,12 @@ import json
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from insync_cli import registry
+from insync_cli import options, registry
 from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.terminal import make_folder
 from isr_check.engine import Finding
@@ -117,12 +118,24 @@ def saying_which(path: Path) -> Generator[None]:
         raise InputError(f"{path}: {problem}") from None
 
 
+def missing_file(trace: Trace) -> str:
+    """Which file of designs has to be given to play the trace again; nothing where its design is known.
+
+    It is not run because a trace names it: the trace may be from anybody.
+    """
+    if not trace.design_file or trace.design in registry.designs():
+        return ""
+    return f"its design {trace.design} is in {trace.design_file}; add {options.OWN_DESIGNS} {quote(trace.design_file)}"
+
+
 def replayable(path: Path) -> tuple[Trace, Evaluator]:
     """A trace of today's version of a known design, and that design at its bounds; else InputError."""
     trace = load(path)
     with saying_which(path):
         if trace.foreign:
             raise TraceError(FOREIGN)
+        if wanted := missing_file(trace):
+            raise TraceError(wanted)
         try:
             design = registry.design_of(trace.design, trace.without, trace.unfair, trace.strong)
             require_version(trace, design.model_hash())

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
+from types import FrameType
 
 LOOKS_EVERY = 0.2
 """Seconds between two looks of a worker at whether its parent is still there."""
@@ -25,6 +26,8 @@ def forks(workers: int) -> Generator[ProcessPoolExecutor]:
     """
     pool = ProcessPoolExecutor(workers, get_context("fork"), initializer=_follow, initargs=(os.getpid(),))
     try:
+        with undisturbed():
+            pool.submit(_nothing)  # whereupon it makes all of its processes
         yield pool
     except BaseException:
         for child in active_children():
@@ -32,6 +35,31 @@ def forks(workers: int) -> Generator[ProcessPoolExecutor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def undisturbed() -> Generator[None]:
+    """Signals wait until the block is over: Python drops an exception that a handler raises in the middle of a fork."""
+    came: list[int] = []
+
+    def wait(number: int, _: FrameType | None) -> None:
+        came.append(number)
+
+    try:
+        before = {n: signal.signal(n, wait) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    except ValueError:  # only the main thread may listen for signals
+        before = {}
+    try:
+        yield
+    finally:
+        for awaited, handler in before.items():
+            signal.signal(awaited, handler if handler is not None else signal.SIG_DFL)
+    for number in came[:1]:
+        signal.raise_signal(number)
+
+
+def _nothing() -> None:
+    """The first task of a pool."""
 
 
 def _follow(parent: int) -> None:

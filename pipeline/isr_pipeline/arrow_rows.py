@@ -15,17 +15,17 @@ import pyarrow as pa
 from isr_check.native.memory import Numbers, Words
 
 STATES, EXPANDED, FOUND, SPENT = 0, 1, 2, 3
-"""Kinds of rows: states for a bucket, counts of expanding one, counts of new states in one, and time spent."""
+"""The kinds of rows: states for a bucket; counts of the expansion of a bucket; counts of its new states; time spent."""
 _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}
 SCHEMA = pa.schema([pa.field(name, type, nullable=False) for name, type in _NAMES.items()])
 DDL = "bucket int not null, kind int not null, payload binary not null"
-"""The same for Spark."""
+"""The schema of the rows, as Spark writes it."""
 PIECE = 1 << 17
 """The most bytes of states in a row: what Java's collector still treats as an ordinary object."""
 
 Batches = Iterator[pa.RecordBatch]
 Answer = tuple[int, int, Numbers]
-"""Bucket, kind, numbers."""
+"""A row of numbers: its bucket, its kind, and the numbers."""
 
 
 class _Value(Protocol):
@@ -43,7 +43,7 @@ _buffer = cast("Callable[[object], object]", pa.py_buffer)
 
 
 def numbers(bucket: int, kind: int, values: Iterable[int]) -> pa.RecordBatch:
-    """One row of numbers."""
+    """A batch with one row of numbers."""
     payload = np.fromiter(values, dtype=np.int64).tobytes()
     return pa.RecordBatch.from_pylist([{"bucket": bucket, "kind": kind, "payload": payload}], schema=SCHEMA)
 
@@ -86,5 +86,5 @@ def as_states(payload: memoryview, words: int) -> Words:
 
 
 def parts(batch: pa.RecordBatch) -> list[int]:
-    """The numbers in the first column."""
+    """The numbers in the first column of a batch of Spark's `range`."""
     return cast("_Column", batch.column(0)).to_pylist()

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 SETTINGS = {f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")}
-"""Options for Java, which only moves bytes here: optimising its code would take longer than it saves."""
+"""Options for Java. It only moves bytes here, so optimising its code would take longer than it saves."""
 IN_MEMORY = {"spark.shuffle.compress": "false"}
-"""On one machine compressing blocks would take longer than anything else about moving them."""
+"""Settings for one machine, where compressing the blocks of a shuffle takes longer than moving them."""
 HANDOVER = 200_000
-"""Levels of at most so many states are expanded by this process."""
+"""The most states of a level that this process expands itself; Spark expands larger levels."""
 
 
 def explore(

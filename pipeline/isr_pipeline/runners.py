@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 LOOK = 0.2
-"""Seconds between two checks whether to go on waiting for Spark."""
+"""The seconds between two checks whether a Spark job is done, and whether to stop it."""
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 Source = Callable[[int], Batches]
@@ -52,7 +52,7 @@ class LocalRunner:
 
 @attrs.frozen
 class _Parts:
-    """Runs `source` for the parts whose numbers a Spark task gets."""
+    """The function of a Spark task: it gets numbers of parts, and runs `source` for these parts."""
 
     source: Source
     parts: tuple[int, ...]
@@ -68,7 +68,7 @@ _settled: list[bool] = []
 
 
 def _settle() -> None:
-    """Once in a process of Spark: exempt all modules from the garbage collection that follows every task."""
+    """Exempt all modules from the garbage collection that follows every task; done once in each process of Spark."""
     if not _settled:
         _settled.append(True)
         gc.collect()

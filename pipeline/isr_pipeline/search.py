@@ -138,7 +138,7 @@ class Search:
         return sizes
 
     def runner(self, states: int) -> Runner:
-        """The runner for work that takes about as long as expanding so many states."""
+        """The runner for work that takes about as long as expanding this number of states."""
         if states <= self.means.handover:
             return self.here
         if self.spark is None:

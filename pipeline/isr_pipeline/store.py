@@ -86,7 +86,7 @@ def read_states(path: Path, words: int) -> Iterator[Words]:
     except FileNotFoundError:
         raise BadCheckpoint(f"{path} is missing") from None
     except (OSError, pa.ArrowException):
-        raise BadCheckpoint(f"{path} is not what was written there") from None
+        raise BadCheckpoint(f"{path} was changed or damaged after it was written") from None
 
 
 def count_states(path: Path) -> int:
@@ -99,11 +99,14 @@ def count_states(path: Path) -> int:
 
 @attrs.frozen
 class Commit:
-    """Level `level` is complete. `sizes`: bucket -> states of it; the rest is of all levels so far.
+    """The record that a level is complete.
 
-    `taken` and `refused` are by action and by guard, `expanded` states; `found`: a check's bit -> the level at which
-    it was decided; `orbits`: by symmetry, the states that the orbits seen have together.
-    `sent`: states that went to owners for this level, and `spent`: what its tasks spent seconds of processor time on.
+    Of this level: `sizes` maps each bucket to its number of states, `sent` counts the states that tasks sent to the
+    buckets that own them, and `spent` has seconds of processor time by kind of work.
+
+    Of all levels so far: `taken` counts steps by action, `refused` refusals by guard, and `expanded` expanded states.
+    `found` maps the bit of a check to the level at which it was decided. `orbits` counts the states in the orbits seen,
+    with symmetry. `seconds` is the time by the clock.
     """
 
     level: int
@@ -154,7 +157,7 @@ class Store:
         except FileNotFoundError:
             raise BadCheckpoint(f"there is no exploration by Spark in {self.folder}") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
-            raise BadCheckpoint(f"{file} is not what was written there") from None
+            raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
         if plan.get("schema") != SCHEMA:
             raise BadCheckpoint(f"{file} was written by another version")
         return plan
@@ -213,7 +216,7 @@ def _commit(file: Path) -> Commit:
             cast("dict[str, float]", said["spent"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BadCheckpoint(f"{file} is not what was written there") from None
+        raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
 
 
 def _seal(content: Json) -> str:

@@ -127,7 +127,7 @@ class KernelWorker:
 
 
 ON = ("expand", "deal", "absorb", "check", "files", "task")
-"""Kinds of work: kernels by their purpose, files, and the whole task, with handing over its rows."""
+"""The kinds of work in a TimeSpent: kernels by purpose, files, and the whole task, which includes handing over rows."""
 
 
 class TimeSpent:

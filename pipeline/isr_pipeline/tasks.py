@@ -28,12 +28,15 @@ from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 SLOTS = 1 << 20
-"""Of the table by which a task finds its own duplicates before it sends them."""
+"""The size of the table with which a task drops duplicates among its own states before it sends them."""
 
 
 @attrs.frozen
 class ExpandStates:
-    """The successors of the states of one level; `wanted`: the checks of steps to make."""
+    """A task: expand the states of a level in a bucket, and send the successors to the buckets that own them.
+
+    `wanted`: the mask of the checks of steps.
+    """
 
     spec: KernelSpec
     level: int

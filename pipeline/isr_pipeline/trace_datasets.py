@@ -149,7 +149,10 @@ def _took(graph: ModelGraph, left: dict[int, set[int]], at: int, label: int) -> 
 
 
 def pairs(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
-    """Paths that together have every pair of consecutive actions in a share of all pairs; `most` is not used."""
+    """Paths that together have every pair of consecutive actions in this share of all pairs.
+
+    Every such path is a shortest one to its pair, so `most`, the limit of steps, is not used.
+    """
     reached = graph.explore(None)
     found: dict[tuple[str, str], Labels] = {}
     starts: dict[tuple[str, str], int] = {}

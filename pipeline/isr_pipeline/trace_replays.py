@@ -34,10 +34,10 @@ REPLAYED: Final = schema(
     **dict.fromkeys(("length", "steps", "minimal_length"), pa.int64()),
     **dict.fromkeys(("kind", "action", "parameters", "variables", "minimal"), pa.string()),
 )
-"""`steps`: how many steps were replayed; `minimal`: the file of the reduced trace, beside the table."""
+"""The table of replays. `steps`: how many steps were replayed; `minimal`: the file of the reduced trace."""
 ALIKE, DIFFERS, STOPPED, EXPLAINED = "alike", "differs", "stopped", "explained"
-"""STOPPED: the cores, having come this way, do not take a step of the model. Others that look the same to the model
-may: that is for `insync replay` to say, which knows them all. EXPLAINED: the same for a known reason."""
+"""The verdicts. STOPPED: the cores do not take a step of the model, after this trace. Cores that came another way to
+the same state of the model may take it; `insync replay` tries all ways. EXPLAINED: they do not, for a known reason."""
 
 Row = dict[str, object]
 

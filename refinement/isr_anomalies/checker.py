@@ -7,7 +7,8 @@ whole history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import count
 
 import attrs
 
@@ -57,8 +58,13 @@ class Answer:
         return Verdict.HOLDS
 
 
-def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anomaly] = ANOMALIES) -> PartitionResult:
-    """Check one partition for the wanted anomalies."""
+def check_partition(
+    partition: Partition,
+    claims: Claims,
+    wanted: Iterable[Anomaly] = ANOMALIES,
+    looked: Callable[[], None] = lambda: None,
+) -> PartitionResult:
+    """Check one partition for the wanted anomalies; `looked` is called after each of them."""
     view = View(partition, claims)
     parts: dict[str, Part] = {}
     for anomaly in wanted:
@@ -66,6 +72,7 @@ def check_partition(partition: Partition, claims: Claims, wanted: Iterable[Anoma
             part = parts[anomaly.name] = Part(missing=anomaly.missing(view) if anomaly.missing else None)
             for finding in anomaly.find(view):
                 part.tally.add(finding)
+        looked()
     lags = list(times.lags(view))
     lag = None if not lags else (max(lag for _, lag, _ in lags), *max((at, lag) for at, lag, _ in lags))
     return PartitionResult(parts, values.counts(view), order_of(view), lag)
@@ -94,10 +101,23 @@ def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
     return Part(tally)
 
 
-def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
-    """Check a history, with its own claims, for the wanted anomalies."""
+def check(
+    history: History,
+    wanted: tuple[Anomaly, ...] = ANOMALIES,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Answer:
+    """Check a history, with its own claims, for the wanted anomalies.
+
+    `progress`: told how many questions are answered, and of how many: each anomaly of each partition, and of the whole.
+    """
     claims = history.claims
-    results = [check_partition(history.partitions[name], claims, wanted) for name in sorted(history.partitions)]
+    total = len(wanted) * (len(history.partitions) + 1)
+    answered = count(1)
+
+    def looked() -> None:
+        progress(next(answered), total)
+
+    results = [check_partition(history.partitions[name], claims, wanted, looked) for name in sorted(history.partitions)]
     orders = (result.order for result in results) if needs_graphs(wanted) else iter(())
     graphs = all_edges(history, orders)
     parts: dict[str, Part] = {}
@@ -108,6 +128,7 @@ def check(history: History, wanted: tuple[Anomaly, ...] = ANOMALIES) -> Answer:
             )
             for finding in anomaly.across(history, graphs, claims):
                 part.tally.add(finding)
+        looked()
     return conclude(wanted, claims, results, parts, times.availability(history), len(history.operations))
 
 

@@ -1,6 +1,6 @@
 """Cycles over operations: Adya's G0 and G1c, as Jepsen adapts them to logs. The whole history, by strong components.
 
-Edges: write-write along the version order, write-read from a record to who read it, process order, and real time.
+Edges: write-write along the version order, write-read from a send to a poll of its record, process order, real time.
 Real-time edges go through one node per completion, in a chain, so that there are as many edges as operations.
 """
 
@@ -23,7 +23,7 @@ from isr_anomalies.view import View
 LONGEST_SEARCH: Final = 20_000
 """The largest component in which a shortest cycle is searched; larger ones are only counted."""
 STARTS: Final = 200
-"""Operations of a component from which a shortest cycle is searched."""
+"""The most operations of a component from which a shortest cycle is searched."""
 
 Edges = list[tuple[int, int]]
 Pairs = NDArray[np.int64]
@@ -40,7 +40,11 @@ class Order:
 
 
 def order_of(view: View) -> Order:
-    """Write-write edges between neighbours of the version order; write-read from the last record of a batch."""
+    """The edges of a partition.
+
+    Write-write edges lead from a send to the next one in the version order; write-read edges from the send of a batch's
+    last record to the poll.
+    """
     writer = {value: send.op for value, send in view.sent.items() if send.committed}
     order = Order()
     before: int | None = None
@@ -112,7 +116,7 @@ def edges_within(members: list[int], pairs: Pairs) -> Edges:
 
 
 def shortest_cycle(members: list[int], kinds: list[Pairs]) -> list[int]:
-    """A shortest cycle through one of the first members; empty where the component is too large to look."""
+    """A shortest cycle through one of the first STARTS members; empty if the component exceeds LONGEST_SEARCH."""
     if len(members) > LONGEST_SEARCH:
         return []
     inside = set(members)
@@ -142,7 +146,7 @@ def shortest_cycle(members: list[int], kinds: list[Pairs]) -> list[int]:
 
 @attrs.frozen
 class Graphs:
-    """All edges of a history, from which the three anomalies are read."""
+    """All edges of a history by kind, in which the three anomalies are cycles."""
 
     ww: Pairs
     wr: Pairs
@@ -151,13 +155,13 @@ class Graphs:
 
 
 def g0(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
-    """14: operations of several sends precede each other, by offsets of different partitions; always permitted."""
+    """14 (G0): operations of several sends precede each other, by offsets of different partitions; always permitted."""
     for found in components(len(history.operations), [graphs.ww]):
         yield _finding(history, found, [graphs.ww], "write-write", permitted=True)
 
 
 def g1c(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
-    """15: a cycle with a write-read edge; without write-write edges an error under read_committed."""
+    """15 (G1c): a cycle with a write-read edge. One of write-read edges only is forbidden under read_committed."""
     pure = components(len(history.operations), [graphs.wr])
     for found in pure:
         permitted = claims.isolation != "read_committed"
@@ -170,7 +174,7 @@ def g1c(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
 
 
 def ordered_cycles(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
-    """16: cycles that need process order or real time; reported, never an error of their own."""
+    """16: cycles that need process order or real time; always permitted, because they are no error by themselves."""
     size = len(history.operations)
     plain = [graphs.ww, graphs.wr]
     known = {frozenset(found) for found in components(size, plain)}

@@ -89,11 +89,12 @@ class Event(NamedTuple):
 
 @attrs.frozen
 class Extra:
-    """What only some lines say.
+    """Fields that only some lines have.
 
-    `partitions` and `seek` belong to assign and subscribe; `rebalanced` and `diverged` to polls: what changed hands
-    meanwhile, and where the consumer was told of a truncation (KIP-320); `start`, `end`, `unseen` to a final read:
-    it covers [start, end), and `unseen` holds nothing for a reader (control records, aborted ones; None: unknown).
+    `acks` and `group` are the client's settings, `error` is why an operation failed. `partitions` and `seek` belong to
+    assign and subscribe. Polls have `rebalanced`, the partitions that changed hands meanwhile, and `diverged`, those
+    where the consumer was told of a truncation (KIP-320). A final read covers the offsets [`start`, `end`); at `unseen`
+    offsets there is nothing for a reader (control records, aborted records); None if the client does not know them.
     """
 
     acks: str | None = None
@@ -137,7 +138,7 @@ class Held(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A fault began, or everything was healed. `survivable`: enough was left alive to go on."""
+    """The beginning of a fault, or (`heals`) the healing of all; `survivable`: enough brokers stayed alive to go on."""
 
     line: int
     time: int

@@ -16,7 +16,7 @@ from isr_anomalies.view import View
 
 
 def _successive(view: View) -> Iterator[tuple[Batch, Batch]]:
-    """Each poll with the one before it whose position it continues; only what is ok moves a position."""
+    """Pairs of polls, the second of which continues at the position of the first; only a poll that is ok moves it."""
     last: dict[tuple[str, int], Batch] = {}
     for batch in view.batches:
         if batch.stint == WHOLE or not batch.records:
@@ -50,11 +50,11 @@ def nonmonotonic_poll(view: View) -> Iterator[Finding]:
 
 
 def _inside(view: View) -> Iterator[tuple[Batch, int, int, int]]:
-    """Neighbours inside one operation: its batch, both offsets, and how far apart they are."""
+    """Neighbouring records of a batch: the batch, both offsets, and how far apart they are in the version order."""
     index = view.index
     for batch in view.batches:
         records: list[Record] = batch.records
-        # one comparison for the most frequent case, a batch without any gap
+        # most batches have no gap, and one comparison tells that
         if len(records) < 2 or batch.stint == WHOLE or batch.excused or _dense(records):
             continue
         for (one, _, _), (two, _, _) in pairwise(records):

@@ -58,7 +58,7 @@ def parsed(line: int, text: str) -> Object:
     except ValueError as problem:
         raise Malformed(line, f"not JSON ({str(problem).split(':')[0].lower()})") from None
     except RecursionError:
-        raise Malformed(line, "not JSON of any sensible depth") from None
+        raise Malformed(line, "JSON that is nested too deeply") from None
     if not isinstance(value, dict):
         raise Malformed(line, f"an operation is an object, not {_name(value)}")
     return cast("Object", value)
@@ -139,7 +139,7 @@ def _micro(line: int, f: str, table: Object, *, invoke: bool) -> tuple[Micro, ..
             return () if table.get("offset") is None else (Sent("", None, _natural(line, table, "offset")),)
         offset = None if table.get("offset") is None else _natural(line, table, "offset")
         if "value" not in table:
-            raise Malformed(line, "a produce has a value")
+            raise Malformed(line, "a produce needs a value")
         return (Sent(_word(line, table, "partition"), _value(line, table["value"]), offset),)
     if f == "poll":
         return (_polled(line, table["records"]),) if table.get("records") is not None else ()

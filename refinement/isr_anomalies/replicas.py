@@ -71,7 +71,7 @@ def acks_contract(view: View) -> Iterator[Finding]:
 
 
 def _hold(held: Held, log: list[Held], holders: dict[Value, set[str]]) -> None:
-    """Append, or cut the log at the offset; either way what was there from this offset on is gone."""
+    """Apply a report, an append or a truncation, to a node's log; both remove what was at this offset or later."""
     while log and log[-1].offset >= held.offset:
         holders[log.pop().value].discard(held.node)
     if not held.truncates:

@@ -30,7 +30,10 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One instance: the lines to quote and what they show. `size` is how far off (offsets, values or ns)."""
+    """One instance of an anomaly: the lines to quote, and a sentence about them.
+
+    `size` says how bad it is, in offsets, values or nanoseconds. `permitted`: the claims allow it.
+    """
 
     permitted: bool
     lines: tuple[int, ...]
@@ -39,7 +42,7 @@ class Finding(NamedTuple):
     size: int
 
     def rank(self) -> tuple[bool, int, tuple[int, ...], str, str]:
-        """Least first: what is forbidden, in the fewest lines, earliest."""
+        """The order in which findings are shown: forbidden ones first, of these the one with the fewest lines."""
         return (self.permitted, len(self.lines), self.lines, self.partition, self.says)
 
 
@@ -53,14 +56,14 @@ class Tally:
     least: list[Finding] = attrs.field(factory=list[Finding])
 
     def add(self, finding: Finding) -> None:
-        """Count it, and keep it if it is among the least."""
+        """Count a finding, and keep it if it is among the EXAMPLES that come first."""
         self.found += 1
         self.forbidden += not finding.permitted
         self.largest = max(self.largest, finding.size)
         self._keep(finding)
 
     def merge(self, other: Tally) -> None:
-        """Add what was found elsewhere; the order of merging does not matter."""
+        """Add the findings of another tally; the order of merging does not matter."""
         self.found += other.found
         self.forbidden += other.forbidden
         self.largest = max(self.largest, other.largest)

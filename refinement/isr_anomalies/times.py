@@ -101,7 +101,7 @@ def availability(history: History) -> Availability:
 
 
 def silence_around(fault: Fault, silences: list[tuple[int, int]]) -> int:
-    """The longest of the silence in which the fault falls and the one after it."""
+    """The longer of two silences: the one in which the fault happened, and the next."""
     at = bisect_right(silences, (fault.time, NEVER))
     return max((two - one for one, two in silences[max(0, at - 1) : at + 1]), default=0)
 
@@ -124,7 +124,7 @@ def unavailable(history: History, claims: Claims) -> Iterator[Finding]:
 
 
 def too_long(marks: Iterable[tuple[int, int]], limit: int) -> Iterator[Finding]:
-    """The stretches between neighbours (a time and its line) that are longer than the limit."""
+    """A finding for each two neighbouring marks (a time and its line) that are farther apart than the limit."""
     for (one, line), (two, other) in pairwise(marks):
         if two - one > limit:
             yield Finding(False, (line, other), "", f"no acknowledgement for {seconds(two - one)}", two - one)
@@ -158,7 +158,7 @@ def progress(history: History, claims: Claims) -> Iterator[Finding]:
 
 
 def too_little(windows: Progress, claims: Claims) -> Iterator[Finding]:
-    """The windows in which clients sent, and too few sends were acknowledged."""
+    """A finding for each window in which clients sent something and too few sends were acknowledged."""
     for fault, asked, got in windows:
         if asked and got < claims.progress_acks:
             says = f"{got} acknowledged within {seconds(claims.progress_within)} of {fault.what}"
@@ -171,7 +171,7 @@ def progress_undecided(history: History, claims: Claims) -> NoVerdict | None:
 
 
 def no_verdict_on_progress(faults: list[Fault], windows: Progress, claims: Claims) -> NoVerdict | None:
-    """The same, for windows that were counted already."""
+    """The same as `progress_undecided`, for windows that were counted already."""
     if not faults:
         return NoVerdict(True, "no faults in this history")
     if any(asked for _, asked, _ in windows):

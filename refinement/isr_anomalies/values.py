@@ -156,7 +156,7 @@ def offset_gap(view: View) -> Iterator[Finding]:
 
 
 def gaps_unexplained(view: View) -> bool:
-    """Whether a complete read has gaps of which nobody says that they are control records."""
+    """Whether a complete read has gaps, and the history does not say that they are control records."""
     return view.partition.transactional and any(
         scan.unseen is None and len(scan.values) < scan.end - scan.start for scan in view.scans
     )

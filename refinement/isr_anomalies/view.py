@@ -12,7 +12,7 @@ from isr_anomalies.operations import NEVER, Claims, Value
 
 
 class Known:
-    """The largest offset known so far: at any line, the maximum over completions before it."""
+    """The largest offset known at each line (or time): the maximum over the completions before it."""
 
     def __init__(self, told: list[tuple[int, int]]) -> None:
         told.sort()
@@ -81,7 +81,7 @@ class View:
         for batch in self.batches:
             for offset, value, _ in batch.records:
                 seen.add(value)
-                # what was said before says nothing new, and is by far the most frequent
+                # most records were reported before and add nothing
                 if at.get(offset, WHOLE) != value or offset_of.get(value) != offset or offset not in at:
                     self._place(offset, value, batch.completed)
 
@@ -119,17 +119,17 @@ class View:
 
     @cached_property
     def known(self) -> Known:
-        """The offsets known at a line: acknowledged, with any acks, or read."""
+        """The largest offset known at each line: acknowledged, with any acks, or read."""
         return Known([(line, offset) for line, _, offset, _ in self._telling])
 
     @cached_property
     def surely_known(self) -> Known:
-        """The same for records that are promised to stay: acknowledged with acks=all, or read."""
+        """The largest offset at each line that is promised to stay: acknowledged with acks=all, or read."""
         return Known([(line, offset) for line, _, offset, sure in self._telling if sure])
 
     @cached_property
     def known_at(self) -> Known:
-        """The offsets known at a time."""
+        """The largest offset known at each time."""
         return Known([(time, offset) for _, time, offset, _ in self._telling])
 
     @cached_property
@@ -183,7 +183,7 @@ class View:
         return [one for one in found if one is not None]
 
     def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
-        """Who got each of these values, and at which offset."""
+        """For each of these values the polls that returned it, with its offset."""
         found: dict[Value, list[tuple[Batch, int]]] = {}
         for batch in self.batches if values else ():
             for offset, value, _ in batch.records if batch.outcome != "fail" else ():
@@ -220,7 +220,7 @@ class View:
 
     @cached_property
     def unchecked_values(self) -> int:
-        """How many acknowledged values nobody read, for which no complete read was late and long enough."""
+        """How many acknowledged values nobody read, as no complete read was late and long enough."""
         last, beyond = self.last_scan, max((scan.end for scan in self.scans), default=0)
         unread = [s for s in self.sends if s.outcome == "ok" and s.value not in self.polled]
         return sum(last is None or (s.completed >= last.invoked and (s.offset or beyond) >= beyond) for s in unread)

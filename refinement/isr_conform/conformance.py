@@ -9,25 +9,37 @@ begin with a reset. docs/conform.md states the protocol.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from isr_broker.snapshot import Json
 from isr_check.reference import Evaluator, Parameters
-from isr_conform.edge_cover import Edge, ModelGraph, RandomWalk, ReachableStates, UncoveredEdges, sample_edges
+from isr_conform.edge_cover import (
+    Edge,
+    ModelGraph,
+    RandomWalk,
+    ReachableStates,
+    SpanningTree,
+    UncoveredEdges,
+    sample_edges,
+)
 from isr_conform.model_rules import ModelRules, step_text
 from isr_conform.sut_client import ProcessClient, SutClient, SutFailure
 from isr_conform.sut_messages import Hello, ModelMessages, Place, greet
-from isr_conform.value_json import json_text
+from isr_conform.value_json import JsonObject, json_text
 from isr_lang import Instance
 from isr_lang.declare import Value
 from isr_replay.packed_states import Packing
 from isr_replay.replay import Kind, Named
 
+AHEAD: Final = 8
+"""Branches that are asked for before the answer to the first of them has come."""
+PIPE: Final = 1 << 15
+"""Bytes of requests that may lie in the pipe to the system, which holds twice as many."""
 MOST_COUNTED: Final = 200_000
 """States of the model that are counted when only a part of its graph is driven."""
 
@@ -89,6 +101,10 @@ class Difference:
     """What the action is, then the guards or updates of the model that the system breaks."""
 
 
+Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place]], str]"
+"""What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is."""
+
+
 @attrs.define(kw_only=True)
 class ConformanceResult:
     """What was driven, and what differed.
@@ -130,6 +146,8 @@ class ConformanceResult:
     """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
     cannot: Counter[str] = attrs.field(factory=Counter[str])
     """How many edges the system answered with `cannot`, by the reason that it gave."""
+    explained: Counter[str] = attrs.field(factory=Counter[str])
+    """Differences that are known, by what is known of them; they are not in `count`."""
     count: Counter[Kind] = attrs.field(factory=Counter[Kind])
     differences: list[Difference] = attrs.field(factory=list[Difference])
     seconds: float = 0.0
@@ -162,8 +180,14 @@ class Conformance:
     """One run against one system under test."""
 
     def __init__(
-        self, instance: Instance, client: SutClient, limits: Limits, progress: Callable[[int, int], None]
+        self,
+        instance: Instance,
+        client: SutClient,
+        limits: Limits,
+        progress: Callable[[int, int], None],
+        explain: Explain = lambda kind, before, action, parameters, places: "",
     ) -> None:
+        self.explain = explain
         self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
         self.hello: Hello = greet(client, instance)
         self.packing = Packing(instance)
@@ -207,6 +231,8 @@ class Conformance:
                 self._drive_schedule(self.limits.schedule)
             elif self.limits.walks is not None:
                 self._drive_walks(self.limits.walks)
+            elif self.hello.branches and not self.limits.paths:
+                self._drive_tree()
             elif self.hello.saves and not self.limits.paths and self.limits.per_action is None:
                 self._drive_depth_first() if self.hello.forgets else self._drive_every_edge()
             else:
@@ -235,23 +261,34 @@ class Conformance:
     def _note_state(self, state: int) -> None:
         self.reached.add(state)
         if self.hello.lists_enabled and state not in self.asked_in:
-            self.asked_in.add(state)
-            listed, model = self.messages.enabled(self.client, self.labels), self.graph.steps(state).keys()
-            for label in sorted(listed - model):
-                self._note_difference(Kind.UNEXPECTED, state, label)
-            self.undeclared |= {(state, label) for label in model - listed}
+            self._note_enabled(state, self.messages.enabled(self.client, self.labels))
+
+    def _note_enabled(self, state: int, listed: set[int]) -> None:
+        self.asked_in.add(state)
+        model = self.graph.steps(state).keys()
+        for label in sorted(listed - model):
+            self._note_difference(Kind.UNEXPECTED, state, label)
+        self.undeclared |= {(state, label) for label in model - listed}
 
     def step(self, state: int, label: int) -> StepOutcome:
         """Ask for a step that the model allows, and compare the state after it."""
         self._check_limits()
+        answer = self._ask_step(state, label)
+        moved = self.messages.differences(self.client, state) if isinstance(answer, str) else []
+        went = self._judge(state, label, answer, moved)
+        if went is StepOutcome.TAKEN:
+            self.path.append(label)
+            self._note_state(self.graph.steps(state)[label])
+        return went
+
+    def _judge(self, state: int, label: int, answer: list[Place] | str | None, moved: list[Place]) -> StepOutcome:
+        """What came of a step: see `_ask_step`; `moved` is where a refused one has changed the state nevertheless."""
         action, _ = self.labels.name(label)
         edge = (state, label)
-        answer = self._ask_step(state, label)
         self.result.steps += 1
         new = self._first_try(edge)
         if answer is None or isinstance(answer, str):
             self.blocked.add(edge)
-            moved = self.messages.differences(self.client, state) if answer is not None else []
             if new and answer is not None:
                 self._note_difference(Kind.MISSING, state, label, moved, answer)
             elif new:
@@ -271,8 +308,6 @@ class Conformance:
             self.result.actions[action] += 1
         if self.path:
             self.pairs.add((self.labels.name(self.path[-1])[0], action))
-        self.path.append(label)
-        self._note_state(self.graph.steps(state)[label])
         return StepOutcome.TAKEN
 
     def _ask_step(self, state: int, label: int) -> list[Place] | str | None:
@@ -283,16 +318,24 @@ class Conformance:
         action, parameters = self.labels.name(label)
         self.asking = label
         answer = self.client.ask("step", action=action, parameters=self.messages.parameters(action, parameters))
-        if "cannot" in answer:
-            self._reason = str(answer["cannot"])
-            return None
-        if answer.get("done") is False:
-            return str(answer.get("why", ""))
-        if answer.get("done") is not True:
-            raise SutFailure(f"its answer to step says neither that it is done nor that it is not: {answer}")
+        if not self._done(answer):
+            return self._not_done(answer)
         places = self.messages.differences(self.client, self.graph.steps(state)[label])
         self.asking = None
         return places
+
+    def _done(self, answer: JsonObject) -> bool:
+        if answer.get("done") is True:
+            return True
+        if "cannot" in answer or answer.get("done") is False:
+            return False
+        raise SutFailure(f"its answer to step says neither that it is done nor that it is not: {answer}")
+
+    def _not_done(self, answer: JsonObject) -> str | None:
+        if "cannot" not in answer:
+            return str(answer.get("why", ""))
+        self._reason = str(answer["cannot"])
+        return None
 
     def _first_try(self, edge: Edge) -> bool:
         if edge in self.tried:
@@ -372,6 +415,92 @@ class Conformance:
         if "token" not in answer:
             raise SutFailure("its answer to save has no token")
         return answer["token"]
+
+    def _drive_tree(self) -> None:
+        """Drive every edge, or a sample, from saved states, to each of which a shortest path leads.
+
+        A state behind an edge that the system does not pass is gone to another way.
+        """
+        reached = self.graph.explore(None)
+        if self.limits.per_action is not None:
+            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
+        left: dict[int, set[int]] = {}
+        for state, label in sorted(self.drawn):
+            left.setdefault(state, set()).add(label)
+        if self.limits.per_action is None:
+            left = {state: set(self.graph.steps(state)) for state in reached.predecessor}
+        while left:
+            self.predecessor = reached.predecessor
+            before = len(left)
+            self._climb(SpanningTree(reached, left), left)
+            if len(left) == before:
+                break
+            reached = self.graph.explore(None, lambda edge: edge not in self.blocked)
+
+    def _climb(self, tree: SpanningTree, left: dict[int, set[int]]) -> None:
+        """Drive what is left from each state of the tree, and take from `left` what was driven.
+
+        Some requests are on their way at a time, so that the system works while an answer is compared.
+        """
+        for initial in self.graph.initial:
+            if initial not in tree.children:
+                continue
+            self.reset(initial)
+            ahead = [(initial, self._save())]
+            flying: deque[tuple[int, list[int], int]] = deque()
+            used: list[Json] = []
+            try:
+                while ahead or flying:
+                    while ahead and (not flying or (len(flying) < AHEAD and sum(f[2] for f in flying) < PIPE)):
+                        state, token = ahead.pop()
+                        labels = sorted(left.get(state, set()).union(tree.children[state]))
+                        size = self._send_branch(state, token, labels, tree, used)
+                        flying.append((state, labels, size))
+                        used = [token]
+                    state, labels, _ = flying.popleft()
+                    ahead += self._receive_branch(state, labels, tree)
+                    left.pop(state, None)
+            except _BudgetSpent:
+                for _ in flying:  # their answers are still to come
+                    self.client.receive()
+                raise
+
+    def _send_branch(self, state: int, token: Json, labels: list[int], tree: SpanningTree, used: list[Json]) -> int:
+        steps: list[Json] = []
+        for label in labels:
+            action, parameters = self.labels.name(label)
+            given = self.messages.parameters(action, parameters)
+            steps.append({"action": action, "parameters": given, "save": label in tree.children[state]})
+        enabled = self.hello.lists_enabled and state not in self.asked_in
+        return self.client.send("branch", token=token, enabled=enabled, steps=steps, forget=used)
+
+    def _receive_branch(self, state: int, labels: list[int], tree: SpanningTree) -> list[tuple[int, Json]]:
+        """Compare what came of the steps from a state: the states to go on from, with their tokens."""
+        self.start, self.path = ReachableStates(self.predecessor).path(state)
+        answer = self.client.receive()
+        after = answer.get("after")
+        if not isinstance(after, list) or len(after) != len(labels):
+            raise SutFailure("its answer to branch has not one answer for each step")
+        self.reached.add(state)
+        if "enabled" in answer:
+            self._note_enabled(state, self.messages.listed(answer["enabled"], self.labels))
+        found: list[tuple[int, Json]] = []
+        for label, came in zip(labels, after, strict=True):
+            self._check_limits()
+            self.asking = label
+            if not isinstance(came, dict):
+                raise SutFailure("its answer to branch has not one object for each step")
+            target = self.graph.steps(state)[label]
+            outcome = self.messages.unlike(came.get("state"), target) if self._done(came) else self._not_done(came)
+            self.asking = None
+            if self._judge(state, label, outcome, []) is not StepOutcome.TAKEN:
+                continue
+            self.reached.add(target)
+            if label in tree.children[state]:
+                if "token" not in came:
+                    raise SutFailure("its answer to branch has no token for a step that was to be saved")
+                found.append((target, came["token"]))
+        return found
 
     def _drive_paths(self) -> None:
         """Drive every edge, or a sample, along paths from resets.
@@ -454,8 +583,13 @@ class Conformance:
         self, kind: Kind, state: int, label: int, places: list[Place] | None = None, reason: str = ""
     ) -> None:
         """Count a difference; for each kind and action, keep the one that is nearest to an initial state."""
-        self.result.count[kind] += 1
         action, parameters = self.labels.name(label)
+        given = self.messages.parameters(action, parameters)
+        known_as = self.explain(kind.value, self.messages.state(state), action, given, places or ())
+        if known_as:
+            self.result.explained[known_as] += 1
+            return
+        self.result.count[kind] += 1
         known = self.found.get((kind, action))
         if known is not None and self._distance(known[1]) <= self._distance(state):
             return
@@ -547,13 +681,15 @@ def conform(
     *,
     patience: float = 10.0,
     progress: Callable[[int, int], None] = lambda edges, steps: None,
+    explain: Explain = lambda kind, before, action, parameters, places: "",
 ) -> ConformanceResult:
     """Start the command, drive it, and end it; SutFailure if it does not start or answer, or breaks the protocol.
 
-    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far.
+    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far;
+    `explain` says what is known of a difference.
     """
     client = ProcessClient(command, patience)
     try:
-        return Conformance(instance, client, limits, progress).run()
+        return Conformance(instance, client, limits, progress, explain).run()
     finally:
         client.close()

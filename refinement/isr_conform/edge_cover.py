@@ -133,6 +133,26 @@ def sample_edges(graph: ModelGraph, reached: ReachableStates, per_action: int, s
     return {edge for some in kept.values() for edge in some}
 
 
+class SpanningTree:
+    """Shortest paths to all states with edges that are left, as one tree, so that none of its edges is gone twice.
+
+    `children` has the labels that lead on from each of its states. Gone depth first, no more states are saved at a time
+    than a shortest path has steps, times the steps of a state.
+    """
+
+    def __init__(self, reached: ReachableStates, left: Iterable[int]) -> None:
+        self.children: dict[int, list[int]] = {}
+        for state in left:
+            if state not in reached.predecessor:
+                continue
+            first = state not in self.children
+            self.children.setdefault(state, [])
+            while first and (edge := reached.predecessor[state]) is not None:
+                state, label = edge
+                first = state not in self.children
+                self.children.setdefault(state, []).append(label)
+
+
 class UncoveredEdges:
     """The edges that are still to be driven, and paths to the nearest of them.
 

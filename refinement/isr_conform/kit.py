@@ -96,17 +96,17 @@ class Conversation(Generic[World]):
             case "snapshot":
                 return {"state": self.adapter.snapshot(self._world())}
             case "enabled":
-                return {"enabled": self._enabled()}
+                return {"enabled": self._enabled(self._world())}
             case "save":
-                self._tokens += 1
-                self._saved[self._tokens] = self._world()
-                return {"token": self._tokens}
+                return {"token": self._save(self._world())}
             case "restore":
                 self._here = self._saved[cast("int", request["token"])]
                 return {}
             case "forget":
                 del self._saved[cast("int", request["token"])]
                 return {}
+            case "branch":
+                return self._branch(request)
             case unknown:
                 return {"error": f"no request of this protocol: {unknown}"}
 
@@ -122,33 +122,60 @@ class Conversation(Generic[World]):
             name for kind in type(adapter).__mro__[:-1] if kind is not Adapter for name in vars(kind)
         }
         said: dict[str, object] = {"protocol": "insync/conform/1", "name": adapter.name or type(adapter).__name__}
-        said |= {"saves": True, "forgets": True, "enabled": tells}
+        said |= {"saves": True, "forgets": True, "branches": True, "enabled": tells}
         said |= {} if adapter.variables is None else {"variables": list(adapter.variables)}
         return said | ({} if adapter.actions is None else {"actions": list(adapter.actions)})
 
     def _step(self, request: dict[str, object]) -> dict[str, object]:
         try:
-            self._here = self._after(
-                cast("str", request["action"]), cast("Mapping[str, object]", request["parameters"])
-            )
+            self._here = self._asked(self._world(), request)
         except Refused as refused:
-            return {"cannot": str(refused)} if refused.cannot else {"done": False, "why": str(refused)}
+            return _not_done(refused)
         return {"done": True}
 
-    def _after(self, action: str, parameters: Mapping[str, object]) -> World:
-        world = self.adapter.copied(self._world())
+    def _asked(self, world: World, step: Mapping[str, object]) -> World:
+        return self._after(world, cast("str", step["action"]), cast("Mapping[str, object]", step["parameters"]))
+
+    def _after(self, before: World, action: str, parameters: Mapping[str, object]) -> World:
+        world = self.adapter.copied(before)
         self.adapter.step(world, action, parameters)
         return world
 
-    def _enabled(self) -> list[dict[str, object]]:
+    def _branch(self, request: dict[str, object]) -> dict[str, object]:
+        """From a saved world: what is enabled there, and what comes of some steps, each from there."""
+        world = self._saved[cast("int", request["token"])]
+        for token in cast("list[int]", request.get("forget", [])):
+            del self._saved[token]
+        said: dict[str, object] = {"enabled": self._enabled(world)} if request.get("enabled") else {}
+        steps = cast("list[dict[str, object]]", request["steps"])
+        return said | {"after": [self._taken(world, step) for step in steps]}
+
+    def _taken(self, world: World, step: dict[str, object]) -> dict[str, object]:
+        try:
+            after = self._asked(world, step)
+        except Refused as refused:
+            return _not_done(refused)
+        said: dict[str, object] = {"done": True, "state": self.adapter.snapshot(after)}
+        return said | ({"token": self._save(after)} if step.get("save") else {})
+
+    def _save(self, world: World) -> int:
+        self._tokens += 1
+        self._saved[self._tokens] = world
+        return self._tokens
+
+    def _enabled(self, world: World) -> list[dict[str, object]]:
         found: list[dict[str, object]] = []
-        for action, parameters in self.adapter.candidates(self._world()) or ():
+        for action, parameters in self.adapter.candidates(world) or ():
             try:
-                self._after(action, parameters)
+                self._after(world, action, parameters)
             except Refused:
                 continue
             found.append({"action": action, "parameters": dict(parameters)})
         return found
+
+
+def _not_done(refused: Refused) -> dict[str, object]:
+    return {"cannot": str(refused)} if refused.cannot else {"done": False, "why": str(refused)}
 
 
 def run(adapter: Adapter[World], lines: Iterable[str] = sys.stdin, out: TextIO = sys.stdout) -> None:

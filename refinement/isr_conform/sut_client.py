@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import tempfile
 import time
+from collections import deque
 from typing import Final, Protocol, cast
 
 import attrs
@@ -49,6 +50,34 @@ class SutClient(Protocol):
         """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
         ...
 
+    def send(self, do: str, **more: Json) -> int:
+        """Send one request whose answer is received later; how many bytes it is."""
+        ...
+
+    def receive(self) -> JsonObject:
+        """The answer to the oldest request that was sent and not received; SutFailure as for `ask`."""
+        ...
+
+
+class AnsweredAtOnce:
+    """A client whose requests are answered when they are sent: an object in a test."""
+
+    def __init__(self) -> None:
+        self._answers: deque[JsonObject] = deque()
+
+    def ask(self, do: str, **more: Json) -> JsonObject:
+        """As in SutClient."""
+        raise NotImplementedError
+
+    def send(self, do: str, **more: Json) -> int:
+        """As in SutClient."""
+        self._answers.append(self.ask(do, **more))
+        return 0
+
+    def receive(self) -> JsonObject:
+        """As in SutClient."""
+        return self._answers.popleft()
+
 
 @attrs.define(eq=False)
 class ProcessClient:
@@ -60,6 +89,8 @@ class ProcessClient:
     asked: int = 0
     _errors: int = attrs.field(init=False)
     _rest: bytes = b""
+    _open: deque[str] = attrs.field(factory=deque[str], init=False)
+    """What the requests ask for that were sent and not answered yet."""
 
     def __attrs_post_init__(self) -> None:
         try:
@@ -86,13 +117,25 @@ class ProcessClient:
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
+        self.send(do, **more)
+        return self.receive()
+
+    def send(self, do: str, **more: Json) -> int:
+        """Send one request whose answer is received later; how many bytes it is."""
         self.asked += 1
         assert self.process.stdin is not None
+        line = json.dumps({"do": do, **more}).encode() + b"\n"
         try:
-            self.process.stdin.write(json.dumps({"do": do, **more}).encode() + b"\n")
+            self.process.stdin.write(line)
             self.process.stdin.flush()
         except OSError:
             raise self._ended(do) from None
+        self._open.append(do)
+        return len(line)
+
+    def receive(self) -> JsonObject:
+        """The answer to the oldest request that was sent and not received; SutFailure as for `ask`."""
+        do = self._open.popleft()
         line = self._line(do)
         try:
             answer = cast("Json", json.loads(line))

@@ -21,6 +21,7 @@ from isr_conform.value_json import (
     json_text,
     parameters_json,
     state_json,
+    to_json,
 )
 from isr_lang import Instance
 from isr_replay.core_system import Labels
@@ -53,6 +54,8 @@ class Hello:
     """Whether it answers `save` and `restore`."""
     forgets: bool = False
     """Whether it answers `forget` as well, so that it need not keep all that it has saved."""
+    branches: bool = False
+    """Whether it answers `branch`: many steps of one saved state in one request."""
 
 
 def greet(client: SutClient, instance: Instance) -> Hello:
@@ -72,9 +75,9 @@ def greet(client: SutClient, instance: Instance) -> Hello:
     actions = _names_under(
         answer, "actions", [a.name for a in instance.actions], [a.name for a in instance.design.actions]
     )
-    flags = {key: answer.get(key, False) for key in ("enabled", "saves", "forgets")}
+    flags = {key: answer.get(key, False) for key in ("enabled", "saves", "forgets", "branches")}
     if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise SutFailure("in its answer to hello, enabled, saves and forgets are true or false")
+        raise SutFailure("in its answer to hello, enabled, saves, forgets and branches are true or false")
     return Hello(
         name=name,
         variables=tuple(variables),
@@ -82,6 +85,7 @@ def greet(client: SutClient, instance: Instance) -> Hello:
         lists_enabled=bool(flags["enabled"]),
         saves=bool(flags["saves"]),
         forgets=bool(flags["saves"] and flags["forgets"]),
+        branches=bool(flags["saves"] and flags["forgets"] and flags["branches"]),
     )
 
 
@@ -108,10 +112,20 @@ class ModelMessages:
         self.instance, self.packing, self.variables = instance, packing, variables
         self._types = {v.name: v.type for v in instance.variables}
         self._parameters: dict[tuple[str, Parameters], JsonObject] = {}
+        self._told = [(i, v.name) for i, v in enumerate(instance.variables) if v.name in set(variables)]
+        self._texts: dict[tuple[int, object], str] = {}
+        self._numbers: dict[tuple[str, frozenset[tuple[str, object]]], int] = {}
 
     def state(self, bits: int) -> JsonObject:
         """A state, with all of its variables."""
         return state_json(self.instance, self.packing.unpacked(bits))
+
+    def _text(self, variable: int, value: object) -> str:
+        """How Python writes the JSON of a variable's value; most values occur in many states."""
+        key = (variable, value)
+        if key not in self._texts:
+            self._texts[key] = repr(to_json(value, self.instance.variables[variable].type))
+        return self._texts[key]
 
     def parameters(self, action: str, parameters: Parameters) -> JsonObject:
         """The parameters of a step, by their names."""
@@ -122,26 +136,35 @@ class ModelMessages:
 
     def differences(self, client: SutClient, bits: int) -> list[Place]:
         """Ask for a snapshot, and compare the variables that it has with this state of the model."""
-        sent = client.ask("snapshot").get("state")
+        return self.unlike(client.ask("snapshot").get("state"), bits)
+
+    def unlike(self, sent: Json, bits: int) -> list[Place]:
+        """Where a snapshot differs from this state of the model."""
         if not isinstance(sent, dict):
             raise SutFailure("its answer to snapshot has no state")
-        model, found = self.state(bits), list[Place]()
-        for name in self.variables:
+        values, found = self.packing.unpacked(bits), list[Place]()
+        for i, name in self._told:
             if name not in sent:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")
+            if repr(sent[name]) == self._text(i, values[i]):  # the same JSON: nothing else need be looked at
+                continue
             try:
                 theirs = checked_json(sent[name], self._types[name], self.instance)
             except InvalidValue as problem:
                 raise SutFailure(f"its snapshot says of {name}: {problem}") from None
-            found += differing_places(name, model[name], theirs)
+            found += differing_places(name, to_json(values[i], self._types[name]), theirs)
         return found
 
     def enabled(self, client: SutClient, labels: Labels) -> set[int]:
         """Ask which steps the system can take now, and return their labels."""
-        sent = client.ask("enabled").get("enabled")
+        return self.listed(client.ask("enabled").get("enabled"), labels)
+
+    def listed(self, sent: Json, labels: Labels) -> set[int]:
+        """The labels of a list of steps that the system has sent."""
         if not isinstance(sent, list):
             raise SutFailure("its answer to enabled has no list of steps")
-        numbers = {name: i for i, name in enumerate(map(self._key, labels.named))}
+        if not self._numbers:
+            self._numbers = {name: i for i, name in enumerate(map(self._key, labels.named))}
         found: set[int] = set()
         for step in sent:
             action = step.get("action") if isinstance(step, dict) else None
@@ -149,11 +172,11 @@ class ModelMessages:
             if not isinstance(action, str) or not isinstance(given, dict):
                 raise SutFailure(f"among what is enabled it names {json_text(step)}, which is no step")
             key = (action, frozenset((k, _fixed(v)) for k, v in given.items()))
-            if key not in numbers:
+            if key not in self._numbers:
                 raise SutFailure(
                     f"among what is enabled it names {action}{json_text(given)}, which the model does not know"
                 )
-            found.add(numbers[key])
+            found.add(self._numbers[key])
         return found
 
     def _key(self, named: tuple[str, Parameters]) -> tuple[str, frozenset[tuple[str, object]]]:

@@ -10,7 +10,8 @@ they are counted and listed, neither accepted silently nor called a fault.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 import attrs
@@ -27,15 +28,21 @@ from isr_validate.trace_values import fields, sent_messages
 from isr_validate.verdict import FailedAttempt, LineRefused, Rejection, Validation
 
 BUDGET: Final = 5_000_000
+Progress = Callable[[int, int], None]
 
 
 def validate(
-    lives: Iterable[Life], level: Level = Level.FULL, budget: int = BUDGET, details: bool = False
+    lives: Iterable[Life],
+    level: Level = Level.FULL,
+    budget: int = BUDGET,
+    details: bool = False,
+    progress: Progress = lambda done, total: None,
 ) -> Validation:
     """Validate a trace up to the first line that is rejected; BadTrace if it is no trace.
 
     `level` says how much of a line must be explained. After `budget` states the result is `unknown`. With `details` a
-    rejection has a table of the guards that are false.
+    rejection has a table of the guards that are false. `progress` is told how many lines are explained, and of how
+    many: a line that concerns several replicas has to be explained for each of them.
     """
     known = list(lives)
     settings = settings_of(known)
@@ -48,7 +55,7 @@ def validate(
     )
     TraceReader(settings, lines).read_all(events)
     done = Validation(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
-    _search(lines, done, Budget(budget), details)
+    _search(lines, done, Budget(budget), details, progress)
     limit = done.rejected.place if done.rejected is not None else len(events)
     for place, event in enumerate(events[:limit]):
         done.events = place + 1
@@ -83,8 +90,9 @@ def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
     return events, None
 
 
-def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool) -> None:
-    limit = len(lines.events)
+def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, progress: Progress) -> None:
+    limit, before = len(lines.events), 0
+    total = sum(map(len, lines.by_owner.values()))
     if lines.refused is not None:
         place, no = lines.refused
         assert isinstance(no, LineRefused)
@@ -98,10 +106,11 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool) 
         steps: ReplicaSteps | ControllerSteps
         if owner[0] == CONTROLLER:
             steps = states = ControllerSteps(lines, owner[1])
-            found = search(states, wanted, budget)
+            found = search(states, wanted, budget, partial(_explained, progress, before, total))
         else:
             steps = replica = ReplicaSteps(lines, *owner)
-            found = search(replica, wanted, budget)
+            found = search(replica, wanted, budget, partial(_explained, progress, before, total))
+        before += len(chain)
         done.successors += found.tried
         done.widest = max(done.widest, found.widest)
         if found.spent:
@@ -123,6 +132,10 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool) 
     done.outside = sorted((o for o in lines.outside if places[o[0], o[1]] < limit), key=lambda o: places[o[0], o[1]])
     if done.rejected is not None:
         done.unknown = None
+
+
+def _explained(progress: Progress, before: int, total: int, here: int) -> None:
+    progress(before + here, total)
 
 
 def _found_wrong(lines: TraceLines, owner: Owner, line: Line, found: SearchResult) -> Rejection:
@@ -219,7 +232,9 @@ class _Node(Generic[S]):
     led: bool = False
 
 
-def search(steps: OwnerSteps[S], chain: list[Line], budget: Budget) -> SearchResult:
+def search(
+    steps: OwnerSteps[S], chain: list[Line], budget: Budget, progress: Callable[[int], None] = lambda explained: None
+) -> SearchResult:
     """Search for a run through all lines: the first that is found, or the longest part of one."""
     seen: list[set[S]] = [set() for _ in range(len(chain) + 1)]
     failed: list[tuple[S, list[FailedAttempt]]] = []
@@ -248,6 +263,7 @@ def search(steps: OwnerSteps[S], chain: list[Line], budget: Budget) -> SearchRes
         tried += 1
         if top.at + 1 > furthest:
             furthest, failed = top.at + 1, []
+            progress(furthest)
         if furthest == len(chain):
             break
         stack.append(opened(top.at + 1, following))

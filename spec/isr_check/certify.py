@@ -1,21 +1,26 @@
 """A stored proof, checked again without any of the code that produced it.
 
-A proof by induction is one file: queries in SMT-LIB, each of which no state may satisfy, and a manifest that says what
-they prove together. Checked here, from the file alone:
+A proof by induction is one zip file: queries in SMT-LIB, each of which must be unsatisfiable, and a manifest that says
+what they prove together. This is checked, from the file alone:
 
-- Nothing is missing: every conjunct at the start and after every action, and every promise, for every choice of
-  parameters, is there exactly once, as queries or as what the step does not change.
-- Each query is what its hash says and consists of declarations and assertions, each of them accounted for: a conjunct
-  before the step is worded as the manifest words it, the same in all queries; so are the guards of a step. A conjunct
-  after the step comes earlier in the list, and is worded like a goal that is proved for the same step.
-- Solvers say again that no state satisfies it.
+- Nothing is missing. Every conjunct at the start and after every action, and every promise, for every choice of
+  parameters, is there exactly once: as queries, or listed as something that the step does not change.
+- Each query has the hash that the manifest gives. It consists of declarations and assertions, and each assertion is
+  accounted for. A conjunct before the step is worded as in the manifest, the same in all queries; so are the guards of
+  a step. A conjunct after the step comes earlier in the list, and is worded like a goal that is proved for the same
+  step; otherwise the argument could be circular.
+- Solvers say again that each query is unsatisfiable (`opinions`).
 
-What cannot be seen from here is that a conjunct, a guard or a goal says in SMT-LIB what the model says, that what
-the manifest calls unchanged or impossible is so, and that the definitions are of symbols that something can be.
-Nor is it proved that any state satisfies the conjuncts, only that z3 does not refute all that is taken as given.
-Of a sort of any number of elements it is taken as given, too, that somebody of whom something is known may be called by
-the next free name (a naming), and that a conjunct after the step is worded like what is proved of it: goals are about
-the elements with a name and one more, conjuncts about all.
+This is not checked, because it takes the model:
+
+- that a conjunct, a guard or a goal says in SMT-LIB what the model says;
+- that what the manifest calls unchanged or impossible is so;
+- that the definitions define something, so that they contradict nothing. Nobody proves that a state satisfies all
+  conjuncts; z3 is only asked whether it can refute everything that is taken as given.
+
+Where a sort has any number of elements, two more things are taken as given. If the hypotheses say that there is an
+element of some kind, it may be called by the next free name (a *naming*). And a conjunct after the step says what was
+proved of it, although the goal is about the named elements and one more, and the conjunct about all.
 """
 
 from __future__ import annotations
@@ -34,10 +39,10 @@ import attrs
 SCHEMA = "insync/proof/1"
 MANIFEST = "manifest.json"
 TYPED, FIRST = "typed", "type-ok"
-"""What the hypothesis is called that all values are in range, and what its preservation is called."""
+"""The name of the hypothesis that all values are in range, and the name of the conjunct that says so after a step."""
 START, KEPT, IMPLIED = "initial", "preserved", "implies"
 VIEW = "|in view|"
-"""A predicate of which nothing is said but that it holds of some terms: solvers look where terms occur."""
+"""A predicate that holds of some terms and means nothing: solvers instantiate quantifiers at terms that occur."""
 
 LOGIC, QUESTION = "(set-logic ALL)", "(check-sat)"
 GIVEN = ("bound", "definition", "holds")
@@ -47,12 +52,12 @@ Key = tuple[str, str, str | None]
 
 
 class BadProof(ValueError):
-    """The file cannot be read as a proof: one sentence."""
+    """The file cannot be read as a proof: one sentence says why."""
 
 
 @attrs.frozen
 class Query:
-    """What no state may satisfy; `way` is how the first solver was asked, and may help it again."""
+    """An SMT-LIB text that must be unsatisfiable; `way` has the options of z3 with which it was first refuted."""
 
     name: str
     text: str
@@ -60,12 +65,12 @@ class Query:
 
 
 INSTANCES = (("auto_config", False), ("mbqi", False))
-"""The way of z3 that only looks at terms that occur."""
+"""Options of z3 with which it only instantiates quantifiers at terms that occur."""
 
 
 @attrs.frozen
 class Part:
-    """One query as the manifest lists it, and its assertions as (kind, name, text) as far as they could be read."""
+    """A query as the manifest lists it; `assertions` are (kind, name, text), none if the file could not be read."""
 
     file: str
     assertions: tuple[tuple[str, str, str], ...]
@@ -73,11 +78,11 @@ class Part:
 
 @attrs.frozen
 class Stored:
-    """A proof as read: what it claims, the queries, and in a sentence each what is wrong with it.
+    """A proof as read: the manifest, the queries, and one sentence for each thing that is wrong.
 
-    `together` is all that the queries take as given before a step. Were it refuted, they would prove anything.
-    `namings`: so many times somebody of whom something is known is called by the next free name.
-    `alone` are the queries whose goal is said to hold whatever the state: few, or somebody replaced goals.
+    `together` asserts everything that some query takes as given before a step. If a solver refuted it, the queries
+    would prove anything. `definitions` and `namings` count different assertions of these kinds. `alone` counts the
+    queries that assert nothing but the denied goal; they are few, unless somebody has replaced goals.
     """
 
     manifest: Json
@@ -90,7 +95,7 @@ class Stored:
 
 
 def read(path: Path) -> Stored:
-    """The proof in a file; BadProof if it is none. What it lacks is among its problems."""
+    """Read the proof in a file; BadProof if it is none. Whatever it lacks is listed in `problems`."""
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -112,7 +117,7 @@ def read(path: Path) -> Stored:
 
 
 class _Reading:
-    """Looks a manifest through; `problems` grows."""
+    """Reads a manifest and the queries that it lists; `problems` collects what is wrong."""
 
     def __init__(self, manifest: Json, files: Mapping[str, str], repeated: Sequence[str]) -> None:
         self.manifest, self.files = manifest, files
@@ -149,7 +154,7 @@ class _Reading:
         return Stored(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
 
     def _together(self) -> Query:
-        """Every conjunct, bound and definition that some query uses."""
+        """Every conjunct, bound and definition that some query asserts, as one query."""
         given = {
             text: None
             for parts in self.parts.values()
@@ -177,7 +182,7 @@ class _Reading:
                 self.problems.append(f"{name} is no promise that induction can prove")
 
     def _complete(self) -> None:
-        """Every obligation exactly once, for every choice of parameters."""
+        """Check that every obligation is there exactly once for every choice of parameters, and read its queries."""
         listed = _list(self.manifest, "obligations")
         count = Counter(_key(o) for o in listed)
         expected = set(self._expected())
@@ -191,7 +196,7 @@ class _Reading:
             found = Counter([*unchanged, *asked])
             for choice in self._choices(key):
                 if found.pop(choice, 0) != 1:
-                    self.problems.append(f"{_said(key)} is not there once for the parameters ({choice})")
+                    self.problems.append(f"{_said(key)} is not there exactly once for the parameters ({choice})")
             self.problems += [f"{_said(key)} has no parameters ({choice})" for choice in found]
             for q in _list(o, "queries"):
                 parts = [self._part(p) for p in _list(q, "parts")]
@@ -205,7 +210,7 @@ class _Reading:
         return list(self.steps.get(key[2] or START, {}))
 
     def _part(self, said: Json) -> Part:
-        """One query: its text, and that this is what the manifest says."""
+        """Read one query, and check that it is what the manifest says."""
         file, texts = _text(said, "file"), self.files.get(_text(said, "file"))
         if texts is None:
             self.problems.append(f"{file} is missing")
@@ -226,7 +231,7 @@ class _Reading:
         return Part(file, tuple((kind, name, body) for (kind, name), body in zip(kinds, bodies, strict=True)))
 
     def _asserted(self, text: str) -> list[str]:
-        """The assertions of a query, which has nothing else but declarations."""
+        """The assertions of a query; ValueError if it has anything else but declarations."""
         commands = list(_commands(text))
         if commands[:1] != [LOGIC] or commands[-1:] != [QUESTION]:
             raise ValueError("it does not begin with a logic and end with a question")
@@ -253,10 +258,10 @@ class _Reading:
             if reason is not None:
                 yield reason
             if text == "false" or (VIEW in text and kind != "mark"):
-                yield f"its {kind} {name} is false or about what is in view"
+                yield f"its {kind} {name} is false, or uses the predicate of the marks"
 
     def _no_reason(self, key: Key, choice: str, kind: str, name: str, text: str) -> str | None:
-        """Why this assertion may not be made, if so."""
+        """Why this assertion must not be in the query; None if it may."""
         match kind:
             case "goal":
                 fine = text.startswith("(not ") and text != "(not true)"
@@ -268,13 +273,13 @@ class _Reading:
                 return None
             case "naming":
                 self.namings.add(text)
-                return None if self.many else "it gives somebody a name, but all have one"
+                return None if self.many else "it names an element, but every element has a name"
             case "mark":
                 fine = text.startswith(f"({VIEW} ") and text.count(VIEW) == 1
-                return None if fine else "what is put in view is more than a term"
+                return None if fine else "a mark is more than one term"
             case "holds":
                 if key[0] == START or (name != TYPED and name not in self.order):
-                    return f"it uses {name}, of which nothing is known before"
+                    return f"it uses {name}, which nothing says of the state before the step"
                 return None if text in self.holds.get(name, ()) else f"{name} is not worded as in the manifest"
             case "guard":
                 there = self.steps.get(key[2] or START, {}).get(choice, frozenset())
@@ -282,10 +287,10 @@ class _Reading:
             case "after":
                 return self._later(key, choice, name, text)
             case _:
-                return f"nothing is known of an assertion of the kind {kind}"
+                return f"{kind} is no kind of assertion"
 
     def _later(self, key: Key, choice: str, name: str, text: str) -> str | None:
-        """A conjunct after the step counts if it is proved without this one."""
+        """Why this conjunct must not be used after the step: only those that are proved without this goal may be."""
         if key[2] is None or name not in self.order:
             return f"it uses {name} after a step, but there is no step or no such conjunct"
         if key[0] == KEPT and self.order.index(name) >= self.order.index(key[1]):
@@ -300,7 +305,7 @@ class _Reading:
 
 
 def _read_steps(manifest: Json) -> dict[str, dict[str, frozenset[tuple[str, str]]]]:
-    """By action: the choices of parameters that are possible, and what each requires, by name and text."""
+    """Action -> choice of parameters -> its guards, as name and text; choices that are impossible are left out."""
     found: dict[str, dict[str, frozenset[tuple[str, str]]]] = {}
     for action, choices in cast("Mapping[str, Sequence[Json]]", manifest["steps"]).items():
         found[action] = {

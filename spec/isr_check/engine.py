@@ -1,9 +1,9 @@
 """What every engine is asked and what it answers.
 
 An engine is one function `explore(instance, wanted, limits, progress) -> Exploration`. All engines answer
-alike, to the number: the search is breadth first, level by level; it ends at the end of a level, when
-the space is exhausted, every wanted property is decided, or a limit is hit; a counterexample is the least of
-the shortest ones, comparing (initial state, then steps) by the order of actions and parameters in the model.
+alike, to the number. The search is breadth first, level by level. It ends after a level, when all states were
+seen or every wanted property is decided; a limit may end it earlier, within a level. A counterexample is the least
+of the shortest ones, comparing (initial state, then steps) by the order of actions and parameters in the model.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DEADLOCK = "deadlock"
 
 
 class Unsound(ValueError):
-    """What is asked cannot be answered in the way that is asked for: one sentence."""
+    """The way of answering does not fit the question, so its answer could be wrong: one sentence says why."""
 
 
 class BadCheckpoint(ValueError):
-    """A checkpoint that cannot be gone on from: one sentence."""
+    """A checkpoint from which no exploration can resume: one sentence says why."""
 
 
 class Unavailable(RuntimeError):
@@ -32,16 +32,17 @@ class Unavailable(RuntimeError):
 
 
 class Failed(RuntimeError):
-    """What an engine runs on let it down: one sentence."""
+    """A system under an engine failed, such as Spark or a disk: one sentence says how."""
 
 
 class Verdict(StrEnum):
-    """What is said of a property, from strongest to weakest. The same words everywhere.
+    """The verdict on a property, in the same words everywhere.
 
-    PROVED: for every value of the bounds left open. HOLDS: every state within the bounds was seen. BOUNDED: all
-    behaviours up to a length. SAMPLED: only random walks were seen. BUDGETED: a limit ended the search. UNKNOWN: the
-    engine cannot say. TOO_SMALL: nothing is violated, but the bounds leave no room for the faults asked for. VACUOUS:
-    what the property speaks about never happens. VIOLATED: there is a counterexample. ERROR: a bug in insync.
+    PROVED: it holds for every value of the bounds left open. HOLDS: every state within the bounds was seen. BOUNDED:
+    all behaviours up to some length were seen. SAMPLED: only random walks were seen. BUDGETED: a limit ended the
+    search. UNKNOWN: the engine cannot say. TOO_SMALL: nothing is violated, but the bounds leave no room for the faults
+    asked for. VACUOUS: what the property speaks about never happens. VIOLATED: there is a counterexample. ERROR: a bug
+    in insync.
     """
 
     PROVED = "PROVED"
@@ -58,7 +59,10 @@ class Verdict(StrEnum):
 
 @attrs.frozen
 class Limits:
-    """None: no limit. `stop` is asked between levels and now and then within one (an interrupt)."""
+    """When to end an exploration early; None is no limit.
+
+    `stop` is asked between levels and now and then within one; true ends the exploration (Ctrl-C).
+    """
 
     max_states: int | None = None
     max_seconds: float | None = None
@@ -69,8 +73,8 @@ class Limits:
 class Path:
     """A behaviour by name: the parameters of the initial condition, then (action, parameters) per step.
 
-    With `loop` it never ends: after its last step it is again in the state that it was in after so many steps,
-    and goes on as it did then; after all of its steps, it stays where it is.
+    With `loop` it never ends: its last step leads back to the state after the first `loop` steps, from which it goes
+    round again. If `loop` is the number of all steps, it stays in its last state for ever (it stutters).
     """
 
     initial: tuple[int, ...]
@@ -90,7 +94,11 @@ class Finding:
 
 @attrs.frozen
 class GuardCount:
-    """Over all states expanded and all parameters: how often the guard let through, how often it said no."""
+    """How often a guard was decisive, over all states expanded and all parameters of its action.
+
+    `refused`: the guards before it held and it did not. `passed`: it held, as did those before it. `index` counts the
+    action's guards as they are written.
+    """
 
     action: str
     index: int
@@ -101,7 +109,11 @@ class GuardCount:
 
 @attrs.frozen
 class Progress:
-    """`depth` is the level being expanded, `frontier` its size; `state_bytes` is what a state takes, if known."""
+    """How far an exploration is: `depth` is the level being expanded, `frontier` the number of its states.
+
+    `distinct` states were found by `generated` steps so far. `state_bytes` is the memory per state, 0 if unknown;
+    `on_disk`: states are kept in files by now.
+    """
 
     depth: int
     frontier: int
@@ -114,10 +126,13 @@ class Progress:
 
 @attrs.frozen
 class Exploration:
-    """`complete`: every reachable state was seen. `depth`: steps of the longest shortest path seen.
+    """The result of an exploration. `complete`: every reachable state was seen.
 
-    By symmetry one state per orbit is seen and counted; `unreduced` is how many the orbits have together.
-    `stopped` says what ended it early, if it was neither a limit nor that all is decided.
+    `distinct` states were found by `generated` steps. `depth` is the number of the last level, which is the distance
+    of the farthest state from the initial states. `levels` has the number of states at each distance, `taken` the
+    number of steps by action. With symmetry one state per orbit is seen and counted; `unreduced` is how many states
+    the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor that
+    every wanted property was decided.
     """
 
     findings: tuple[Finding, ...]
@@ -137,7 +152,7 @@ class Exploration:
 
 
 def silent(_: Progress) -> None:
-    """For who wants to know the end only."""
+    """Report no progress."""
 
 
 Engine = Callable[[Instance, tuple[str, ...], Limits, Callable[[Progress], None]], Exploration]
@@ -146,10 +161,10 @@ CHECKED = ("always", "step", "sometimes", "sometimes-step")
 
 
 def selected(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
-    """The properties to check: those named, or all that can be decided while exploring."""
+    """The properties to decide while exploring: those in `wanted` that are about states and steps, or all of these."""
     return [p for p in instance.properties if p.kind in CHECKED and (not wanted or p.name in wanted)]
 
 
 def awaited(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
-    """The liveness properties to decide, which takes a complete exploration first: those named."""
+    """The liveness properties in `wanted`; they are decided after a complete exploration only."""
     return [p for p in instance.properties if p.kind == "eventually" and p.name in wanted]

@@ -1,9 +1,10 @@
 """Breadth-first exploration with the reference evaluator: the search in its plainest form.
 
-One dictionary of states, one list per level. Parents are positions in the list of all states; the steps of a
+States are kept in one dictionary and one list, and each remembers the position of its parent. The steps of a
 counterexample are found again by expanding its states, so nothing else is stored.
 
-By symmetry the state that is found first stands for its orbit, so a counterexample is the same as without.
+With symmetry the state of an orbit that is found first stands for all of it, so a counterexample is the same as
+without.
 """
 
 from __future__ import annotations

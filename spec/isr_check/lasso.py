@@ -1,9 +1,9 @@
 """The counterexample to a `leads to`: a stem, and a cycle that a fair behaviour can repeat for ever.
 
-Which one is decided by the model and the region alone, never by the order in which an engine met the states.
-Every state that can be stayed at is worth its distance and the fair instances enabled in it, each of which the
-cycle has to answer; the cycle begins where this sum is least. The stem is a shortest one to such a state,
-with its trigger as late as possible, and then the least one in the order of the model.
+The choice among all lassos depends on the model and the region alone, never on the order in which an engine met the
+states. The cycle begins at a state where a fair behaviour can stay, and where the state's distance plus the number of
+steps enabled by fair actions is least: the cycle has to take or disable each of these. The stem is a shortest one to
+such a state; of these, one with its trigger as late as possible, and then the least in the order of the model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def judged(p: Property, sought: Sought) -> Finding:
 
 
 def lasso(sought: Sought, component: Small) -> Path:
-    """A behaviour that stays in one of the components; `component` is -1 outside of all."""
+    """A behaviour that stays in one of the components; `component` has the number of each state's, -1 for none."""
     region = sought.region
     origins = region.origins()
     fair = region.labels.fairness[region.steps] > UNFAIR
@@ -91,7 +91,7 @@ def _steps(region: Region, state: int) -> list[int]:
 
 
 class _Cycle:
-    """A short way around from a state of a component that meets what fairness asks for."""
+    """Finds a short cycle from a state of a component that does what fairness demands."""
 
     def __init__(self, region: Region, component: Small) -> None:
         self.region, self.component = region, component
@@ -99,7 +99,7 @@ class _Cycle:
         self.disabled: set[int] = set()
 
     def around(self, start: int) -> list[int]:
-        """The steps of the cycle; none if the behaviour can stutter at the state."""
+        """The steps of the cycle; none if a fair behaviour can stutter at the state for ever."""
         weak, strong = self.enabled(start, WEAK), self.enabled(start, STRONG)
         while True:
             steps = self.walk(start, weak, strong)
@@ -110,7 +110,7 @@ class _Cycle:
             strong |= missed
 
     def walk(self, start: int, weak: set[int], strong: set[int]) -> list[int]:
-        """A walk back to the start, nearest demand first."""
+        """A walk that meets every demand, the nearest first, and returns to the start."""
         weak, strong, here, walked = set(weak), set(strong), start, list[int]()
         while weak or strong:
             for step in self.nearest(here, weak, strong, None):
@@ -123,7 +123,10 @@ class _Cycle:
         return walked if here == start else walked + self.nearest(here, set(), set(), start)
 
     def nearest(self, start: int, weak: set[int], strong: set[int], end: int | None) -> list[int]:
-        """The shortest walk to the end or, of none, to meet one more demand: take it, or see it disabled."""
+        """The shortest walk to `end`; if that is None, to a step that meets one more demand.
+
+        A demand is met when the instance is taken; a weak one also where the instance is disabled.
+        """
         came: dict[int, int] = {}
         queue, seen = deque([start]), {start}
         while queue:

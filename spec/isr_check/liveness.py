@@ -1,15 +1,15 @@
-"""What must come to pass: whether fair behaviours can stay away from a goal for ever.
+"""Liveness: whether a fair behaviour can stay away from a goal for ever.
 
-`trigger` leads to `goal` when from every reachable state with the trigger every fair behaviour reaches the
-goal. A behaviour may stutter. It is fair when each *instance* of a fair action, that is, the action with one
-choice of its parameters, does its part; an instance is *enabled* where its guards hold and it changes the
-state. Weakly fair: if it is enabled from some point on it is taken again and again. Strongly fair: if
-it is enabled again and again it is taken again and again. This is what TLA+ says by `WF_vars(Act(x))` and
-`SF_vars(Act(x))` for every x, and what the exported modules say.
+`trigger` leads to `goal` when every fair behaviour reaches the goal from every reachable state with the trigger. A
+behaviour may stutter. Fairness is about each *instance* of a fair action, that is, the action with one choice of its
+parameters. An instance is *enabled* where its guards hold and it changes the state. Weak fairness: an instance that is
+enabled from some point on is taken again and again. Strong fairness: an instance that is enabled again and again is
+taken again and again. TLA+ writes this `WF_vars(Act(x))` and `SF_vars(Act(x))` for every x, and so do the exported
+modules.
 
-The *region* of a property is what may lie behind its trigger and before its goal. A counterexample ends in a
-set of states of the region, each reachable from each within it, or one state for ever, in which every weakly
-fair instance is taken or somewhere disabled, and every strongly fair one taken or everywhere disabled.
+The *region* of a property has the states that can follow its trigger and precede its goal. A counterexample ends in
+states of the region that reach each other within it, or in one state for ever. There every weakly fair instance is
+taken or somewhere disabled, and every strongly fair one is taken or everywhere disabled.
 """
 
 from __future__ import annotations
@@ -58,11 +58,14 @@ class Labels:
 
 @attrs.frozen(eq=False)
 class Region:
-    """States are numbered by distance, the length of the shortest stem to them: those at distance d are
-    `levels[d]` up to `levels[d + 1]`. At a `source` of distance d a shortest stem can have its trigger.
+    """The states of a property's region and the steps between them, as arrays.
 
-    The steps of state s are at `offsets[s]` up to `offsets[s + 1]`, in the order of the model, each with its
-    target and its label; none leads to s itself, and those to the goal are there if they are fair.
+    States are numbered by distance, the length of the shortest stem to them: those at distance d are `levels[d]` up to
+    `levels[d + 1]`. `sources` are the states at which a shortest stem can have its trigger.
+
+    The steps of state s are at `offsets[s]` up to `offsets[s + 1]`, in the order of the model, each with its target
+    (`targets`) and its label (`steps`). No step leads to s itself. Steps to the goal are there if their action is fair:
+    they count for what is enabled.
     """
 
     labels: Labels
@@ -93,7 +96,10 @@ Stem = tuple[Parameters, tuple[tuple[str, Parameters], ...], int]
 
 @attrs.frozen(eq=False)
 class Sought:
-    """A region and how its engine finds, of the shortest paths to some states of it, the least."""
+    """A region; `least_path` gives the least of the shortest paths to some of its states, all of one level.
+
+    `triggered`: some reachable state has the trigger.
+    """
 
     region: Region
     least_path: Callable[[Positions, int], Stem]
@@ -117,7 +123,7 @@ def strong_components(size: int, origins: Small, targets: Small) -> Small:
 
 
 def fair_components(region: Region) -> Small:
-    """Each state's component among those in which a fair behaviour can stay, or -1."""
+    """For each state the strongly connected component in which a fair behaviour can stay, -1 if there is none."""
     origins, targets, steps = region.origins(), region.targets, region.steps
     demands = region.labels.fairness[steps]
     alive: Truths = np.ones(region.size, dtype=np.bool_)
@@ -136,7 +142,7 @@ def fair_components(region: Region) -> Small:
 
 
 def _unfair(region: Region, component: Small, origins: Small, inner: Truths, asked: Truths) -> tuple[Truths, Truths]:
-    """Per component whether weak fairness forbids to stay in it; per state whether strong fairness does."""
+    """Per component whether weak fairness forbids staying in it; per state whether strong fairness forbids it."""
     count = int(component.max(initial=-1)) + 1
     sizes = np.bincount(component, minlength=count)
     lone = sizes[component[origins]] == 1

@@ -1,6 +1,6 @@
 """Liveness in its plainest form: the oracle that isr_check.liveness and the native engine are compared with.
 
-Sets and dictionaries of states, Tarjan's algorithm, and fairness read off its definition.
+It uses sets and dictionaries of states, Tarjan's algorithm, and the definition of fairness, word for word.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Step = tuple[int, State]
 
 
 def decide(instance: Instance, p: Property) -> Finding:
-    """Whether fair behaviours reach the goal, by the definitions; the lasso is as from every engine."""
+    """The verdict on a liveness property, by the definitions; a violation has the same lasso as from every engine."""
     graph = Graph.of(instance, p)
     behind, states = sought(graph, p)
     found = judged(p, behind)
@@ -88,7 +88,7 @@ class Graph:
         return found
 
     def forbidden(self, component: set[State]) -> set[State]:
-        """Where fairness forbids a behaviour to be that stays in the component."""
+        """The states that fairness forbids to a behaviour that stays in the component."""
         enabled = {s: {label for label, _ in self.steps[s]} for s in component}
         taken = {label for s in component for label, t in self.steps[s] if t in component}
         for label, demand in enumerate(self.labels.fairness.tolist()):
@@ -138,7 +138,7 @@ def tarjan(states: set[State], successors: Callable[[State], Sequence[State]]) -
 
 
 def sought(graph: Graph, p: Property) -> tuple[Sought, list[State]]:
-    """The region in the form in which all engines have it, and its states by number."""
+    """The region as the arrays that all engines make, and its states in the order of their numbers."""
     trigger, _ = graph.evaluator.leads(p)
     distance = graph.region(p)
     states = sorted(distance, key=lambda s: distance[s])
@@ -178,7 +178,7 @@ def _least_path(graph: Graph, ends: dict[State, int], level: int) -> Stem:
 
 
 def unfair_in(instance: Instance, p: Property, path: Path) -> list[str]:
-    """What is wrong with a counterexample, by the definitions: nothing, if it is one."""
+    """Why a lasso is no counterexample, by the definitions; empty if it is one."""
     graph = Graph.of(instance, p)
     state = dict(graph.evaluator.initial_states())[path.initial]
     states = [state]

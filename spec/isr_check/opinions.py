@@ -1,6 +1,6 @@
-"""What several solvers say of queries in SMT-LIB, each query in a process of its own within a time limit.
+"""What solvers say of queries in SMT-LIB: each query in a process of its own, within a time limit.
 
-Independent of whatever wrote the queries: it reads text and nothing else.
+This module reads nothing but the text of a query, so it does not depend on the code that wrote it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from isr_check.certify import Query
 Options = tuple[tuple[str, bool | int | float | str], ...]
 
 GRACE = 5.0
-"""Seconds beyond its limit after which a solver that says nothing is ended."""
+"""Seconds that a solver may exceed its limit before its process is killed."""
 MEGABYTES = 3000
-"""Of memory for one query."""
+"""Megabytes of memory for one query."""
 
 SOLVERS = {"z3": ("z3", "z3-solver"), "cvc5": ("cvc5", "cvc5")}
-"""By name: the module, and the distribution that it comes from."""
+"""Solver -> its Python module, and the distribution on PyPI that has it."""
 
 WAYS_OF_CVC5: tuple[tuple[float, Options], ...] = (
     (0.5, ()),
@@ -34,13 +34,13 @@ WAYS_OF_CVC5: tuple[tuple[float, Options], ...] = (
     (0.1, (("mbqi", "true"),)),
     (0.2, (("full-saturate-quant", "true"), ("user-pat", "ignore"))),
 )
-"""Ways to treat quantifiers, each with its share of the time: instances at terms that match, also at all others, and
-where a model needs them."""
+"""Options of cvc5 that treat quantifiers differently, each with its share of the time: instances at terms that match a
+pattern; at all other terms too; where a model needs them; and at all terms, whatever the patterns say."""
 
 
 @attrs.frozen
 class Opinion:
-    """'unsat': agreed; 'sat': there is a counterexample; 'unknown', and why."""
+    """The answer of one solver: 'unsat' confirms the proof, 'sat' is a counterexample, 'unknown' has a `reason`."""
 
     query: str
     said: str
@@ -49,7 +49,7 @@ class Opinion:
 
 
 class Z3Solver(Protocol):
-    """What is used of a solver of z3."""
+    """The part of z3's class Solver that is used here."""
 
     def set(self, name: str, value: object, /) -> None: ...
     def from_string(self, text: str, /) -> None: ...
@@ -58,14 +58,14 @@ class Z3Solver(Protocol):
 
 
 class Z3(Protocol):
-    """What is used of z3."""
+    """The part of the module z3 that is used here."""
 
     def SimpleSolver(self) -> Z3Solver: ...
     def Solver(self) -> Z3Solver: ...
 
 
 class Cvc5Solver(Protocol):
-    """What is used of a solver of cvc5."""
+    """The part of cvc5's class Solver that is used here."""
 
     def setOption(self, name: str, value: str, /) -> None: ...
 
@@ -92,7 +92,7 @@ class Language(Protocol):
 
 
 class Cvc5(Protocol):
-    """What is used of cvc5."""
+    """The part of the module cvc5 that is used here."""
 
     InputLanguage: Language
 
@@ -114,7 +114,11 @@ def version(solver: str) -> str:
 
 
 def ask_z3(query: Query, seconds: float) -> tuple[str, str]:
-    """As it was asked before, then in its own way, which may find a counterexample; each within the limit."""
+    """Ask z3 with the query's own options, then with z3's defaults; each question has the whole limit.
+
+    Only the defaults can find a counterexample. With the query's options z3 does not check a model against
+    quantifiers, so its 'sat' is a candidate, and counts as 'unknown'.
+    """
     z3 = cast("Z3", import_module("z3"))
     reason = ""
     for way in dict.fromkeys((query.way, ())):
@@ -132,12 +136,12 @@ def ask_z3(query: Query, seconds: float) -> tuple[str, str]:
 
 
 def contradictory(query: Query, seconds: float) -> bool:
-    """Whether z3 refutes it quickly."""
+    """Whether z3 refutes the query within the time."""
     return next(opinions([query], "z3", seconds, 1)).said == "unsat"
 
 
 def ask_cvc5(query: Query, seconds: float) -> tuple[str, str]:
-    """One way after the other."""
+    """Ask cvc5 with each of its options, one after the other, until it answers."""
     reason = ""
     for share, way in WAYS_OF_CVC5:
         said = cvc5_once(query.text, seconds * share, way)
@@ -148,7 +152,7 @@ def ask_cvc5(query: Query, seconds: float) -> tuple[str, str]:
 
 
 def cvc5_once(text: str, seconds: float, way: Options) -> str:
-    """What cvc5 says in one of its ways."""
+    """The answer of cvc5 with these options."""
     cvc5 = cast("Cvc5", import_module("cvc5"))
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(max(1, int(seconds * 1000))))
@@ -166,7 +170,7 @@ ASK: dict[str, Callable[[Query, float], tuple[str, str]]] = {"z3": ask_z3, "cvc5
 
 
 def opinions(queries: Sequence[Query], solver: str, seconds: float, workers: int) -> Iterator[Opinion]:
-    """Of every query, as they come. A process that hangs or dies has no opinion."""
+    """A solver's opinion on every query, in the order of its answers; 'unknown' if its process hangs or dies."""
     import_module(SOLVERS[solver][0])
     context = get_context("fork")
     waiting = list(reversed(queries))

@@ -1,10 +1,10 @@
 """The meaning of the language in plain Python: the oracle that every other engine is compared with.
 
-An instance becomes one Python module of source text, a function per definition, action and property, made
-from the table `MEANING`: one Python expression per operator. `source(instance)` can be read.
+An instance becomes the source text of one Python module, with a function per definition, action and property. It is
+made from the table `MEANING`, which has one Python expression per operator. `Evaluator.source` is that text.
 
-A state is a tuple with the value of each variable (representations: isr_lang.types); S is the state before
-a step, T the state after it.
+A state is a tuple with the value of each variable (isr_lang.types says which value is what). In the text S is the state
+before a step, and T the state after it.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Writer:
 
 
 def _counted(node: Node) -> Scalar | None:
-    """The scalar type by whose positions an operator counts."""
+    """The scalar type whose positions an operator computes with; None if it has none."""
     if node.op == "some":
         return cast("Scalar", node.args[0].type)
     if node.op == "or_else":
@@ -229,8 +229,8 @@ def _counted(node: Node) -> Scalar | None:
 class Evaluator:
     """Executable form of an instance: initial states, successors, truth of properties.
 
-    `false[i]` counts how often guard i (numbered through all actions, see `guard_base`) was the first of its
-    action's guards that did not hold.
+    `false[i]` counts how often guard i was the first of its action's guards that did not hold. Guards are numbered
+    through all actions; those of action a begin at `guard_base[a]`.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -275,7 +275,7 @@ class Evaluator:
         return bool(self.properties[self.instance.properties.index(p)](old, new))
 
     def leads(self, p: Property) -> tuple[Callable[[State], bool], Callable[[State], bool]]:
-        """The trigger and the goal of a liveness property."""
+        """The trigger and the goal of a liveness property, as tests of a state."""
         i = self.instance.properties.index(p)
         return self._space[f"trigger_{i}"], self.properties[i]
 
@@ -288,7 +288,7 @@ class Evaluator:
         return eval(expression, self._space | {"S": old, "T": new} | names)
 
     def in_range(self, state: State) -> bool:
-        """Every variable within its declared range: the property type-ok."""
+        """Whether every variable is within its declared range: the property type-ok."""
         return all(check(value) for check, value in zip(self._ranges, state, strict=True))
 
     def _range_check(self, type: Type) -> Callable[[Any], bool]:

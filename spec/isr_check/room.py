@@ -1,30 +1,32 @@
-"""Whether bounds leave room: a behaviour within them that passes every milestone, or which bound is in its way.
+"""Whether bounds leave room for the faults asked for: a behaviour that passes every milestone, or what is in its way.
 
-The milestones are properties of a design with history variables (`Design.observed`). A behaviour is looked for best
-first. Where none is found so, all states are explored, as far as the limits allow.
+The milestones are properties of a design with history variables (`Design.observed`), such as "all faults happened".
+A best-first search looks for the behaviour. If it finds none, all states are explored, as far as the limits allow.
+Without this check a promise would count as kept although the bounds exclude whatever could break it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import attrs
 
-from isr_check.engine import Engine, Limits, Path, silent
-from isr_check.guided import guided
+from isr_check.best_first import Looked, best_first
+from isr_check.engine import Engine, Limits, Path, Progress, silent
 from isr_lang import Design, Instance, Property, Value
 
 EXPANDED = 30_000
-"""States that the search for a witness expands, some seconds; the witnesses of usual bounds take some hundred."""
+"""The most states that the best-first search expands, which takes seconds; usual bounds need a few hundred."""
 
 
 @attrs.frozen
 class Room:
-    """`witness` passes every milestone; without one, `lacking` is the first milestone that no behaviour found passes.
+    """The answer: a `witness` passes every milestone; without one, `lacking` is the first that was never passed.
 
-    `cut` are the bounds in its way, and `enough` the least values at which a witness was found with them. Without
-    `enough`, no bounds that were tried are large enough. `complete`: that there is no witness was found by exploring
-    every state; otherwise none was found by looking.
+    `cut` has the bounds in its way, and `enough` the least values of these bounds at which a witness was found; both
+    are empty if no bounds that were tried are large enough. `complete`: every state was explored, so there is no
+    witness; otherwise the search has only found none.
     """
 
     witness: Path | None = None
@@ -41,22 +43,28 @@ def room(
     larger: Mapping[str, Value],
     engine: Engine,
     limits: Limits,
+    progress: Callable[[Progress], None] = silent,
+    looked: Looked = lambda expanded, most: None,
 ) -> Room:
-    """Whether the last milestone can be reached under these constants; `larger` are bounds to be tried otherwise."""
+    """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried.
+
+    `progress` hears of the exploration, if one is needed, and `looked` of each search for a witness.
+    """
     instance = Instance(design, constants)
-    looked = guided(instance, milestones, EXPANDED, limits.stop)
-    if looked.passed == len(milestones):
-        return Room(looked.path)
-    lacking = milestones[looked.passed]
-    complete = looked.exhausted
+    search = best_first(instance, milestones, EXPANDED, limits.stop, looked)
+    if search.passed == len(milestones):
+        return Room(search.path)
+    lacking = milestones[search.passed]
+    complete = search.exhausted
     if not complete:
-        found = engine(instance, (milestones[-1].name,), limits, silent)
+        found = engine(instance, (milestones[-1].name,), limits, progress)
         witness = found.finding(milestones[-1].name).path
         if witness is not None:
             return Room(witness)
         complete = found.complete
     enough = {name: value for name, value in larger.items() if value != constants[name]}
-    if not _reached(design, milestones, {**constants, **enough}, limits):
+    reached = partial(_reached, design, milestones, limits, looked)
+    if not reached({**constants, **enough}):
         return Room(lacking=lacking, complete=complete)
     for name, value in tuple(enough.items()):
         least, most = constants[name], value
@@ -65,11 +73,13 @@ def room(
         enough[name] = next(
             tried
             for tried in range(min(least, most), most + 1)
-            if tried == most or _reached(design, milestones, {**constants, **enough, name: tried}, limits)
+            if tried == most or reached({**constants, **enough, name: tried})
         )
     enough = {name: value for name, value in enough.items() if value != constants[name]}
     return Room(None, lacking, {name: constants[name] for name in enough}, enough, complete)
 
 
-def _reached(design: Design, milestones: Sequence[Property], constants: Mapping[str, Value], limits: Limits) -> bool:
-    return guided(Instance(design, constants), milestones, EXPANDED, limits.stop).passed == len(milestones)
+def _reached(
+    design: Design, milestones: Sequence[Property], limits: Limits, looked: Looked, constants: Mapping[str, Value]
+) -> bool:
+    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop, looked).passed == len(milestones)

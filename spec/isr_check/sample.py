@@ -1,7 +1,7 @@
-"""Seeded random walks: behaviours to read, and a search for mistakes where there are too many states.
+"""Seeded random walks: behaviours to read, and a search for violations where there are too many states.
 
-A sample shows what a design does when nothing goes wrong, so it never takes a step that breaks a property. A
-simulation looks for such steps. The same seed gives the same behaviours, on any machine.
+A *sample* shows what a design does when nothing goes wrong, so it never takes a step that breaks a property. A
+*simulation* looks for such steps. The same seed gives the same behaviours on any machine.
 """
 
 from __future__ import annotations
@@ -39,20 +39,30 @@ Step = tuple[str, Parameters]
 
 @attrs.frozen
 class Samples:
-    """`taken`: how often each action occurs in the chosen behaviours; `missing`: those in none of them."""
+    """The chosen behaviours; `taken`: how often each action occurs in them; `missing`: actions in none of them."""
 
     paths: tuple[Path, ...]
     taken: dict[str, int]
     missing: tuple[str, ...]
 
 
-def sample(instance: Instance, evaluator: Evaluator, seed: int, n: int, longest: int = LONGEST) -> Samples:
-    """At most `n` different passing behaviours of at most `longest` steps, chosen to show many actions.
+def sample(
+    instance: Instance,
+    evaluator: Evaluator,
+    seed: int,
+    n: int,
+    longest: int = LONGEST,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Samples:
+    """At most `n` different behaviours of at most `longest` steps that break no property, chosen to show many actions.
 
-    More walks are made than asked for; of these the ones are kept that add most pairs of successive actions.
+    More walks are made than asked for. Those are kept that add most pairs of successive actions.
     """
     walker = _Walker(instance, evaluator, Random(seed))
-    walks = [walker.walk(longest) for _ in range(n * WALKS_PER_SAMPLE)]
+    walks: list[Path | None] = []
+    for done in range(n * WALKS_PER_SAMPLE):
+        progress(done, n * WALKS_PER_SAMPLE)
+        walks.append(walker.walk(longest))
     left = list(dict.fromkeys(w for w in walks if w is not None and w.steps))
     chosen: list[Path] = []
     shown: set[tuple[str, str]] = set()
@@ -67,7 +77,7 @@ def sample(instance: Instance, evaluator: Evaluator, seed: int, n: int, longest:
 
 
 def _pairs(path: Path) -> set[tuple[str, str]]:
-    """What a behaviour shows: each action, and each that follows another."""
+    """The pairs of successive actions in a behaviour, and each action alone."""
     names = ["", *(name for name, _ in path.steps)]
     return {("", name) for name in names[1:]} | set(pairwise(names))
 
@@ -116,10 +126,10 @@ def simulate(
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """So many random walks in place of all states: what holds in them is SAMPLED, nothing more.
+    """Make random walks instead of exploring all states; a promise that none of the `walks` breaks is SAMPLED.
 
-    A walk takes any enabled action, then any of its parameters, and ends after LONGEST_WALK steps or at a state
-    that has no next one. A counterexample is as it was walked, not a shortest one.
+    A walk draws one of the enabled actions, then its parameters. It ends after LONGEST_WALK steps, or at a state
+    without a next one. A counterexample is the walk as it was made, not a shortest one.
     """
     limits, start, random = limits or Limits(), time.monotonic(), Random(seed)
     search = _Simulation(instance, wanted)
@@ -178,7 +188,7 @@ class _Simulation:
         self.deepest = max(self.deepest, len(steps))
 
     def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
-        """Test what is undecided on this state and the step to it."""
+        """Test the undecided properties on this state and on the step to it."""
         new = state not in self.seen
         self.seen.add(state)
         if new and not self.evaluator.in_range(state):

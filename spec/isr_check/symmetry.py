@@ -1,9 +1,9 @@
 """Renaming the elements of symmetric sorts: which models allow it, and what it makes of a state.
 
-Two states that differ in such names only are one *orbit*, and an exploration may look at one state of each.
-That is sound when no expression of the model tells the names apart. The language has no way to write down one
-of them, but a value that stands for 'no such thing' can be the first of its type; a model in which it is one
-of the names is refused.
+States that differ in such names only form one *orbit*, and an exploration may look at one state of each orbit. That
+is sound when no expression of the model tells the names apart. The language has no way to write one of them down. But
+an operator out of range gives the first value of its type, which can be a name; a model in which that can happen is
+refused.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from isr_lang.nodes import walk
 from isr_lang.types import MapType, MaybeType, SeqType, SetType, SortType, Type
 
 MOST = 5040
-"""Renamings of one state at most: seven names."""
+"""The most renamings of a state: those of seven names."""
 
 Renaming = Mapping[SortType, tuple[int, ...]]
-"""The new position of each element."""
+"""For each sort the new position of each element."""
 
 
 class Symmetry:
-    """The renamings of an instance; Unsound if it does not allow them or they do not help."""
+    """The renamings of an instance; Unsound if the model tells names apart, or if it has no names or too many."""
 
     def __init__(self, instance: Instance, wanted: Sequence[str] = ()) -> None:
         self.instance = instance
@@ -77,7 +77,7 @@ class Symmetry:
         return self._named()
 
     def _named(self) -> str:
-        """An expression that could name an element, or nothing."""
+        """A sentence about an expression that could name an element; empty if there is none."""
         for where, node in self._expressions():
             for n in walk(node):
                 told = n.op == "literal" and self._tells(n.type, n.attr)
@@ -87,7 +87,7 @@ class Symmetry:
         return ""
 
     def _tells(self, type: Type, value: object) -> bool:
-        """Whether some exchange of two neighbours changes the value."""
+        """Whether some exchange of two neighbouring elements changes the value."""
         for sort, size in zip(self.sorts, self.sizes, strict=True):
             for i in range(size - 1):
                 exchange = (*range(i), i + 1, i, *range(i + 2, size))
@@ -96,7 +96,7 @@ class Symmetry:
         return False
 
     def _expressions(self) -> Iterator[tuple[str, Node]]:
-        """All expressions that decide anything, and whose they are."""
+        """Every expression that decides anything, with the name of its action, property or definition."""
         roots: list[tuple[str, Node]] = []
         for action in (self.instance.initial, *self.instance.actions):
             roots += [(action.name, node) for node in _parts(action)]

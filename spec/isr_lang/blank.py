@@ -1,4 +1,4 @@
-"""The value of a variable that nothing can observe any more."""
+"""Blank values, for variables that nothing reads any more."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _binders: dict[Type, Binder] = {}
 
 
 def blank(like: V) -> V:
-    """The first value of the type of `like`: none, empty, 0, false; of a map, that for every key.
+    """The first value of the type of `like`: none, empty, the lowest number, false; a map has it at every key.
 
-    `new.position[r] == blank(old.position[r])` resets what nobody will read again, so that states that
-    differ in nothing but leftovers are one state.
+    `new.position[r] == blank(old.position[r])` resets a value that nobody will read again. Without it, states that
+    differ in such leftovers only would count as different. ModelError for a sort, which has no first element.
     """
     return cast("V", wrap(_blank(like.node.type)))
 

@@ -22,7 +22,7 @@ E = TypeVar("E", bound=Scalar)
 K = TypeVar("K", bound=Scalar)
 I_ = TypeVar("I_", bound=Number)
 V = TypeVar("V", bound=Expr)
-# Those of static methods, which are called on the bare class: Set.empty(Worker).
+# The type variables of static methods, which are called on the bare class: Set.empty(Worker).
 E2 = TypeVar("E2", bound=Scalar)
 K2 = TypeVar("K2", bound=Scalar)
 J = TypeVar("J", bound=Number)
@@ -44,7 +44,7 @@ class Maybe(Expr, Generic[E]):
 
     @staticmethod
     def of(value: E2) -> Maybe[E2]:
-        """The value, as one that is there."""
+        """A Maybe that holds the value."""
         return Maybe(apply("some", value.node))
 
     def or_else(self, other: E | int) -> E:
@@ -76,7 +76,7 @@ class Set(Expr, Generic[E]):
 
     @staticmethod
     def of(*members: E2) -> Set[E2]:
-        """The set of these."""
+        """The set of these members."""
         if not members:
             raise ModelError("write Set.empty(...) for a set of nothing")
         kind = cast("ScalarType", members[0].node.type)

@@ -143,7 +143,10 @@ def _state(hint: object) -> type[Struct] | None:
 def symbolic_arguments(
     function: Callable[..., object], primes: tuple[bool, ...]
 ) -> tuple[list[Expr | Struct], list[tuple[str, Type]]]:
-    """The symbolic arguments of a function, the states first and as many as `primes`, and its parameters."""
+    """The symbolic arguments with which a function is traced, and its parameters by name and type.
+
+    States come first, at most as many as `primes`, which says for each whether it is the state after a step.
+    """
     formals: list[Expr | Struct] = []
     parameters: list[tuple[str, Type]] = []
     for name, hint in _parameters(function):
@@ -211,7 +214,7 @@ def mentions_primed(node: Node) -> bool:
 
 
 def as_update(node: Node) -> Update | None:
-    """new.x[i] == e, new.x[i] (to true) or ~new.x[i] (to false)."""
+    """The update that a conjunct makes: new.x[i] == e, new.x[i] (to true) or ~new.x[i] (to false); None for a guard."""
     if node.op == "equal" and (target := primed_variable(node.args[0])):
         return Update(*target, node.args[1])
     flipped = node.op == "not"

@@ -20,14 +20,14 @@ from isr_lang.types import COUNT, MapType, MaybeType, Scalar, SeqType, SetType, 
 
 @attrs.frozen(eq=False)
 class Assumption:
-    """A condition over the constants without which a design means nothing, and the sentence that says so."""
+    """A condition over the constants without which a design means nothing; `sentence` is the error if it is false."""
 
     condition: Node
     sentence: str
 
 
 def assume(condition: Bool, otherwise: str) -> Assumption:
-    """Settings that contradict each other: `assume(MIN <= SIZE, otherwise="the minimum is above it")`."""
+    """An assumption, with the error if it is false: `assume(MIN <= SIZE, otherwise="the minimum is above it")`."""
     if any(n.op in ("variable", "parameter", "call") for n in walk(condition.node)):
         raise ModelError("an assumption is over bounds and settings only")
     return Assumption(condition.node, otherwise)
@@ -35,7 +35,10 @@ def assume(condition: Bool, otherwise: str) -> Assumption:
 
 @attrs.frozen(eq=False)
 class Design:
-    """A value: `replacing`, `without`, `adding` and `with_defaults` make another, and this one stays."""
+    """A value: `replacing`, `without`, `adding`, `promising` and `with_defaults` make another, and this one stays.
+
+    `file`: the file of a user's own design; empty for a design that comes with insync.
+    """
 
     name: str
     summary: str
@@ -49,6 +52,7 @@ class Design:
     based_on: Design | None = None
     assumptions: tuple[Assumption, ...] = ()
     overrides: tuple[Override, ...] = ()
+    file: str = ""
 
     def __attrs_post_init__(self) -> None:
         names = [a.name for a in self.actions]
@@ -60,10 +64,10 @@ class Design:
             raise ModelError(f"the initial condition leaves out {', '.join(missing)}", self.initial.where)
 
     def replacing(self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction) -> Design:
-        """The design with some actions or definitions replaced, by name, and the reason in one sentence.
+        """The design with some actions or definitions replaced, by name; `because` is the reason in one sentence.
 
-        A replaced action keeps its name. Whatever calls a replaced definition calls the new one: in what is brought
-        here and by later steps back, too.
+        A replaced action keeps its name. Whatever calls a replaced definition calls the new one. That holds for the
+        actions and definitions given here, too, and for those that later calls of `replacing` or `adding` bring.
         """
         actions = {slot: part for slot, part in parts.items() if isinstance(part, Action)}
         for slot in actions:
@@ -91,7 +95,7 @@ class Design:
         )
 
     def restated(self, p: Property) -> Property:
-        """A property that was stated of the design this one goes back to, with the definitions of this one."""
+        """A property of the design from which this one was made, restated so that it calls this one's definitions."""
         for override in self.overrides:
             p = override.property(p)
         return p
@@ -107,14 +111,48 @@ class Design:
         return definition
 
     def without(self, *names: str) -> Design:
-        """The design less some actions (a message that does not exist there)."""
+        """The design without some actions, such as a message that it does not have."""
         for name in names:
             self.action_named(name)
         return attrs.evolve(self, actions=tuple(a for a in self.actions if a.name not in names))
 
     def adding(self, *actions: Action) -> Design:
-        """The design with more actions, which call what it has put in place of other definitions, too."""
+        """The design with more actions. Where they call a definition that it has replaced, they call the new one."""
         return attrs.evolve(self, actions=(*self.actions, *map(self._restated_action, actions)))
+
+    def in_state(self, state: type[Struct], start: Action) -> Design:
+        """The design in a state that has more variables, with their first values; so far no action changes them."""
+        return attrs.evolve(
+            self,
+            state=state,
+            initial=attrs.evolve(self.initial, updates=(*self.initial.updates, *start.updates)),
+        )
+
+    def extending(self, **more: Action) -> Design:
+        """The design where some actions, by name, take the guards and updates of another, too; it has no further
+        parameters."""
+        for slot, extra in more.items():
+            known = dict(self.action_named(slot).parameters)
+            if any(known.get(name) != type for name, type in extra.parameters):
+                raise ModelError(f"{extra.name} has a parameter that {slot} has not", extra.where)
+
+        def extended(a: Action) -> Action:
+            extra = more.get(a.name)
+            if extra is None:
+                return a
+            extra = self._restated_action(extra)
+            return attrs.evolve(a, guards=(*a.guards, *extra.guards), updates=(*a.updates, *extra.updates))
+
+        return attrs.evolve(self, actions=tuple(map(extended, self.actions)))
+
+    def promising(self, *properties: Property) -> Design:
+        """The design with more promises. Where they call a definition that it has replaced, they call the new one."""
+        taken = {p.name: p for p in self.properties}
+        for p in properties:
+            if p.name in taken:
+                raise ModelError(f"{self.name} has a property '{p.name}' already; give this one another name", p.where)
+            taken[p.name] = p
+        return attrs.evolve(self, properties=(*self.properties, *map(self.restated, properties)))
 
     def observed(
         self, state: type[Struct], start: Action, observes: Action, properties: tuple[Property, ...]
@@ -142,7 +180,7 @@ class Design:
         return attrs.evolve(self, defaults={**self.defaults, **defaults})
 
     def failing(self, reason: str, *properties: Property) -> Design:
-        """Which properties are known to fail at the defaults, and why in a sentence."""
+        """The design with a note that these properties are known to fail at the defaults, and why, in a sentence."""
         return attrs.evolve(self, expected={**self.expected, **dict.fromkeys((p.name for p in properties), reason)})
 
     def action_named(self, name: str) -> Action:
@@ -152,7 +190,7 @@ class Design:
         return found
 
     def with_fairness(self, *, unfair: Collection[str] = (), strong: Collection[str] = ()) -> Design:
-        """The design with other assumptions in its liveness properties: less of some actions, more of others."""
+        """The design with other fairness in its liveness properties: none for `unfair` actions, strong for `strong`."""
 
         def changed(p: Property) -> Property:
             if p.kind != "eventually":

@@ -98,10 +98,10 @@ Positions = tuple[int | None, int | None, int | None, int | None]
 
 
 def _construct(tree: ast.Module, positions: Positions | None) -> str:
-    """The innermost construct that asks for a truth at a place, by its key in INSTEAD.
+    """The key in INSTEAD of the innermost construct that asks for a truth at a place; empty if it is unknown.
 
-    Depending on its version, Python gives the place of the question as that of what is asked, or as that of
-    the whole statement or comprehension that asks.
+    Some versions of Python report the place of the value that is asked, others that of the whole statement or
+    comprehension that asks.
     """
     if positions is None or None in positions:
         return ""

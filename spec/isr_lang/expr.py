@@ -142,7 +142,7 @@ def lift(value: object, type: Type) -> Node:
 
 
 def _slip(type: Type) -> str:
-    """& and | bind more tightly than comparisons."""
+    """A hint for a wrong type that is often a slip: & and | bind more tightly than comparisons."""
     slipped = isinstance(type, BoolType)
     return ". Put each comparison in parentheses: (a == b) & (c == d)" if slipped else ""
 
@@ -180,11 +180,11 @@ def bind(body: Callable[[E], Expr], type: Scalar) -> tuple[Binder, Node]:
 
 
 def unchecked(value: object) -> object:
-    """The value, of which the annotations promise more than an untyped model keeps."""
+    """The same value, but of unknown type: a model without annotations may return something else than they promise."""
     return value
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """'; did you mean …?' or nothing."""
+    """The end of an error message: '; did you mean …?', or empty if no choice is near."""
     close = difflib.get_close_matches(name, [c for c in choices if not c.startswith("_")], n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -33,16 +33,16 @@ from isr_lang.types import (
 )
 
 UNBOUNDED: Final = 1 << 30
-"""A value for a constant that counts something: more of it than any step that is taken will have counted."""
+"""A value for a bound or a fault budget that no step reaches, because no counter of a state gets so far."""
 
 
 class SettingError(ValueError):
-    """A constant that does not exist or a value that it cannot have: one sentence for the command line."""
+    """A constant that does not exist, or a value that it cannot have: one sentence for the command line."""
 
 
 @attrs.frozen(eq=False)
 class FoldedGuard:
-    """`index` is the position among the guards as written, `name` its text there."""
+    """A guard that the settings do not decide. `index` is its place among the guards as written, `name` its text."""
 
     index: int
     name: str
@@ -136,7 +136,7 @@ class Instance:
         return max(0, high - low + 1)
 
     def first(self, type: Type) -> object:
-        """The value that stands for 'no such thing': the first of the type, nothing, empty."""
+        """The first value of a type, which is the answer of operators out of range: the lowest, none, or empty."""
         match type:
             case MaybeType() | SetType():
                 return 0
@@ -150,7 +150,10 @@ class Instance:
                 return self.bounds(type)[0]
 
     def body(self, definition: Definition) -> Node:
-        """The folded body. It is folded apart: what it is called with may be out of range, as in f(x + 1)."""
+        """The folded body of a definition.
+
+        It is folded apart from actions, because an argument may be out of range, as in f(x + 1).
+        """
         if definition not in self._bodies:
             outside = self._folded, self._in_definition
             self._folded, self._in_definition = self._folded_within, True
@@ -161,7 +164,7 @@ class Instance:
     # folding
 
     def fold(self, node: Node) -> Node:
-        """The node with constants replaced and what they decide simplified."""
+        """The node with constants replaced by their values, and simplified as far as these decide."""
         done = self._folded.get(node)
         if done is None:
             done = self._folded[node] = self._fold(node)
@@ -188,7 +191,7 @@ class Instance:
         return literal(value, node.type)
 
     def _single(self, node: Node) -> Node:
-        """A value read from a type with one value is that value."""
+        """The only value of the node's type, if it has one value and the node is in range; else the node."""
         if isinstance(node.type, NumberType | SortType) and self._in_range(node):
             low, high = self.bounds(node.type)
             if low == high:
@@ -196,7 +199,7 @@ class Instance:
         return node
 
     def _in_range(self, node: Node) -> bool:
-        """Whether the value is within its type: stored and chosen numbers are, arithmetic may leave it."""
+        """Whether a value is in the range of its type: stored and chosen numbers are, sums need not be."""
         if isinstance(node.type, SortType | ChoiceType):
             return True
         if node.op in ("get", "at", "length"):
@@ -204,7 +207,7 @@ class Instance:
         return node.op in ("variable", "bound") or (node.op == "parameter" and not self._in_definition)
 
     def interval(self, node: Node) -> tuple[int, int] | None:
-        """The least and greatest value that the node can have, where that is plain to see."""
+        """The least and greatest value that the node can have; None if the node alone does not say it."""
         if node.op == "literal" and isinstance(node.attr, int):
             return node.attr, node.attr
         if isinstance(node.type, NumberType | SortType | ChoiceType) and self._in_range(node):
@@ -237,9 +240,9 @@ class Instance:
 def check_constants(
     design: Design, given: Mapping[str, Value], unbounded: Mapping[str, int] | None = None
 ) -> dict[str, Value]:
-    """Every constant: as given, else the design's default, else its own; SettingError if one is wrong.
+    """The value of every constant: as given, else the design's default, else the constant's own default.
 
-    Those in `unbounded` have the value there, of which only the lower limit is checked.
+    Constants in `unbounded` have the value there; only the lower limit is checked. Raises SettingError.
     """
     known = {c.name: c for c in design.constants()}
     wide = unbounded or {}
@@ -390,7 +393,7 @@ SIMPLIFY: dict[str, Rule] = {
 
 
 def reads(node: Node, instance: Instance) -> set[str]:
-    """The variables that a folded expression reads, through its definitions."""
+    """The variables that a folded expression reads, itself or through the definitions that it calls."""
     found: set[str] = set()
     for n in walk(node):
         if n.op == "variable":

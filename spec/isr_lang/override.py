@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import attrs
 
@@ -22,6 +23,16 @@ def definition_of(function: DefinitionFunction) -> Definition:
     return found
 
 
+@cache
+def called(node: Node) -> frozenset[Definition]:
+    """The definitions that an expression calls, itself or in the bodies of those that it calls."""
+    found = frozenset[Definition]().union(*(called(argument) for argument in node.args))
+    if node.op != "call":
+        return found
+    definition: Definition = node.attr[0]
+    return found | {definition} | called(definition.body)
+
+
 class Override:
     """Rewrites expressions so that they call other definitions; a replacement may still call what it replaces."""
 
@@ -33,10 +44,13 @@ class Override:
                 )
         self.replaced = replaced
         self._stands_for = {new: old for old, new in replaced.items()}
+        self._moving = self.replaced.keys() | self._stands_for.keys()
         self._nodes: dict[Node, Node] = {}
         self._definitions: dict[Definition, Definition] = {}
 
     def node(self, node: Node) -> Node:
+        if self._moving.isdisjoint(called(node)):
+            return node
         if node not in self._nodes:
             attr: object = node.attr
             if node.op == "call":
@@ -45,7 +59,10 @@ class Override:
         return self._nodes[node]
 
     def definition(self, definition: Definition) -> Definition:
-        """What is called in its place, and in what that calls; a replacement stands for itself."""
+        """The definition that calls of this one are to call: its replacement, or else itself with its body rewritten.
+
+        Calls inside the body of a replacement are rewritten, too, except those of the definition that it replaces.
+        """
         definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:
             new = self.replaced.get(definition)
@@ -55,7 +72,7 @@ class Override:
         return self._definitions[definition]
 
     def within(self, definition: Definition) -> Definition:
-        """The definition itself stays, whatever stands for it elsewhere; what it calls is replaced."""
+        """The definition, not replaced itself, but with the calls in its body rewritten."""
         body = self.node(definition.body)
         return definition if body is definition.body else attrs.evolve(definition, body=body)
 

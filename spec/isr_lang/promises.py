@@ -23,11 +23,12 @@ ANY_NUMBER = "any number"
 
 @attrs.frozen(eq=False)
 class Conjunct:
-    """One conjunct of an inductive invariant: a property, and the lemmas that its proof takes.
+    """One conjunct of an inductive invariant: a property, and the lemmas that its proof needs.
 
-    `by`: for an action, or for any other ("*"), names of conjuncts to be tried first; a primed one, `"name'"`, is meant
-    after the step, which is sound if that conjunct comes earlier. What is not named may hold all the same.
-    `ANY_NUMBER` names those that only a proof for any number of elements takes besides: to others they are ballast.
+    `by` maps an action, or "*" for any other action, to names of conjuncts that are tried first as lemmas. A primed
+    name, `"name'"`, means that conjunct after the step; this is sound if the conjunct comes earlier in the list. The
+    key `ANY_NUMBER` has lemmas for proofs about any number of elements only; other proofs would be slower with them.
+    Leaving out a lemma never makes a proof wrong, but may let it fail.
     """
 
     promise: Property
@@ -123,12 +124,12 @@ def leads_to(
     strong: Fair = (),
     when: Bool | None = None,
 ) -> Property:
-    """Whenever the trigger holds the goal holds then or later, if every fair action does its part.
+    """Whenever the trigger holds, the goal holds then or later, provided that actions are fair (TLA+'s `~>`).
 
-    An action in `fair`, with one choice of its parameters, cannot be possible for ever and never taken; one in
-    `strong` cannot be possible again and again and never taken.
+    Fairness is about an action with one choice of its parameters. In `fair` (weak): if it is possible from some point
+    on, it is taken again and again. In `strong`: if it is possible again and again, it is taken again and again.
 
-    Trigger and goal are properties of one state, or functions of it; then `state` says of which.
+    Trigger and goal are properties of one state, or functions of one; for functions `state` is the class of the state.
     """
 
     def condition(of: Property | Callable[[S], Bool]) -> Node:

@@ -99,8 +99,8 @@ def when(condition: Bool, then: V, otherwise: V | Nothing | int | bool) -> V:
 def rename_apart(node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None) -> None:
     """Number bound variables that would hide a name of an enclosing scope, `w` to `w2`.
 
-    Python functions that build parts of a model bring their loop variables along. Who reads the printed
-    model, and a language without hiding (TLA+), must be able to tell them apart.
+    Python functions that build parts of a model bring their loop variables along. A reader of the printed model must
+    be able to tell them apart, and TLA+ forbids one name to hide another.
     """
     done = set() if done is None else done
     if (id(node), taken) in done:

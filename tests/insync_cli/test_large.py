@@ -1,4 +1,8 @@
-"""The options of `check` for large models: symmetry, memory, resume, simulation."""
+"""The options of `check` for large models: symmetry, memory, resume, simulation.
+
+Without these, an interrupted run of hours could not be resumed, or a simulation could pass for an exploration of all
+states, and nobody would notice before somebody needs it.
+"""
 
 from __future__ import annotations
 

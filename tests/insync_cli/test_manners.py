@@ -1,4 +1,8 @@
-"""Manners on long work: what is stopped keeps what it has, nothing is left running, and nothing good is overwritten."""
+"""Manners on long work: what is stopped keeps what it has, nothing is left running, and nothing good is overwritten.
+
+Without these, Ctrl-C after an hour would lose the hour's results, leave workers behind that hold the processors, or
+let a partial matrix replace a whole one.
+"""
 
 import itertools
 import json
@@ -17,9 +21,10 @@ import pytest
 from insync_cli import options, registry
 from insync_cli.main import main
 from insync_cli.model import guards
-from insync_cli.progress import Ticker
+from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix
 from insync_cli.review import report as review
+from insync_cli.workers import forks
 from isr_report.grid import read_matrix
 
 pytestmark = pytest.mark.processes
@@ -187,7 +192,7 @@ def test_a_quick_report_is_of_two_designs(away: Path) -> None:
     words = ["--quick", "--cases", str(TOP / "counterexamples")]
     read = review.inputs(options.read(review.Options, review.USAGE, words))
     assert read.plan.designs == ("kafka-0.8", "kip-966")
-    assert len(matrix.questions(read.plan)) == 24
+    assert len(matrix.questions(read.plan)) == 30
     assert {case.design for case in read.cases} == {"kafka-0.8", "kip-966"}
 
 
@@ -306,3 +311,17 @@ def test_no_worker_is_left_behind(away: Path, verb: str, number: signal.Signals)
         for child in family(process):
             os.kill(child, signal.SIGKILL)
         shutil.rmtree(away / "out", ignore_errors=True)
+
+
+def test_a_signal_that_comes_while_workers_are_made_is_not_lost() -> None:
+    """Without this a TERM in the first moments of `insync matrix` is dropped, and the run goes on to its end."""
+    armed = [signal.SIGTERM]
+
+    def comes() -> None:
+        if armed:
+            signal.raise_signal(armed.pop())
+
+    os.register_at_fork(after_in_parent=comes)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), interruptible(), forks(2) as pool:
+        pool.submit(time.sleep, 0.01).result()
+    assert not armed

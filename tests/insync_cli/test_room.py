@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from insync_cli.main import main
+from insync_cli.runfile import Run
 
 TWO_FAULTS = "kip-966 --replicas 2 --crashes 1 --lossy-crashes 1"
 
@@ -23,8 +24,8 @@ def check(command: str) -> int:
     return main(["check", *command.split(), "--out", "run"])
 
 
-def run_of(folder: Path) -> dict[str, object]:
-    said: dict[str, object] = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
+def run_of(folder: Path) -> Run:
+    said: Run = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
     return said
 
 
@@ -82,5 +83,20 @@ def test_an_expectation_of_too_little_room_can_be_said(folder: Path) -> None:
 )
 def test_what_is_promised_of_something_that_never_happens_is_vacuous(folder: Path, how: str) -> None:
     assert check(f"kip-966 --replicas 2 {how}") == 21
-    verdicts = {line["name"]: line["verdict"] for line in run_of(folder)["properties"]}  # type: ignore[attr-defined]
+    verdicts = {line["name"]: line["verdict"] for line in run_of(folder)["properties"]}
     assert verdicts["acked-survives"] == "VACUOUS"
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("kip-966 --replicas 9", "--replicas is a whole number from 1 to 5, not 9"),
+        ("kip-966 --lossy-crashes 1 --min-insync 4", "--min-insync is above --replicas"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_settings_that_cannot_be_are_refused_before_bounds_follow_them(
+    command: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(command) == 64
+    assert says in capsys.readouterr().err

@@ -101,7 +101,7 @@ BEGUN = '{"type": "invoke", "f": "produce", "process": 0, "time": 5, "partition"
     [
         ("{", "not JSON"),
         ("[1]", "an operation is an object, not [1]"),
-        ("[" * 100_000, "not JSON of any sensible depth"),
+        ("[" * 100_000, "JSON that is nested too deeply"),
         ("{}", "there is no f"),
         ('{"f": "prodcue"}', 'f is "prodcue"; it is one of'),
         ('{"f": "poll", "type": "yes"}', 'type is one of invoke, ok, fail, info, error, not "yes"'),

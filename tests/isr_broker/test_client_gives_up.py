@@ -1,4 +1,7 @@
-"""An idempotent producer that gave a record up sends others again, and no broker can know that they come twice."""
+"""An idempotent producer that gave a record up sends others again, and no broker can know that they come twice.
+
+Without this, a value that is there twice would look like a bug of the broker, although librdkafka has sent it twice.
+"""
 
 from __future__ import annotations
 

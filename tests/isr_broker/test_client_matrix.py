@@ -1,4 +1,7 @@
-"""kcat, confluent-kafka, kafka-python and aiokafka, each with acks 0, 1 and all, idempotent, compressed, in a group."""
+"""kcat, confluent-kafka, kafka-python and aiokafka, each with acks 0, 1 and all, idempotent, compressed, in a group.
+
+Without these, a setting that only one client uses on the wire could fail, and the table of clients would not tell.
+"""
 
 from __future__ import annotations
 

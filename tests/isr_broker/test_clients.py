@@ -1,4 +1,7 @@
-"""Ordinary Kafka clients against brokers on sockets: they produce, consume, and survive fail-overs."""
+"""Ordinary Kafka clients against brokers on sockets: they produce, consume, and survive fail-overs.
+
+Without these, the broker could speak a dialect of Kafka's protocol that only our own client understands.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 """Four ordinary clients write through kills, pauses and orderly stops of three real processes: nothing is lost.
 
-`make test` has a quick run of each client. `INSYNC_FAULT_WRITES=5000 make test ARGS="-k endures"` has the long ones, as
-has `python bench/faults.py`, which prints the figures.
+Without these, a loss that takes real sockets, processes and clients' own retries would go unnoticed: the simulator has
+none of them.
+
+`make test` has a quick run of each client. `INSYNC_FAULT_WRITES=5000 make test ARGS="-k endures"` has the long ones,
+as has `python bench/faults.py`, which prints the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again."""
+"""Brokers as processes of their own: killed with SIGKILL at any moment, stopped with SIGTERM, and started again.
+
+Without these, a write could be acknowledged while it is still in the process's memory: tests whose brokers end in order
+would never lose it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The wire: every served version is answered, and nothing that is sent does harm."""
+"""The wire: every served version is answered, and nothing that is sent does harm.
+
+Without these, a mangled frame could end the process or take its memory, and a version that ApiVersions advertises
+could be one that no handler reads.
+"""
 
 from __future__ import annotations
 

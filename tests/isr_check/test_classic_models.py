@@ -8,7 +8,7 @@ from tests.support.models import ewd840, ewd998, paxos, philosophers, two_phase_
 
 from isr_check import explorer, native
 from isr_check.engine import Exploration, Verdict
-from isr_check.mutate import mutants, without_guard
+from isr_check.mutation import mutants, without_guard
 from isr_lang import Design, Instance, Value
 
 

@@ -2,6 +2,8 @@
 
 No single exploration that ends soon has every fault at once, so the claim is about these together. By
 symmetry one state per orbit is seen, which leaves out no action and no guard.
+
+Without it an action could become impossible, or a guard useless, and every promise would go on to hold.
 """
 
 from typing import ClassVar

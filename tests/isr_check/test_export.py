@@ -1,4 +1,7 @@
-"""Exported models mean what the models mean: other people's checkers find the same states and verdicts."""
+"""Exported models mean what the models mean: other people's checkers find the same states and verdicts.
+
+Without these, TLC and rumur would be asked about another model than ours, and their agreement would confirm nothing.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

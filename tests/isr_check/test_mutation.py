@@ -10,7 +10,7 @@ from tests.support.models.ticket_desk import CAREFUL
 from insync_cli.main import main
 from isr_check.engine import Limits
 from isr_check.explorer import explore
-from isr_check.mutate import LARGE, Baseline, Campaign, Fate, baselines, mutants, outcomes, room_for
+from isr_check.mutation import LARGE, Baseline, Campaign, Fate, baselines, mutants, outcomes, room_for
 from isr_lang import Value
 
 pytestmark = pytest.mark.processes

@@ -1,5 +1,8 @@
 """Random models: the reference evaluator says what an interpreter says that shares nothing with it.
 
+All engines are compared with the reference evaluator. Without these, a mistake in it would be everybody's, and no
+comparison would show it.
+
 `tests/support/strategies.py` makes the models; every engine and export can be held against them in the same way.
 """
 

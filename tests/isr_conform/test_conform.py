@@ -1,4 +1,8 @@
-"""Any implementation can be held to the model: our cores pass, a naive one does not, and nonsense is one sentence."""
+"""Any implementation can be held to the model: our cores pass, a naive one does not, and nonsense is one sentence.
+
+Without these, `insync conform` could call an implementation conforming whose mistakes it does not see, or blame a
+correct one, and a system under test that talks nonsense would end in a traceback.
+"""
 
 from __future__ import annotations
 
@@ -323,7 +327,7 @@ ENABLED = "    hello['enabled'] = True\n    if do == 'enabled': answer = {'enabl
         ("    hello['name'] = ''\n", Exit.INPUT, "it does not say its name"),
         ("    hello['variables'] = ['logs']\n", Exit.INPUT, "it claims logs, which is none of the model's variables"),
         ("    hello['actions'] = ['dance']\n", Exit.INPUT, "it claims dance, which is none of the model's actions"),
-        ("    hello['saves'] = 'yes'\n", Exit.INPUT, "enabled, saves and forgets are true or false"),
+        ("    hello['saves'] = 'yes'\n", Exit.INPUT, "enabled, saves, forgets and branches are true or false"),
         ("    if do == 'snapshot': answer = {}\n", Exit.INPUT, "its answer to snapshot has no state"),
         ("    if do == 'snapshot': del state['log']\n", Exit.INPUT, "its snapshot lacks log, which it claims to tell"),
         ("    if do == 'snapshot': state['log'] = 3\n", Exit.INPUT, "log: 3 is no object with a value for every"),

@@ -44,6 +44,7 @@ def test_a_refused_step_changes_nothing_and_a_saved_state_comes_back() -> None:
         "name": "Counter",
         "saves": True,
         "forgets": True,
+        "branches": True,
         "enabled": False,
     }
     step: dict[str, object] = {"do": "step", "action": "count", "parameters": {}}
@@ -59,6 +60,14 @@ def test_a_refused_step_changes_nothing_and_a_saved_state_comes_back() -> None:
     assert said(talk, do="snapshot") == {"state": {"count": 1}}
     assert said(talk, do="forget", token=token) == {}
     assert "error" in said(talk, do="restore", token=token)
+    token = said(talk, do="save")["token"]
+    steps: list[object] = [{"action": "count", "parameters": {}, "save": True}, {"action": "dance", "parameters": {}}]
+    branched = said(talk, do="branch", token=token, steps=steps, forget=[token])
+    assert branched == {"after": [{"done": True, "state": {"count": 2}, "token": 3}, {"cannot": "no legs"}]}
+    assert said(talk, do="snapshot") == {"state": {"count": 1}}
+    assert "error" in said(talk, do="restore", token=token)
+    assert said(talk, do="restore", token=3) == {}
+    assert said(talk, do="snapshot") == {"state": {"count": 2}}
     assert said(talk, do="sing") == {"error": "no request of this protocol: sing"}
 
 

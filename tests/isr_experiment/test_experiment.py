@@ -1,9 +1,14 @@
-"""The Jepsen experiment: 2013 and today in one run each, and that nothing passes which has shown nothing."""
+"""The Jepsen experiment: 2013 and today in one run each, and no cell passes that has shown nothing.
+
+Without these, an experiment whose faults do not bite, or whose runs were stopped early, would count as evidence that
+nothing is lost.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -11,15 +16,20 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import attrs
 import pytest
+from tests.conftest import require_package
+from tests.support.pages import NARROW, chromium, opened
 
 from insync_cli.main import main
 from isr_broker.core.message_json import encode
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.wire.protocol import API_VERSIONS, FETCH, ask
 from isr_cluster.processes import HOST
+from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
@@ -27,6 +37,7 @@ from isr_experiment.model import Predicted, predicted
 from isr_experiment.namespaces import entered, permitted
 from isr_experiment.nemesis import KINDS, chosen
 from isr_experiment.network import CLIENTS, Proxies, source_of
+from isr_experiment.page import page
 from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.recorder import Recorder
 from isr_experiment.run import Options, Result, conduct
@@ -34,6 +45,7 @@ from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, fates, judged, leaderless, windows
 from isr_experiment.watch import Seen
+from isr_report.html import style
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
@@ -262,6 +274,36 @@ def test_successive_runs_go_through_every_kind_of_fault() -> None:
 # Pictures
 
 
+def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = [0.0]
+    told: list[str] = []
+
+    def run(*_: object) -> SimpleNamespace:
+        clock[0] += 150.0
+        return SimpleNamespace(invalid=())
+
+    quick = EXPERIMENTS["quick"]
+    cells = [cell.name for cell in quick.cells(0)][:2]
+    stand_ins = {
+        "conduct": run,
+        "Concluded": SimpleNamespace,
+        "time": MagicMock(monotonic=MagicMock(side_effect=lambda: clock[0])),
+        "page": MagicMock(return_value=""),
+        "conclusions": MagicMock(document=MagicMock(return_value={}), availability=MagicMock(return_value={})),
+        "_said": MagicMock(return_value="a run"),
+        "_keep": MagicMock(),
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(campaign, name, stand_in)
+    campaign.performed(quick, tmp_path, 2, Options(), [], threading.Event(), told.append, only=cells, ask_model=False)
+    assert [line for line in told if line != "a run"] == [
+        "1 of 4 runs are done; estimate 8 min more",
+        "2 of 4 runs are done; estimate 5 min more",
+        "3 of 4 runs are done; estimate 2 min more",
+        "4 runs are done",
+    ]
+
+
 def test_stalls_are_drawn_against_their_timeouts() -> None:
     row = {"session_seconds": 2.0, "lag_seconds": 4.0}
     rows = [{**row, "fault": kind, "silent_seconds": 2.5} for kind in ("kill leader", "cut off a follower", "other")]
@@ -269,6 +311,51 @@ def test_stalls_are_drawn_against_their_timeouts() -> None:
     titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert titles[1:] == ["kill leader: 2.5 s at 2 s", "cut off a follower: 2.5 s at 4 s"]
     assert stalls([]) == ""
+
+
+def recorded() -> dict[str, object]:
+    """A small document of an experiment: a cell with one run that loses."""
+    fate = {"phase": "all", "began": 0.0, "attempted": 12, "acknowledged": 10, "survived": 7, "lost": 3,
+            "lost_unacknowledged": 1, "recovered": 0}  # fmt: skip
+    fault = {"kind": "leader cut off", "began": 1.0, "healed": None, "bit": True, "hit": ["links 2"],
+             "evidence": {"dropped": 7}}  # fmt: skip
+    run = {"cell": "kafka-0.8", "number": 0, "valid": True, "invalid": [], "fates": [fate, {**fate, "phase": "alone"}],
+           "faults": [fault], "controller": [{"at": 0.0, "leader": 2, "isr": [2, 3]}],
+           "windows": [{"at": 0.0, "acked": 10, "lost": 3, "p50": 1.0, "p99": 2.0}]}  # fmt: skip
+    cell = {"name": "kafka-0.8", "expected": "loses", "verdict": "AS EXPECTED", "model": None, "runs": [run]}
+    sums = {"runs": 1, "valid": 1, "acknowledged": 10, "lost": 3, "leaders": 1, "isrs": 1, "dropped": 7, "validated": 0,
+            "rejected": 0, "bound": None}  # fmt: skip
+    row = {"cell": "kafka-0.8", "fault": "kill leader", "session_seconds": 1.5, "lag_seconds": 3.0,
+           "leaderless_seconds": 0.0, "silent_seconds": 2.0}  # fmt: skip
+    return {"experiment": "quick", "says": "2013 and today", "command": ["insync", "experiment"], "totals": sums,
+            "verdict": "AS EXPECTED", "cells": [cell], "availability": [row]}  # fmt: skip
+
+
+def test_the_page_of_an_experiment_has_the_style_of_all_pages_and_no_colour_of_its_own() -> None:
+    shown = page(recorded(), style())
+    assert f"<style>{style()}</style>" in shown
+    body = shown[shown.index("<body>") :]
+    assert not re.findall(r"#[0-9a-f]{3,6}", re.sub(r"var\(--[\w-]+, #[0-9a-f]+\)", "", body)), "right in the dark, too"
+    named = set(re.findall(r"var\((--[\w-]+),", body))
+    assert named
+    assert all(f"{name}: light-dark(" in style() for name in named)
+    used = {word for classes in re.findall(r'class="([^"]+)"', body) for word in classes.split()}
+    assert not {word for word in used if f".{word}" not in style()}, "classes that the style sheet does not know"
+
+
+@pytest.mark.browser
+def test_the_page_of_an_experiment_is_dark_in_the_dark_and_fits_a_phone(tmp_path: Path) -> None:
+    """Without it a page that is white in the dark, or wider than a phone, would go unnoticed."""
+    require_package("chromium")
+    (tmp_path / "experiment.html").write_text(page(recorded(), style()), encoding="utf-8")
+    grounds: list[object] = []
+    with chromium() as browser:
+        for dark in (False, True):
+            with opened(browser, tmp_path / "experiment.html", size=NARROW, dark=dark) as tab:
+                assert tab.value("document.documentElement.scrollWidth <= innerWidth") is True
+                grounds.append(tab.value("getComputedStyle(document.querySelector('.run-chart rect')).fill"))
+    assert grounds[0] == "rgb(255, 255, 255)"
+    assert grounds[1] == "rgb(26, 29, 34)"
 
 
 # Links

@@ -5,13 +5,19 @@ import os
 import pytest
 
 from isr_kafka import Unavailable
-from isr_kafka.system import Kafka
+from isr_kafka.system import DRIVEN, Kafka
 
 
 @pytest.fixture(scope="session")
 def newest() -> Kafka:
     """The newest release, fetched and built."""
     return driven(Kafka())
+
+
+@pytest.fixture(scope="session", params=DRIVEN)
+def each(request: pytest.FixtureRequest) -> Kafka:
+    """Every release that can be driven, fetched and built."""
+    return driven(Kafka(str(request.param)))
 
 
 def driven(kafka: Kafka) -> Kafka:

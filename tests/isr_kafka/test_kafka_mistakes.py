@@ -8,6 +8,7 @@ from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_conform.conformance import Limits, conform
 from isr_kafka import Unavailable
+from isr_kafka.known import explain
 from isr_kafka.mistakes import MISTAKES, Mistake, home_with, named, plant
 from isr_kafka.system import Kafka
 from isr_lang import Instance
@@ -25,7 +26,8 @@ FOUND_IN: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
 def test_a_mistake_in_kafka_is_found(mistake: Mistake, newest: Kafka, tmp_path: Path) -> None:
     command = newest.command(before=[plant(newest, mistake, tmp_path)])
-    done = conform(Instance(KIP_966, dict(mistake.bounds)), command, Limits(stop_at_first=True), patience=120.0)
+    instance, first = Instance(KIP_966, dict(mistake.bounds)), Limits(stop_at_first=True)
+    done = conform(instance, command, first, patience=120.0, explain=explain)
     assert not done.conforms
     assert {d.action for d in done.differences} <= set(FOUND_IN.get(mistake.name, [d.action for d in done.differences]))
 

@@ -1,4 +1,7 @@
-"""A standalone cluster of processes on this machine: a master, two workers, and executors that share only files."""
+"""A standalone cluster of processes on this machine: a master, two workers, and executors that share only files.
+
+Without these, a task could depend on the driver's memory or modules, which executors on other machines do not have.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def test_two_executors_say_what_the_native_engine_says(master: str, tmp_path: Pa
     )
     assert ended.returncode == 0, ended.stderr
     said = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
-    found = native.explore(Instance(DESIGNS["kip-966"], {"replicas": 2}))
+    found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)
     assert said["coverage"]["actions"] == found.taken
     traced = {line["name"]: line["depth"] for line in said["properties"] if line["depth"] is not None}

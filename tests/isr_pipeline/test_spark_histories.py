@@ -1,4 +1,8 @@
-"""Histories on Spark: what the single-machine checker says, of every history that there is, to the last witness."""
+"""Histories on Spark: the same answers as from the checker on one machine, for every history, to the last witness.
+
+Without these, an anomaly that spans pieces of a file, partitions or tasks could be lost, and only on histories too
+large for the checker on one machine.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from tests.support.sparks import spark
 from insync_cli.main import main
 from isr_anomalies import ANOMALIES, Claims, Partition, check_partition, pair_operations, read_json
 from isr_anomalies.history import OperationIndexer
-from isr_pipeline.histories import Unreadable, check_files, checking, chunks, cycles, pairing, shares
+from isr_pipeline.histories import Unreadable, check_files, chunks, cycles, jobs, pairing, shares
 from isr_pipeline.histories.rows import Column, Numbers, kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -47,7 +51,7 @@ def test_every_history_is_judged_as_by_one_process(tmp_path: Path, monkeypatch: 
     stories = [story().lines for story in told] + [spoilt(seed) for seed in range(len(EDITS))]
     stories += [Log(Random(seed)).run(100) for seed in range(3)] + [[], ["", *Story().send(1, 0).lines, ""]]
     monkeypatch.setattr(chunks.chunks_of, "__defaults__", (3000,))  # so that pairs begin in one piece, end in another
-    monkeypatch.setattr(checking, "LINES_PER_BUCKET", 100)
+    monkeypatch.setattr(jobs, "LINES_PER_BUCKET", 100)
     found = check_files(spark(), written(tmp_path, stories), tmp_path / "tables")
     for one, lines in zip(found, stories, strict=True):
         expected = judged(lines)
@@ -171,7 +175,7 @@ def test_parquet_is_read_as_its_lines_are(tmp_path: Path) -> None:
     [
         ('{"f": "poll", "type": "ok", "process": 1, "time": 9}', "line 4: process 1 completes a poll that it never"),
         ("{", "line 4: not JSON"),
-        ('{"f": "produce", "type": "invoke", "process": "p", "time": 1}', "line 4: a produce has a value"),
+        ('{"f": "produce", "type": "invoke", "process": "p", "time": 1}', "line 4: a produce needs a value"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, broken: str, says: str) -> None:

@@ -1,4 +1,7 @@
-"""Sweeps on Spark: the matrix is the one that processes of this machine make, and a failure is one sentence."""
+"""Sweeps on Spark: the matrix is the one that processes of this machine make, and a failure is one sentence.
+
+Without these, a matrix from a cluster could differ from the one that is published, cell by cell.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the replay has seen is counted truly, and docs/replay.md says of how much."""
+"""The coverage of the replay is counted truly, and docs/replay.md says it.
+
+Without these, the page could claim guards, errors or edges that no replay has ever reached.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The broker's cores do what the model says, nothing more and nothing less: every edge within a bound.
 
-`make test ARGS="-m slow -k refine"` replays a larger bound.
+Without these, model and broker would drift apart: what is checked of the model would say nothing of the broker.
+
+`make slow ARGS="-k test_replay"` replays larger bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The guarantees matrix: its cells are the plan's, each has a run file, and its verdicts are those of `check`."""
+"""The guarantees matrix: its cells are the plan's, each has a run file, and its verdicts are those of `check`.
+
+Without these, a cell could show the verdict of other bounds, or of a run that is gone, and designs could look better
+than others because their bounds are smaller.
+"""
 
 import json
 from pathlib import Path

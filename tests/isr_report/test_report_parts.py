@@ -1,8 +1,10 @@
 """Parts of the report: what is traced to what, what changed since, and reports of other verbs as tables."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -10,12 +12,16 @@ import pytest
 from insync_cli import registry
 from insync_cli.main import main
 from isr_model import KIP_966
-from isr_report import conformance, experiments
+from isr_report import conformance, experiments, overview
 from isr_report.distance import distance
 from isr_report.grid import CellEntry, Matrix, PromiseEntry
-from isr_report.material import Included
+from isr_report.html import picture
+from isr_report.material import Included, Material, questions
+from isr_report.plan import load_plan
+from isr_report.sections import signs
 from isr_report.since import since
 from isr_report.traceability import Traced, mentions, resolved
+from isr_trace.itf import read_itf
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
@@ -164,6 +170,85 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
     assert 'class="lead gone"' in picture, "while nobody leads"
     assert "1 fault, 520 acknowledged writes lost" in picture
     assert "No experiment was given" in experiments.section([])
+    sums: dict[str, object] = {"acknowledged": 987, "lost": 520, "lost_unacknowledged": 2}
+    shown = experiments.section([given(schema=experiments.SCHEMA, experiment="jepsen", cells=[], totals=sums)])
+    assert "520 of them lost, and 2 that somebody read, though they were never acknowledged." in shown
+
+
+def of_two_faults() -> Material:
+    """A design that bears one fault and not two, and what it does at the recommended settings."""
+    whole = matrix()
+    [cell] = whole["cells"]
+    whole["usual"], whole["client"], whole["designs"] = (
+        {"acks": "all"},
+        {"p": "It survives"},
+        [{"name": "d", "summary": ""}],
+    )
+    whole["faults"], whole["cells"] = [], []
+    for name, count, verdict, replicas in (
+        ("none", 0, "VACUOUS", 2),
+        ("crash", 1, "HOLDS", 2),
+        ("crash-twice", 2, "VIOLATED", 2),
+        ("three-crashes", 2, "VIOLATED", 3),
+    ):
+        says = f"what {name} is"
+        whole["faults"].append({"name": name, "says": says, "count": count, "recommended": replicas == 3})
+        broken = verdict == "VIOLATED"
+        entry: PromiseEntry = {"name": "p", "kind": "always", "verdict": verdict, "depth": 12 if broken else None,
+                               "trace": f"{name}.json" if broken else None}  # fmt: skip
+        more = {"fault": name, "name": name, "settings": {"acks": "all"}, "constants": {"replicas": replicas}}
+        whole["cells"].append(cast("CellEntry", {**cell, **more, "promises": [entry]}))
+    return cast("Material", SimpleNamespace(matrix=whole, folder="matrix", pages={}))
+
+
+def test_the_summary_says_what_two_faults_do_and_each_mark_is_a_word() -> None:
+    shown = overview.overview(of_two_faults())
+    [square] = re.findall(r"<td>(<p class=.said.*?)</td>", shown)
+    words = re.findall(r'<span class="verdict \w+">(\w+( \w+)?)</span> <small>([^<]*)', square)
+    assert [(word, many) for word, _, many in words] == [("HOLDS", "one fault"), ("VIOLATED", "two faults")]
+    assert re.findall(r">([\w-]+) <b>(\d+)</b></a>", square) == [("crash-twice", "12")]
+    assert 'aria-label="what crash-twice is: VIOLATED in 12 steps"' in square
+    assert "untested: no fault" in square
+    assert not set(square) & set("".join(overview.SIGNS.values())), "no bare symbol"
+    assert "<dt>crash-twice</dt><dd>what crash-twice is</dd>" in shown
+    line = overview.summary_line(of_two_faults(), "d", "p")
+    assert line.startswith("d, p: one fault HOLDS; two faults VIOLATED (crash-twice in 12 steps); 3 replicas, acks all")
+
+
+def test_the_recommended_settings_are_three_replicas_and_a_minimum_of_two() -> None:
+    shown = overview.overview(of_two_faults())
+    first = shown[: shown.index("In the smallest world: 2 replicas, acks all")]
+    assert "The recommended settings: 3 replicas, acks all" in first
+    assert first.count("in 12 steps") == 1
+    found = [f for f in load_plan().faults if f.recommended]
+    assert {f.count for f in found} == {1, 2}
+    for fault in found:
+        assert fault.bounds["replicas"] == 3
+        assert fault.only == {"min_insync": "2", "unclean": "off", "acks": "all"}
+    asked = [q for q in questions() if q.fault in {f.name for f in found}]
+    assert asked, "a card speaks of them, too"
+
+
+def test_each_question_is_understood_without_the_others() -> None:
+    for q in questions():
+        assert re.match(r"(Can|Did|Does) [^?]+\?$", q.asks), q.asks
+        assert not re.search(r"\b(it|there|that change|besides)\b", q.asks), q.asks
+        assert re.search(r"\b(records?|replicas)\b", q.asks), q.asks
+
+
+def test_every_sign_of_the_grid_has_a_word() -> None:
+    assert set(overview.MEANT) == set(overview.SIGNS)
+    assert all(f"<dd>{says}</dd>" in signs() for says in overview.MEANT.values())
+
+
+def test_a_lane_says_what_follows_from_it() -> None:
+    trace = read_itf(TOP / "counterexamples" / "jepsen-2013" / "trace.itf.json")
+    lanes = [re.findall(r'class="derived">([^<]*)', picture(trace, at)) for at in range(len(trace.states))]
+    assert lanes[0] == ["LEO 0, HW 0, ISR {r1, r2}", "LEO 0, HW 0"]
+    assert any(lane[0].endswith(", ISR {r1}") for lane in lanes), "it shrinks"
+    trace = read_itf(TOP / "counterexamples" / "overtaken-request" / "trace.itf.json")
+    lanes = [re.findall(r'class="derived">([^<]*)', picture(trace, at)) for at in range(len(trace.states))]
+    assert any("maximal ISR {" in lane[0] for lane in lanes), "while a change is under way"
 
 
 def test_the_fewest_faults_are_those_of_the_calmest_run_that_shows_it() -> None:
@@ -171,7 +256,7 @@ def test_the_fewest_faults_are_those_of_the_calmest_run_that_shows_it() -> None:
     whole = matrix()
     for n, (name, one) in enumerate({"none": calm, "crash": crash, "twice": two}.items()):
         one["cells"][0]["fault"] = name
-        whole["faults"].append({"name": name, "says": "", "count": n})
+        whole["faults"].append({"name": name, "says": "", "count": n, "recommended": False})
     whole["cells"] = [*calm["cells"], *crash["cells"], *two["cells"]]
     found = distance(whole, "d", {}, "p")
     assert found is not None

@@ -1,6 +1,10 @@
 """The cores in a hostile world: the default design keeps every promise, and planted bugs are found.
 
-`make test ARGS="-m slow -k simulation"` runs more seeds.
+Without these, a core that loses a record under crashes, late messages and partitions at once would pass the replay,
+which takes one step at a time within small bounds; and a simulator that finds no bug at all would look like a broker
+without one.
+
+`make slow ARGS="-k simulation"` runs more seeds.
 """
 
 from __future__ import annotations

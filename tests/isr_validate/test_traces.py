@@ -1,4 +1,8 @@
-"""Traces against the model: what brokers write is accepted, and what no broker may write is rejected at its line."""
+"""Traces against the model: what brokers write is accepted, and what no broker may write is rejected at its line.
+
+Without these, a validator that accepts everything would look like brokers without bugs, and one that rejects a correct
+run would send somebody looking for a bug that is none.
+"""
 
 from __future__ import annotations
 

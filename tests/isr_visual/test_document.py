@@ -1,4 +1,7 @@
-"""What the page is told: the same as the command line says, and nothing that the model does not do."""
+"""The data of a page: the same as the command line says, and nothing that the model does not do.
+
+Without these, a page could show a message that nobody sent, or a trace that the model does not have.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Several traces on one page: a gallery, with a control for every counterexample."""
+"""Several traces on one page: a gallery, with a control for every counterexample.
+
+Without these, a gallery could leave out a counterexample, or show one without the behaviour that keeps its promise.
+"""
 
 import json
 from collections.abc import Generator

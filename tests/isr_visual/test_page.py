@@ -1,7 +1,12 @@
 """The page in a browser, opened from the disk without a network: it says what the command line says, every key works,
-and whoever sees little, uses no mouse or wants no motion can read it, too."""
+and whoever sees little, uses no mouse or wants no motion can read it, too.
+
+Without these, the page's own evaluator of the model could show another step or another reason than the command line,
+and a page that only its author's browser can use would go out with every counterexample.
+"""
 
 import json
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import cast
@@ -12,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize
 from tests.conftest import require_package
 from tests.support.models import copied_log
-from tests.support.pages import NARROW, Opened, chromium, opened, page_text, plain_page, trace_file, with_data
+from tests.support.pages import CORPUS, NARROW, Opened, chromium, opened, page_text, plain_page, trace_file, with_data
 from tests.support.traces import violation
 
 from insync_cli.main import main
@@ -119,6 +124,16 @@ def test_the_first_screen_is_the_moment_it_breaks_with_its_story(browser: Browse
                 assert box["y"] + box["height"] <= size["height"], f"{part} is on the first screen"
 
 
+def test_the_page_says_what_to_do_now_and_with_which_command(tab: Opened) -> None:
+    assert tab.texts(".todo p") == [
+        "kip-101 keeps the promise: Truncation by the leader epoch, looked up in the leader's log. "
+        "It does otherwise at T7: log[r2] is 0.",
+        "which Kafka: docs/versions.md says which releases of Kafka have this design",
+        "ask whether that is always so: insync check kip-101 --log 1 --records 1 --crashes 1 --unnoticed 1 "
+        "--property committed-on-new-leader",
+    ]
+
+
 def test_the_banner_of_a_loss_comes_with_the_broken_promise(tab: Opened) -> None:
     tab.value("insync.go(8)")
     assert tab.texts(".caption .loss")[0].startswith("AT RISK: ")
@@ -187,6 +202,47 @@ def test_a_key_leads_there(shared: Opened, keys: tuple[str, ...], at: int) -> No
     shared.press(*keys)
     assert shared.at() == at
     assert shared.page.locator("output.place").inner_text() == f"T{at} / {LAST}"
+
+
+def test_each_colour_is_stated_once_for_light_and_dark() -> None:
+    """Stated twice, one of them is forgotten."""
+    sheets = [p for p in (CORPUS / "isr_visual" / "style").glob("*.css") if p.name != "print.css"]
+    sheets.append(CORPUS / "isr_report" / "templates" / "report.css")
+    stated = [
+        found for sheet in sheets for found in re.findall(r"^\s*(--[\w-]+): (.*);", sheet.read_text(), re.MULTILINE)
+    ]
+    assert len({name for name, _ in stated}) == len(stated) > 20
+    assert {value.split("(")[0] for name, value in stated if name not in ("--sans", "--mono")} == {"light-dark"}
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_a_lane_says_whose_minimum_it_takes_and_nothing_runs_into_its_log(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    (tmp_path / "page.html").write_text(page_text("last-replica-standing"), encoding="utf-8")
+    with opened(browser, tmp_path / "page.html", size=ViewportSize(width=width, height=800)) as tab:
+        assert any(text.startswith("ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        tab.value("insync.go(5)")
+        assert any(text.startswith("maximal ISR {r1, r2}: min LEO") for text in tab.texts("#scene .rule"))
+        crossing = """[...document.querySelectorAll('#scene svg text.t-small')].filter((text) => {
+            const a = text.getBoundingClientRect();
+            return [...document.querySelectorAll('#scene svg .cell rect')].some((cell) => {
+                const b = cell.getBoundingClientRect();
+                return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+            });
+        }).map((text) => text.textContent)"""
+        assert tab.value(crossing) == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_theme_is_that_of_the_reader_until_it_is_turned(browser: Browser, file: Path, dark: bool) -> None:
+    with opened(browser, file, dark=dark) as tab:
+        grounds = [tab.value("getComputedStyle(document.body).backgroundColor")]
+        for _ in range(2):
+            tab.press("t")
+            grounds.append(tab.value("getComputedStyle(document.body).backgroundColor"))
+    light, night = "rgb(246, 246, 244)", "rgb(18, 20, 23)"
+    assert grounds == ([night, light, night] if dark else [light, night, light])
 
 
 def test_the_other_keys_do_what_they_say(tab: Opened) -> None:

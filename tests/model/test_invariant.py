@@ -1,4 +1,8 @@
-"""The inductive invariant: true of all that can be explored, and what is asked about it is the whole question."""
+"""The inductive invariant holds in every state that can be explored, and nothing is left out of its proof.
+
+Without these, a change of the model would show only in the proof of 14 minutes; and a proof with an obligation
+missing, or with an assumption that excludes an action, would go through.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,8 @@
-"""What must come to pass on the default design: it does, and it does not where one action may be put off for ever."""
+"""The liveness promises of the default design: they hold, and each is broken where one action may be put off for ever.
+
+Without the second half, a liveness promise could hold because nothing ever triggers it, or because it needs no
+fairness.
+"""
 
 from pathlib import Path
 

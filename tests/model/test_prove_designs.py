@@ -1,4 +1,7 @@
-"""On every broken design the proof fails at an obligation that names the culprit, which its fix does not fail at."""
+"""On every broken design the proof fails at an obligation that names the culprit; the proof of its fix does not.
+
+Without these, a proof could succeed whatever the design does, and PROVED would mean nothing.
+"""
 
 import json
 from pathlib import Path
@@ -41,6 +44,21 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         TINY,
     ),
     ("kafka-keeps-positions", "positions-are-of-this-epoch", "becomes_leader", "kafka-resets-positions", TINY),
+    (
+        "kafka-raised-min-insync",
+        "newest-version-has-newest-minimum",
+        "controller_sets_minimum",
+        "minimum-in-new-version",
+        TINY,
+    ),
+    (
+        "configuration-first",
+        "newest-version-has-newest-minimum",
+        "controller_sets_minimum",
+        "minimum-in-new-version",
+        TINY,
+    ),
+    ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
     ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
     ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),
     ("kafka-15583", "leaders-count-candidates", "controller_accepts_alter_partition", "kip-966", TINY),

@@ -19,6 +19,7 @@ HEAD = """\
 Made by `tests/support/durations.py`, which says how; {day}, with a load of {load:.0f} on {cores} cores at the end.
 Processor seconds are those of the test and of the processes that it started and waited for; seconds by the clock hold
 what it waited for, too, and what else the machine had to do.
+A file that takes over ten seconds says at its top what would go unnoticed without it.
 
 | file | tests | processor s | clock s | costliest test | processor s |
 |---|---:|---:|---:|---|---:|

@@ -1,9 +1,11 @@
 """The table of expected outcomes: read, measured and written.
 
 `tests/expected.toml` is made by `INSYNC_REWRITE=1 pytest tests/model/test_expected.py` from the list of runs that is
-already in it (and the cases of `counterexamples/cases.toml`); with TLA2TOOLS_JAR set, TLC's figures beside ours.
+already in it (and the cases of `counterexamples/cases.toml`). `tests/support/confirm.py` writes which engine confirmed
+a row, and on which day; a row whose outcome changes loses that.
 """
 
+import datetime
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,11 +14,9 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.support.checkers import run_tlc
 
 from isr_check import native
 from isr_check.engine import Engine, Exploration, Limits, Verdict
-from isr_check.export import write_tla
 from isr_designs import DESIGNS
 from isr_lang import Design, Instance, Value
 
@@ -36,7 +36,6 @@ class Run:
     design: str
     settings: Settings
     without: tuple[str, ...] = ()
-    tlc: bool = False
 
     @property
     def name(self) -> str:
@@ -89,62 +88,29 @@ def outcome(found: Exploration) -> Outcome:
     )
 
 
-@attrs.frozen
-class TlcOutcome:
-    """TLC on the export: its distinct states, and which of the properties it says are violated."""
+Confirmed = Mapping[str, datetime.date]
+"""An engine that is not the native one -> the day on which it said the same of a row."""
 
-    distinct: int
-    violated: tuple[str, ...]
+Row = tuple[Run, Outcome, Confirmed]
 
 
-def measure_tlc(run: Run, folder: Path, generated: int, suspects: tuple[str, ...] = ()) -> TlcOutcome:
-    """TLC's verdict on each suspect alone, and on all the rest together, which also gives the count.
-
-    It must generate as many states as we say that there are steps, `generated`.
-
-    What it says is violated among the rest becomes a suspect, and the rest is asked again.
-    """
-    module, *_ = write_tla(run.chosen(), dict(run.settings), folder)
-    names = [p.name for p in run.instance().properties if p.kind in ("always", "step")]
-    asked = {p: _asked(folder / f"{module.stem}_{camel(p)}.cfg") for p in names}
-    head = (folder / f"{module.stem}_TypeOK.cfg").read_text()
-    violated = [p for p in suspects if run_tlc(module, folder / f"{module.stem}_{camel(p)}.cfg").violated]
-    rest = folder / "Rest.cfg"
-    while True:
-        rest.write_text("\n".join([head, *(line for p, line in asked.items() if p not in violated)]))
-        report = run_tlc(module, rest)
-        if report.violated is None:
-            assert report.generated - report.initial == generated, run.name
-            return TlcOutcome(report.distinct, tuple(sorted(violated)))
-        violated.append(next(p for p in names if camel(p) == report.violated))
-
-
-def _asked(configuration: Path) -> str:
-    """The line of a configuration that names what is checked."""
-    lines = configuration.read_text().splitlines()
-    return next(line for line in lines if line.startswith(("INVARIANT", "PROPERTY")))
-
-
-def camel(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("-"))
-
-
-def table() -> list[tuple[Run, Outcome, TlcOutcome | None]]:
-    rows: list[tuple[Run, Outcome, TlcOutcome | None]] = []
-    for row in tomllib.loads(EXPECTED.read_text())["run"]:
-        run = Run(row["design"], row["settings"], tuple(row.get("without", ())), "tlc" in row)
-        said = Outcome(
-            row["distinct"],
-            row["generated"],
-            row["depth"],
-            tuple(row["holds"]),
-            row["violated"],
-            row["reached"],
-            tuple(row["vacuous"]),
+def table() -> list[Row]:
+    return [
+        (
+            Run(row["design"], row["settings"], tuple(row.get("without", ()))),
+            Outcome(
+                row["distinct"],
+                row["generated"],
+                row["depth"],
+                tuple(row["holds"]),
+                row["violated"],
+                row["reached"],
+                tuple(row["vacuous"]),
+            ),
+            row["confirmed"],
         )
-        tlc_said = TlcOutcome(row["tlc"]["distinct"], tuple(row["tlc"]["violated"])) if "tlc" in row else None
-        rows.append((run, said, tlc_said))
-    return rows
+        for row in tomllib.loads(EXPECTED.read_text())["run"]
+    ]
 
 
 def case_runs() -> list[Run]:
@@ -166,25 +132,24 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(f"{k} = {_value(v)}" for k, v in pairs.items()) + " }" if pairs else "{}"
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_value, cast("tuple[object, ...]", value))) + "]"
-    return str(value) if isinstance(value, int) else f'"{value}"'
+    return str(value) if isinstance(value, int | datetime.date) else f'"{value}"'
 
 
 HEAD = """\
 # What every engine must say: design, less some actions, at settings -> distinct states, transitions, depth (steps of
 # the longest shortest path), and per property its verdict, with the length of the shortest counterexample
-# or witness. `tlc`: what TLC says of the exported design. Made by tests/support/expected.py; every engine reads it.
+# or witness. The native engine says all this; `confirmed` names the other engines that said the same of this row, and
+# when. Made by tests/support/expected.py and tests/support/confirm.py; every engine reads it.
 """
 
 
-def write(rows: list[tuple[Run, Outcome, TlcOutcome | None]]) -> None:
+def write(rows: list[Row]) -> None:
     lines = [HEAD]
-    for run, said, tlc_said in rows:
+    for run, said, confirmed in rows:
         lines += ["[[run]]", f'design = "{run.design}"', f"settings = {_value(run.settings)}"]
         lines += [f"without = {_value(run.without)}"] * bool(run.without)
         lines += [f"{k} = {_value(v)}" for k, v in attrs.asdict(said, recurse=False).items()]
-        if tlc_said is not None:
-            lines.append(f"tlc = {_value(attrs.asdict(tlc_said))}")
-        lines.append("")
+        lines += [f"confirmed = {_value(dict(sorted(confirmed.items())))}", ""]
     EXPECTED.write_text("\n".join(lines))
 
 

@@ -10,7 +10,7 @@ from typing import cast
 from isr_broker.snapshot import Json
 from isr_conform.conformance import Conformance, ConformanceResult, Limits, Schedule
 from isr_conform.core_sut import CoreSut
-from isr_conform.sut_client import SutFailure
+from isr_conform.sut_client import AnsweredAtOnce, SutFailure
 from isr_conform.sut_server import InvalidRequest, answer_hello
 from isr_conform.value_json import JsonObject
 from isr_lang import Instance
@@ -22,13 +22,14 @@ SMALL = {"replicas": 2, "crashes": 0, "isr_changes": 1}
 """480 states."""
 
 
-class CoresInProcess:
+class CoresInProcess(AnsweredAtOnce):
     """The broker's cores behind the protocol, in this process; `change_answer` may falsify an answer."""
 
     def __init__(
         self,
         change_answer: Callable[[str, JsonObject, JsonObject], JsonObject] = lambda do, request, answer: answer,
     ) -> None:
+        super().__init__()
         self.cores, self.change_answer, self.asked = CoreSut(), change_answer, 0
 
     def ask(self, do: str, **more: Json) -> JsonObject:
@@ -47,10 +48,11 @@ def drive(system: CoresInProcess, limits: Limits | None = None, **constants: int
     return Conformance(instance, system, limits or Limits(), lambda edges, steps: None).run()
 
 
-class ProcessesInProcess:
+class ProcessesInProcess(AnsweredAtOnce):
     """Real broker processes, without a process for the system under test before them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sut, self.asked = ProcessSut(), 0
 
     def ask(self, do: str, **more: Json) -> JsonObject:

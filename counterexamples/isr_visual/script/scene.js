@@ -232,8 +232,12 @@ class Scene {
     if (epoch !== undefined && !down) facts.push(`epoch ${epoch}`);
     if (roles.many("isr").includes(r)) facts.push("in sync");
     else if (roles.has("isr")) facts.push("not in sync");
-    const [x, line] = this.narrow ? [66 + what.length * 6.4 + 12, y + 28] : [16, y + 54];
-    return [label(16, y + 28, marked("t-name", lit), r), badge, label(x, line, "t-small", facts.join("  ·  "))];
+    const name = label(16, y + 28, marked("t-name", lit), r);
+    const said = facts.join("  ·  ");
+    if (this.narrow) return [name, badge, label(66 + what.length * 6.4 + 12, y + 28, "t-small", said)];
+    // side by side where there is room before the log, else one below the other
+    const lines = 16 + said.length * 6.2 < this.left - 8 ? [said] : facts;
+    return [name, badge, ...lines.map((words, k) => label(16, y + 54 + 17 * k, "t-small", words))];
   }
 
   // logs
@@ -387,9 +391,10 @@ class Scene {
     const group = [...new Set([...own, ...(Array.isArray(pending) ? pending : [])].map(String))].sort();
     const ends = group.map((m) => (m === r ? this.roles.log(r).length : /^\d+$/.test(seen[m]) ? Number(seen[m]) : 0));
     const lit = this.changed("own isr", r) || this.changed("pending isr", r);
-    const least = `min(${ends.join(", ")}) = ${Math.min(...ends)}`;
-    const whole = `min LEO over ${braced(group)} = ${least}`;
-    const said = whole.length * 7.4 < this.card - this.left ? whole : `min LEO = ${least}`;
+    const least = Math.min(...ends);
+    const whose = `${Array.isArray(pending) && pending.length ? "maximal ISR" : "ISR"} ${braced(group)}`;
+    const wordings = [`${whose}: min LEO = min(${ends.join(", ")}) = ${least}`, `${whose}: min LEO = ${least}`];
+    const said = wordings.find((words) => words.length * 7.4 < this.card - this.left) ?? `min LEO = ${least}`;
     return shape("tspan", { class: marked("rule", lit) }, said);
   }
 

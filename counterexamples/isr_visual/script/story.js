@@ -182,6 +182,14 @@ function background(trace, go) {
   if (rule.length) parts.push(h("div", {}, h("h3", {}, "Which rule stops it"), rule));
   else if (known)
     parts.push(h("div", {}, h("h3", {}, "Which rule stops it"), h("p", {}, "None: the setting means this.")));
+  if (about.todo)
+    parts.push(
+      h("div", { class: "todo" }, [
+        h("h3", {}, "What to do now"),
+        h("p", {}, about.todo.says),
+        about.todo.commands.map(({ what, text }) => h("p", {}, `${what}: `, h("code", {}, text))),
+      ]),
+    );
   if (about.minimality) parts.push(h("p", { class: "quiet" }, `This trace: ${about.minimality}.`));
   return parts.length ? h("div", { class: "background" }, parts) : null;
 }

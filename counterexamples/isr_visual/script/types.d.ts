@@ -94,6 +94,7 @@ type About = {
   loop: number | null;
   anywhere: boolean;
   case: Case | null;
+  todo: { says: string; commands: { what: string; text: string }[] } | null;
   story: { headline: string; breaks: number | null; cause: number | null; sentences: Sentence[] };
   variables: { name: string; type: string; about: string }[];
   steps: Step[];

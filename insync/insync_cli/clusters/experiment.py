@@ -158,6 +158,7 @@ def _entered(command: Sequence[str]) -> int:
 def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
     from isr_experiment import campaign, clients, conclusions
     from isr_experiment.run import Options as RunOptions
+    from isr_report.html import style
 
     writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
     try:
@@ -197,6 +198,7 @@ def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
             first=given.seed,
             only=list(given.cell),
             ask_model=not given.no_model,
+            style=style(),
         )
     finally:
         for number, handler in before.items():

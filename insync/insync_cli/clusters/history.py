@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -25,6 +26,7 @@ from insync_cli.options import (
     seconds,
     switch,
 )
+from insync_cli.progress import Tell, silent
 from insync_cli.terminal import QuietOutput
 from isr_anomalies import (
     ANOMALIES,
@@ -137,9 +139,9 @@ def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path,
             yield one.path, one.answer, one.claims, one.quotes
         return
     for path in given.files:
-        with paused_garbage_collection(), given.output.ticker().meanwhile(f"checking {path}"):
-            history = read(path, given)
-            answer = check(history, wanted)
+        with paused_garbage_collection(), given.output.ticker().meanwhile(f"reading {path}") as tell:
+            history = read(path, given, tell)
+            answer = check(history, wanted, partial(tell, f"questions about {path}"))
         yield path, answer, history.claims, quoted(path, answer)
 
 
@@ -157,12 +159,12 @@ def beside(path: Path) -> Path:
     return path.with_suffix(".verdict.json" if path.suffix == ".json" else ".json")
 
 
-def read(path: Path, given: Options) -> History:
+def read(path: Path, given: Options, tell: Tell = silent) -> History:
     if path.suffix == ".parquet":
         raise UsageError(f"{path}: a history in Parquet is for --engine {history_spark.SPARK}")
     try:
         with path.open(encoding="utf-8") as file:
-            items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(file)
+            items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(_told(file, path, tell))
             return pair_operations(with_claims(items, given.claims))
     except OSError as problem:
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
@@ -170,6 +172,15 @@ def read(path: Path, given: Options) -> History:
         raise InputError(f"{path} is not text in UTF-8") from None
     except Malformed as problem:
         raise InputError(f"{path}, {problem}") from None
+
+
+def _told(lines: Iterable[str], path: Path, tell: Tell) -> Iterator[str]:
+    """The lines of a file, counted by their size."""
+    done, size = 0, path.stat().st_size
+    for line in lines:
+        done += len(line)
+        tell(f"bytes of {path}", done, size)
+        yield line
 
 
 def is_edn(path: Path, file: TextIO) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import options, registry, terminal
 from insync_cli.clusters.settings import pairs
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import Usage, group, natural, option, optional_argument, positive, repeated, workers_at_most
@@ -45,6 +45,7 @@ class Options:
     design: str | None = optional_argument(
         "DESIGN", f"one of {', '.join(DESIGNS)} (default kip-966); or a planted bug: insync kills --help", str
     )
+    own: options.OwnDesigns = group(options.OwnDesigns)
     seeds: str = option("A..B", "from A to B, both included", str, "0..19")
     scenario: Path | None = option("FILE", "do what the file says, instead of faults by chance", Path)
     set: tuple[str, ...] = repeated("NAME=VALUE", "a setting by Kafka's name", str)
@@ -121,6 +122,12 @@ def seeds_of(text: str) -> range:
 def config_of(given: Options) -> Config:
     """The simulator's settings with those that were given; UsageError for a name that does not exist."""
     design = given.design or "kip-966"
+    own = registry.designs().get(design)
+    if own is not None and own.file:
+        raise UsageError(
+            f"{design} is a design of the model, and this simulates the broker's code; for random walks of the model: "
+            f"insync check {design}{registry.own_option(own)} --simulate 1000"
+        )
     if design not in DESIGNS | PLANTED:
         raise UsageError(f"there is no design '{design}' of the broker{did_you_mean(design, DESIGNS)}")
     for name in given.without:

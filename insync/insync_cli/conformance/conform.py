@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_conform.conformance import ConformanceResult, Difference, Limits, Schedule
+    from isr_conform.conformance import ConformanceResult, Difference, Explain, Limits, Schedule
     from isr_lang import Design, Value
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
@@ -71,6 +72,7 @@ def run(argv: Sequence[str]) -> int:
                 limits(given.drive, schedule, brake),
                 patience=given.patience,
                 progress=lambda edges, steps: ticker.count(edges, None, f"edges driven in {steps:,} steps"),
+                explain=known(given.sut),
             )
         except SutFailure as problem:
             if problem.ended:
@@ -95,6 +97,13 @@ def command(sut: str, home: Path | None) -> str:
     if home is not None:
         raise UsageError("--kafka-home goes with --sut kafka")
     return sut
+
+
+def known(sut: str) -> Explain:
+    """What is known of differences: of Kafka's some, of another system nothing."""
+    from isr_kafka.known import explain
+
+    return explain if re.match(r"kafka(=|$)", sut) else lambda kind, before, action, parameters, places: ""
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:
@@ -168,6 +177,7 @@ def report(done: ConformanceResult, constants: Mapping[str, object]) -> dict[str
         "cannot": dict(done.cannot),
         "steps": done.steps,
         "resets": done.resets,
+        "explained": dict(done.explained),
         "differences": {kind.value: n for kind, n in done.count.items()},
         "examples": [example(u) for u in done.differences],
         "seconds": round(done.seconds, 3),
@@ -198,6 +208,8 @@ def print_details(out: Console, done: ConformanceResult) -> None:
     terminal.print_lines(out, "Not driven, for the system does not claim to have them", done.left_out)
     cannot = [f"{n:,} edges: {why}" for why, n in done.cannot.most_common()]
     terminal.print_lines(out, "Not driven, for the system could not be brought to them", cannot)
+    explained = [f"{n:,} x {why}" for why, n in done.explained.most_common()]
+    terminal.print_lines(out, "Differs as is known (docs/kafka-classes.md)", explained)
     for difference in done.differences:
         print_difference(out, difference, done)
     out.print()
@@ -243,6 +255,7 @@ def result_line(done: ConformanceResult) -> str:
     parts += [f"{of(done.edges, done.of_edges)} edges", f"{of(done.states, done.of_states)} states"]
     parts += [f"{of(done.pairs, done.of_pairs)} action pairs", f"{done.steps:,} steps after {done.resets:,} resets"]
     parts += [f"{done.cannot.total():,} not driven"] if done.cannot else []
+    parts += [f"{n:,} explained ({why.partition(':')[0]})" for why, n in done.explained.most_common()]
     parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n]
     word = "VIOLATED" if not done.conforms else "BUDGETED" if not done.complete else "HOLDS"
     if word == "HOLDS" and done.walks is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError
-from insync_cli.options import Usage, argument, group, option, optional_argument
+from insync_cli.options import Usage, argument, flag, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- stories: written by insync kafka -->", "<!-- end of stories -->"
 EXAMPLE = """insync kafka versions
 insync kafka fetch 4.4.0
-insync kafka stories --write docs/kafka-classes.md"""
+insync kafka stories --store --write docs/kafka-classes.md"""
 USAGE = Usage("kafka", "Apache Kafka's own code: what can be driven, and fetching it.", EXAMPLE)
 
 
@@ -36,6 +37,7 @@ class Options:
         "RELEASE", "which one; fetch: the newest if none is named, stories: all", str
     )
     corpus: Path = option("DIR", "stories: the folder of cases", Path, Path("counterexamples"))
+    store: bool = flag("stories: keep the table for the report")
     write: Path | None = option("PAGE", "stories: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)
 
@@ -94,6 +96,7 @@ def told(given: Options) -> int:
     from isr_conform.sut_client import SutFailure
     from isr_kafka import Unavailable
     from isr_kafka.system import DRIVEN, Kafka
+    from isr_report.kafka_stories import SCHEMA, STORED
 
     stories = [(name, instance, trace) for name, instance, trace in cases(given.corpus)]
     releases = [given.release] if given.release is not None else list(DRIVEN)
@@ -107,7 +110,9 @@ def told(given: Options) -> int:
     rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]
     if given.write is not None:
         terminal.write_text(given.write, written_into(given.write, table(releases, rows)))
-    report = {"schema": "insync/kafka/1", "stories": [dict(zip(["case", *releases], row, strict=True)) for row in rows]}
+    report = {"schema": SCHEMA, "stories": [dict(zip(["case", *releases], row, strict=True)) for row in rows]}
+    if given.store:
+        terminal.write_text(STORED, json.dumps(report, indent=1) + "\n")
     given.output.answer(
         report,
         lambda out: terminal.print_table(out, ("case", *releases), rows),

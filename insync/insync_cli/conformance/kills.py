@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,16 @@ def run(argv: Sequence[str]) -> int:
     output.check()
     out = output.console()
     quiet = output.quiet or not output.for_people
-    done = kill_matrix(bugs, layers, lambda line: None if quiet else out.print(line, soft_wrap=True, markup=False))
+    told = count(1)
+    with output.ticker() as ticker:
+
+        def tell(line: str) -> None:
+            if not quiet:
+                ticker.close()
+                out.print(line, soft_wrap=True, markup=False)
+            ticker.count(next(told), len(bugs) * len(layers), "cells")
+
+        done = kill_matrix(bugs, layers, tell)
     output.write(_report(done))
     if output.for_people:
         out.print(table(done) if output.quiet else summary(done), soft_wrap=True, markup=False)

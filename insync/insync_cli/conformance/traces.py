@@ -57,8 +57,10 @@ class Options:
 
 
 @lru_cache(maxsize=4)
-def instance_made(name: str, without: tuple[str, ...], constants: str) -> Instance:
-    """The model of a question that can be sent: names and JSON."""
+def instance_made(name: str, without: tuple[str, ...], constants: str, own: tuple[Path, ...]) -> Instance:
+    """The model of a question that can be sent: names and JSON, and files of designs, which are read where needed."""
+    if name not in registry.designs():
+        registry.take_own(own)
     return registry.instance_of(registry.design_less(name, without), json.loads(constants))
 
 
@@ -72,7 +74,8 @@ def run(argv: Sequence[str]) -> int:
     if given.engine.engine != SPARK and (given.engine.master is not None or given.engine.workers is not None):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
     folder = terminal.make_folder(given.out).absolute()
-    make = partial(instance_made, design.name, registry.left_out(design), json.dumps(dict(instance.constants)))
+    gone, constants = registry.left_out(design), json.dumps(dict(instance.constants))
+    make = partial(instance_made, design.name, gone, constants, registry.own_files())
     recipe = Recipe(make, Cover(given.cover), folder, given.steps)
     shares = parts(recipe, given.parts, range(given.seed, given.seed + given.count))
     each = Each(given.engine, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import attrs
 from insync_cli import options, terminal
 from insync_cli.exits import Exit, InputError
 from insync_cli.options import Usage, arguments, choice, group, option, positive
+from insync_cli.progress import Tell, silent, telling
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
@@ -50,16 +52,20 @@ def run(argv: Sequence[str]) -> int:
 
     output, level = given.output, Level(given.level)
     output.check()
-    lives = lives_of(given.logs)
-    began = process_time()
-    try:
-        with output.ticker().meanwhile(f"validating {terminal.count(sum(len(life.events) for life in lives), 'line')}"):
-            done = validate(lives, level, given.budget or BUDGET, details=True)
-    except BadTrace as problem:
-        raise InputError(str(problem)) from None
-    seconds = process_time() - began
+    with output.ticker().meanwhile("reading") as tell:
+        lives = lives_of(given.logs, tell)
+        began = process_time()
+        tell(f"validating {terminal.count(sum(len(life.events) for life in lives), 'line')}", 0)
+        try:
+            done = validate(
+                lives, level, given.budget or BUDGET, details=True, progress=partial(tell, "lines explained")
+            )
+        except BadTrace as problem:
+            raise InputError(str(problem)) from None
+        seconds = process_time() - began
     output.write(report(done, lives, seconds))
-    notes = keep(done, lives, level, given.html, given.reproduce)
+    with output.ticker().meanwhile("looking for a smaller trace"):
+        notes = keep(done, lives, level, given.html, given.reproduce)
     if output.for_people:
         out = output.console()
         if not output.quiet:
@@ -95,7 +101,7 @@ def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | Non
     return notes
 
 
-def lives_of(logs: Sequence[Path]) -> list[Life]:
+def lives_of(logs: Sequence[Path], tell: Tell = silent) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
     from isr_broker.trace_reader import BadTrace, read_files
 
@@ -105,7 +111,7 @@ def lives_of(logs: Sequence[Path]) -> list[Life]:
     if not files:
         raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
-        return read_files((file.name, file.read_bytes()) for file in files)
+        return read_files((file.name, file.read_bytes()) for file in telling(files, "files read", tell))
     except OSError as problem:
         raise InputError(f"{problem.filename}: cannot be read: {terminal.reason(problem)}") from None
     except BadTrace as problem:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import attrs
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.model import check_text, exploration, room
+from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, print_short, save
 from insync_cli.version import version
+from insync_cli.view import pages
+from insync_cli.view.remedy import remedy_lines
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
 from isr_lang import Design, Instance, Value
 
@@ -107,7 +109,8 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     instance, wanted = room.with_premises(question.instance, question.wanted)
     explored = exploration.explored(instance, wanted, exploring, output, folder)
     found = room.without_premises(explored.found, question.wanted)
-    left = room.room_of(question.instance, found, explored.workers, Limits())
+    with output.ticker() as ticker:
+        left = room.room_of(question.instance, found, explored.workers, Limits(), ticker)
     return attrs.evolve(explored, found=attrs.evolve(found, findings=room.judged(found.findings, left)), room=left)
 
 
@@ -194,19 +197,31 @@ def show(given: Options, question: Question, explored: Explored, answer: runfile
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
     )
+    own = registry.own_option(question.instance.design)
     if not given.output.quiet:
         check_text.render(out, answer, question.instance.design, about)
         violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
             if i == 0:
                 print_short(out, Path(str(line["trace"])))
-            out.print(f"whole trace of {line['name']}: insync show {line['trace']}", soft_wrap=True)
+                for text in remedy_lines(pages.what_to_do(Path(str(line["trace"]))), str(line["trace"]), own):
+                    out.print(text, soft_wrap=True)
+            out.print(f"whole trace of {line['name']}: insync show {line['trace']}{own}", soft_wrap=True)
+        if answer["verdict"] == Verdict.HOLDS and explored.found.complete:
+            out.print(f"\nwhat it looks like when it works: {samples(question.instance)}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
         if about.stopped_by and exploration.resumable(folder):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
     for name, word in expected_otherwise(answer, given.expect):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)
     out.print(check_text.result_line(answer, about), soft_wrap=True)
+
+
+def samples(instance: Instance) -> str:
+    """The command that makes a page of behaviours in which nothing goes wrong, in the same world."""
+    words = ["insync sample", instance.design.name, options.command_options(instance.constants, instance.design)]
+    words += [f"--without {action}" for action in registry.left_out(instance.design)]
+    return " ".join(filter(None, words)) + f"{registry.own_option(instance.design)} --count 5 --html works.html"
 
 
 def expected_otherwise(answer: runfile.Run, words: Sequence[str]) -> list[tuple[str, str]]:

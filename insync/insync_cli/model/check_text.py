@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import terminal
-from insync_cli.model import room
+from insync_cli import room, terminal
 from insync_cli.options import shown
 from insync_cli.progress import human_size
 from insync_cli.runfile import PropertyLine, Run, uncovered

@@ -76,6 +76,7 @@ USAGE = Usage("designs", "The designs, or one of them in detail.", EXAMPLE)
 @attrs.frozen(kw_only=True)
 class Options:
     design: str | None = optional_argument("DESIGN", "its actions, properties, bounds and settings", design_name)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 

@@ -15,9 +15,9 @@ from insync_cli.model import guards
 from insync_cli.options import Usage, group, option
 from insync_cli.progress import Brake
 from insync_cli.terminal import QuietOutput
-from isr_check import mutate
+from isr_check import mutation
 from isr_check.engine import Limits
-from isr_check.mutate import Baseline, Fate, Outcome
+from isr_check.mutation import Baseline, Fate, Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,17 +100,19 @@ def dropped(
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutate.Campaign(design, tuple(choices), explore, limits)
-        known = list(mutate.baselines(job, workers))
+        job = mutation.Campaign(design, tuple(choices), explore, limits)
+        with given.output.ticker() as ticker:
+            what = f"choices of bounds, {design.name} itself"
+            known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
         for baseline, choice in zip(known, choices, strict=True):
             if not baseline.complete:
                 raise Inconclusive(
                     f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
                     f"({options.command_options(choice, design) or 'default bounds'})"
                 )
-        total = len(mutate.mutants(design))
+        total = len(mutation.mutants(design))
         with given.output.ticker() as ticker:
-            return known, list(ticker.counted(mutate.outcomes(job, known, workers), total, "guards dropped"))
+            return known, list(ticker.counted(mutation.outcomes(job, known, workers), total, "guards dropped"))
 
 
 def choice_of(design: Design, constants: Mapping[str, Value], baseline: Baseline) -> ChoiceLine:

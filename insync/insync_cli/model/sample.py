@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,8 @@ def run(argv: Sequence[str]) -> int:
     output.check()
     folder = terminal.make_folder(given.out or Path(default_folder(instance, "sample", count, steps, seed)))
     evaluator = Evaluator(instance)
-    found = sample(instance, evaluator, seed, count, steps)
+    with output.ticker().meanwhile("walking") as tell:
+        found = sample(instance, evaluator, seed, count, steps, partial(tell, "random walks"))
     if not found.paths:
         raise Inconclusive(f"{design.name} has no passing behaviour of a step or more at these bounds")
     gone = registry.left_out(design)
@@ -57,7 +59,8 @@ def run(argv: Sequence[str]) -> int:
     for trace, file in zip(traces, files, strict=True):
         write(trace, file)
     if given.html is not None:
-        write_page([(f, t, "") for f, t in zip(files, traces, strict=True)], given.html, None)
+        with output.ticker().meanwhile(f"{given.html}") as tell:
+            write_page([(f, t, "") for f, t in zip(files, traces, strict=True)], given.html, None, tell)
     report = {
         "schema": "insync/sample/1",
         "design": design.name,

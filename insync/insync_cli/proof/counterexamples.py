@@ -12,7 +12,7 @@ from insync_cli import registry
 from insync_cli.proof.question import ObligationLine, Question
 from insync_cli.tracefiles import SUFFIX, write
 from isr_check.engine import Engine, Limits, Progress
-from isr_check.reaching import reach
+from isr_check.reachability import reach
 from isr_check.reference import Evaluator
 from isr_trace.replay import Move, goal, record, record_step
 from isr_trace.trace import Trace, TraceError

@@ -136,8 +136,9 @@ class Proof:
         self.asked, self.running, self.command, self.said, self.brake = asked, given.running, given.command, said, brake
         self.workers = given.running.workers or os.cpu_count() or 1
         self.began = time.monotonic()
-        self.induction = induction_of(asked)
-        self.obligations = asked.obligations(self.induction)
+        with said.ticker().meanwhile("stating what is to be proved"):
+            self.induction = induction_of(asked)
+            self.obligations = asked.obligations(self.induction)
         if not self.obligations:
             raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from insync_cli import terminal
+from insync_cli import registry, terminal
 from insync_cli.model.check_text import world
 from insync_cli.progress import Ticker
 from insync_cli.proof.counterexamples import REACHABLE, UNDECIDED, UNREACHABLE
@@ -36,12 +36,14 @@ class Said:
     def __init__(self, output: Output, *, core: bool) -> None:
         self.out, self.plain, self.core = output.console(), output.plain, core
         self.quiet = output.quiet or not output.for_people
+        self.own = ""
         self._ticker = self.ticker()
 
     def ticker(self) -> Ticker:
         return Ticker(quiet=self.quiet, plain=self.plain)
 
     def begin(self, asked: Question, obligations: int, queries: int) -> None:
+        self.own = registry.own_option(asked.design)
         if self.quiet:
             return
         self.out.print(f"{asked.design.name}: {asked.design.summary}", style="bold")
@@ -102,8 +104,8 @@ class Said:
             said = "; ".join(x for x in (advice, line["reason"]) if x)
             self.out.print(said, style="bold" if advice else "", soft_wrap=True)
             if line["behaviour"]:
-                self.out.print(f"how to get there: insync show {line['behaviour']}", soft_wrap=True)
-        more = [f"insync show {line['trace']}" for line in found[SHOWN:] if line["trace"]]
+                self.out.print(f"how to get there: insync show {line['behaviour']}{self.own}", soft_wrap=True)
+        more = [f"insync show {line['trace']}{self.own}" for line in found[SHOWN:] if line["trace"]]
         terminal.print_lines(self.out, "More counterexamples to induction", more)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
-from insync_cli.model import room
 from insync_cli.options import Usage, design_name, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix_spark
@@ -19,7 +20,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
 from insync_cli.workers import forks
-from isr_check.engine import Finding, Limits, Verdict, silent
+from isr_check.engine import Engine, Exploration, Finding, Limits, Verdict, silent
 from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, read_matrix, verdict_of
 from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
@@ -50,6 +51,7 @@ USAGE = Usage("matrix", "The guarantees: designs x settings x fault budgets, eac
 class Options:
     plan: Path = option("FILE", "another plan than the standard one", Path, STANDARD)
     designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
+    own: options.OwnDesigns = group(options.OwnDesigns)
     faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
     out: Path = option("DIR", f"where {FILE} and the runs go", Path, FOLDER)
     running: options.RunningEach = group(options.RunningEach, "running")
@@ -153,7 +155,7 @@ def document(plan: Plan, done: list[CellEntry]) -> Matrix:
         designs=[DesignEntry(name=d.name, summary=d.summary) for d in designs],
         promises={name: promised.get(name, "") for name in (*plan.promises, *plan.probes)},
         settings={name: list(values) for name, values in plan.settings.items()},
-        faults=[FaultEntry(name=f.name, says=f.says, count=f.count) for f in plan.faults],
+        faults=[FaultEntry(name=f.name, says=f.says, count=f.count, recommended=f.recommended) for f in plan.faults],
         usual=dict(plan.usual),
         client=dict(plan.client),
         cells=done,
@@ -208,6 +210,8 @@ def explored(
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
     asked, wanted = room.with_premises(instance, cell.wanted)
+    if cell.symmetry and "symmetry" in inspect.signature(explore).parameters:
+        explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True))
     found = room.without_premises(explore(asked, wanted, limits, silent), cell.wanted)
     left = room.room_of(instance, found, workers, limits)
     found = attrs.evolve(found, findings=room.judged(found.findings, left))

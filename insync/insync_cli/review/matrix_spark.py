@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from insync_cli import registry
@@ -33,13 +34,17 @@ def swept(
         from isr_pipeline.sweeps import sweep
 
         with session.running(master, workers=workers) as spark:
-            return sweep(spark, partial(answered, explore=explore), cells)
+            return sweep(spark, partial(answered, explore=explore, own=registry.own_files()), cells)
     except Unavailable as problem:
         raise UsageError(str(problem)) from None
     except Failed as problem:
         raise Inconclusive(str(problem)) from None
 
 
-def answered(cell: Cell, explore: Explore) -> tuple[CellEntry, list[Finding]]:
-    """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell."""
+def answered(cell: Cell, explore: Explore, own: Sequence[Path]) -> tuple[CellEntry, list[Finding]]:
+    """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell.
+
+    `own`: files of designs, which the executor must see, too.
+    """
+    registry.take_own(own)
     return explore(cell, registry.instance_of(registry.design_named(cell.design), cell.constants))

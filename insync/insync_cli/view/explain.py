@@ -8,12 +8,13 @@ from typing import TypedDict
 
 import attrs
 
-from insync_cli import options
+from insync_cli import options, registry
 from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group
 from insync_cli.terminal import Output
 from insync_cli.tracefiles import replayable, saying_which, trace_file
-from insync_cli.view.pages import roomier
+from insync_cli.view.pages import roomier, what_to_do
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.cause import Cause, cause_of
 from isr_trace.explain import Explanation, explain, explanation_lines
 from isr_trace.reasons import ReasonEntry, entry
@@ -59,22 +60,24 @@ USAGE = Usage("explain", "The part of the property that fails, with its values."
 @attrs.frozen(kw_only=True)
 class Options:
     trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     trace, evaluator = replayable(given.trace)
-    with saying_which(given.trace):
+    with saying_which(given.trace), given.output.ticker().meanwhile("asking what would have been"):
         found = explain(trace, evaluator)
-    run = run_of(trace, Replay(evaluator))
-    why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
+        run = run_of(trace, Replay(evaluator))
+        why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
     given.output.write(report(found, why))
     if given.output.for_people:
         out = given.output.console()
         for line in story_lines(story(trace, why, found.promise)):
             out.print(line, soft_wrap=True)
-        for line in explanation_lines(found):
+        own = registry.own_option(evaluator.instance.design)
+        for line in (*explanation_lines(found), *remedy_lines(what_to_do(given.trace), str(given.trace), own)):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS
 

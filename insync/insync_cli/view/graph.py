@@ -49,7 +49,13 @@ def run(argv: Sequence[str]) -> int:
     evaluator = Evaluator(registry.instance_of(design, given.world.constants))
     most = given.states or (WHOLE_AT_MOST if given.whole else STATES_AT_MOST)
     try:
-        found = state_graph(evaluator, whole=given.whole, states_at_most=most)
+        with given.output.ticker() as ticker:
+            found = state_graph(
+                evaluator,
+                whole=given.whole,
+                states_at_most=most,
+                progress=lambda explored, known: ticker.count(explored, known, "states explored", grows=True),
+            )
     except TooLarge:
         raise Inconclusive(
             f"{design.name} has more than {most} states at these bounds; give smaller ones, or --states"

@@ -23,6 +23,7 @@ USAGE = Usage("minimise", "The same result with fewer and calmer steps.", EXAMPL
 @attrs.frozen(kw_only=True)
 class Options:
     trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     out: Path | None = option("FILE", f"where it goes (without it, beside TRACE, as NAME.minimal{SUFFIX})", Path)
     effort: int = option("N", "states to look at for short cuts", positive, EFFORT)
     output: QuietOutput = group(QuietOutput)
@@ -33,8 +34,9 @@ def run(argv: Sequence[str]) -> int:
     path = given.trace
     to = given.out or path.with_name(path.name.removesuffix(SUFFIX) + ".minimal" + SUFFIX)
     trace, evaluator = replayable(path)
-    with saying_which(path), given.output.ticker().meanwhile(f"minimising {terminal.count(len(trace.steps), 'step')}"):
-        short = minimise(trace, evaluator, given.effort)
+    what = f"minimising {terminal.count(len(trace.steps), 'step')}"
+    with saying_which(path), given.output.ticker().meanwhile(what) as tell:
+        short = minimise(trace, evaluator, given.effort, tell)
     write(short, to)
     before, after = len(trace.steps), len(short.steps)
     sure = short.minimised is not None and short.minimised.shortest

@@ -34,6 +34,7 @@ USAGE = Usage("scenes", "Teaching scenes: each is played on the model before it 
 class Options:
     scene: str | None = optional_argument("SCENE", "one of them; without it, all are checked and listed", str)
     scenes: Path = option("FILE", "other scenes than the standard ones", Path, STANDARD)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     html: Path | None = option("FILE", "a page to walk through, with the captions", Path)
     itf: Path | None = option("FILE", "the trace", Path)
     output: Output = group(Output)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
-from insync_cli.terminal import Output, count
-from insync_cli.tracefiles import check_behaviour, load, saying_which, steps_of, trace_file
-from insync_cli.view.pages import strip_of, write_page
+from insync_cli.terminal import Output, count, print_wrapped
+from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
+from insync_cli.view.pages import case_of, strip_of, what_to_do, write_page
+from insync_cli.view.remedy import remedy_lines
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.itf import write_text
@@ -21,6 +23,9 @@ from isr_trace.show import print_trace
 from isr_trace.trace import Trace, TraceError
 from isr_visual.picture import picture
 from isr_visual.shiviz import shiviz
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLE = """\
 insync show jepsen-2013
@@ -52,6 +57,7 @@ class Options:
     svg: Path | None = option("FILE", "the picture of one state instead, in light and dark", Path, rival="form")
     step: int | None = option("N", "with --svg: the state after this step; without it, the last", int)
     against: str | None = option("DESIGN", "with --html: the same schedule under this design, too", design_name)
+    own: options.OwnDesigns = group(options.OwnDesigns)
     output: Output = group(Output)
 
 
@@ -71,8 +77,8 @@ def run(argv: Sequence[str]) -> int:
     given = read(argv)
     together = [vouched(path) for path in given.traces]
     if given.html is not None:
-        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}"):
-            written = write_page(together, given.html, given.against)
+        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}") as tell:
+            written = write_page(together, given.html, given.against, tell)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
         path, trace, _ = together[0]
@@ -107,7 +113,24 @@ def show(given: Options, path: Path, trace: Trace) -> None:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
         browse(trace, given.output.console())
     elif given.output.for_people:
-        print_trace(trace, given.output.console(), scenes=not given.no_scenes, full=given.full)
+        out = given.output.console()
+        _open(path, trace, out)
+        print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
+        known = registry.designs().get(trace.design)
+        if known is not None and not other_version(trace):
+            out.print()
+            for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
+                out.print(line, soft_wrap=True)
+
+
+def _open(path: Path, trace: Trace, out: Console) -> None:
+    """What somebody who runs Kafka asks first, of a case that answers it."""
+    case = case_of(path, trace)
+    if case is None or case.operator is None:
+        return
+    for question, answer in case.operator.answers():
+        print_wrapped(out, f"{question}: {answer}", 0)
+    out.print()
 
 
 def _draw(trace: Trace, target: Path, step: int | None) -> str:
@@ -127,6 +150,8 @@ def other_version(trace: Trace) -> str:
     """Why the model of today cannot vouch for a trace of ours; the file itself still opens."""
     if trace.foreign:
         return ""
+    if wanted := missing_file(trace):
+        return f"{wanted}. It is shown as it was written"
     if trace.design not in registry.designs():
         return f"its design {trace.design} does not exist here; it is shown as it was written"
     try:

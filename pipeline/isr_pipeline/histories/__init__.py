@@ -8,12 +8,12 @@
         print(one.answer.verdict)
 
 Reading order: `chunks` (files in pieces whose lines have numbers), `pairing` (lines to operations, process by process),
-`shares` (one partition, judged), `cycles` (what only several partitions show), `availability`, `checking` (the jobs).
+`shares` (one partition, judged), `cycles` (what only several partitions show), `availability`, `jobs` (all in order).
 
 A partition is judged by one task, and has to fit into it; nothing else has to fit anywhere. The driver gets what each
 partition found, a bit for each of 65536 blocks of lines, and figures.
 """
 
-from isr_pipeline.histories.checking import Checked, Unreadable, check_files
+from isr_pipeline.histories.jobs import Checked, Unreadable, check_files
 
 __all__ = ["Checked", "Unreadable", "check_files"]

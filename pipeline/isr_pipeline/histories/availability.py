@@ -1,7 +1,7 @@
 """Acknowledgements over time without sorting them in one place: counts by task, gaps by ranges of time.
 
-Everything is the same as in isr_anomalies.times, to the number: also the percentiles, by two counts of latencies of
-which the second one is exact.
+All figures equal those of isr_anomalies.times, to the number. That takes two passes for percentiles: the first counts
+latencies roughly, the second counts those near a percentile exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BITS: Final = 12
-"""How many leading bits of a latency the first pass counts by."""
+"""The first pass counts latencies that have so many leading bits in common as one."""
 _COLUMNS: Final = ("f", "outcome", "error", "invoked", "completed", "invoked_at", "completed_at")
 
 
@@ -74,12 +74,13 @@ class Figures:
     first: tuple[int, int] = (NEVER, 0)
     """Line and time of the first send."""
     last: tuple[int, int] = (-1, -1)
-    """Time and negated line of the send with the latest time; of several with that time the first."""
+    """Time and negated line of the latest send; negated, because of several at that time the first line counts."""
     latencies: Counter[int] = attrs.field(factory=Counter[int])
     near: list[tuple[list[int], list[int], list[int]]] = attrs.field(
         factory=list[tuple[list[int], list[int], list[int]]]
     )
-    """Around each fault: the last two acknowledgements up to it, the first two after it, the first not before it."""
+    """For each fault the times of acknowledgements near it: the last two up to it, the first two after it, and the
+    first that is not before it."""
     progress: list[tuple[int, int]] = attrs.field(factory=list[tuple[int, int]])
     """For each window: sends invoked, sends acknowledged."""
 
@@ -112,7 +113,7 @@ def sends_of(path: str) -> Sends:
 
 
 def leading(values: Numbers) -> Numbers:
-    """A key for each value, of its leading bits and the number of bits after them; keys are ordered as the values."""
+    """A key for each value: its leading bits, and how many bits follow them. Keys have the order of the values."""
     shift = np.maximum(0, np.frexp(values.astype(np.float64))[1].astype(np.int64) - BITS)
     return (shift << BITS) | (values >> shift)
 
@@ -186,7 +187,7 @@ class Detail:
 
 
 def ranked(counts: Counter[int], rank: int) -> tuple[int, int]:
-    """The key at this place of the sorted list, and the place among equal keys."""
+    """The key at a place in the sorted list of all keys, and the place among the keys equal to it."""
     values = sorted(counts)
     ends = list(accumulate(counts[value] for value in values))
     at = bisect_left(ends, rank + 1)
@@ -206,12 +207,15 @@ Marks = list[tuple[int, int]]
 
 
 FIGURE, LIMIT = "figure", "limit"
-"""Gaps are computed twice: for the longest, and for those that are too long, which begin with the first send."""
+"""Two computations of gaps: for the longest gap, and for gaps over the limit, which also count from the first send."""
 
 
 @attrs.frozen
 class Between:
-    """Gaps in a range of time, by history; `limits`: nanoseconds. Rows: history, time, line, 1 if for LIMIT only."""
+    """A task: the gaps of each history in a range of time. `limits`: nanoseconds, None for no limit.
+
+    Its rows are history, time, line, and 1 if the mark is for LIMIT only.
+    """
 
     limits: dict[int, int | None]
 
@@ -233,7 +237,7 @@ class Between:
 
 
 def gaps(times: Numbers, lines: Numbers, limit: int | None) -> Gaps:
-    """The stretch of at least one mark, in order."""
+    """The gaps between marks, of which there is at least one; they are in order of time."""
     steps = np.diff(times)
     tally = Tally()
     for n in np.flatnonzero(steps > limit).tolist() if limit is not None else ():
@@ -245,7 +249,7 @@ def gaps(times: Numbers, lines: Numbers, limit: int | None) -> Gaps:
 
 
 def joined(parts: Sequence[Gaps], limit: int | None) -> Gaps:
-    """One stretch from consecutive ones."""
+    """The gaps of consecutive ranges together, with those between one range and the next."""
     tally, longest = Tally(), max(part.longest for part in parts)
     for part in parts:
         tally.merge(part.tally)
@@ -319,7 +323,7 @@ def _figures(
     marks = [begin, total.last[0]] if sends else []
     for fault, (up_to, after, since) in zip(given.faults, total.near, strict=True):
         points = sorted({*up_to, *after, *marks})
-        # the ends of all sends are marks as well: keep what is next to the fault
+        # the first and the last send are marks, too, so keep only the marks next to the fault
         at = sum(point <= fault.time for point in points)
         silences = list(pairwise(points[max(0, at - 2) : at + 2]))
         if not fault.heals:
@@ -330,7 +334,7 @@ def _figures(
 
 
 def _percentile(coarse: Counter[int], exact: Counter[int], rank: int) -> int:
-    """The value at this place of all latencies, of which those that matter were counted one by one."""
+    """The latency at a place in the sorted list: `coarse` says which key it has, `exact` counts that key's values."""
     if not coarse:
         return 0
     leads, within = ranked(coarse, rank)
@@ -342,7 +346,7 @@ def _percentile(coarse: Counter[int], exact: Counter[int], rank: int) -> int:
 def _gaps(
     spark: SparkSession, folder: Path, totals: dict[int, Figures], limits: dict[int, int | None]
 ) -> dict[tuple[int, str], Gaps]:
-    """All acknowledgements with the last send that was asked for, by ranges of time; and with the first, to LIMIT."""
+    """The gaps between acknowledgements; the last send is a mark, too, and for LIMIT also the first send."""
     marks = [(h, t.last[0], -t.last[1], 0) for h, t in totals.items() if t.begin != NEVER]
     marks += [(h, t.first[1], t.first[0], 1) for h, t in totals.items() if t.begin != NEVER]
     if not marks:

@@ -22,13 +22,13 @@ from isr_pipeline.histories.rows import Column, Numbers, Row, kept
 from isr_pipeline.histories.shares import BLOCKS, EDGES, OUTCOMES
 
 GROUPS: Final = 64
-"""How many tasks get the stretches of a history."""
+"""The most tasks among which the stretches of a history are divided."""
 WW, WR, PROCESS = 0, 1, 2
 
 
 @attrs.frozen
 class Stretches:
-    """The stretch of each block of lines (-1 for none), and the number of stretches."""
+    """`of` has the number of each block's stretch, -1 for none; there are `many`, and `per_block` lines in a block."""
 
     of: Numbers
     many: int
@@ -64,9 +64,9 @@ class Source(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Of one file what concerns a group: the name of the partition, its edges; and operations without edges.
+    """The part of one file that a group needs: a partition's name and its edges, or operations without edges.
 
-    An edge is kind, place in the file, then line, end and outcome of either operation.
+    An edge is its kind, its place in the file, and the line, end and outcome of both operations.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""Lines to operations, and operations to the partitions that they touch: process by process, nobody sees the whole.
+"""The pairing of lines to operations, and the shares of operations that partitions get.
 
-A piece of a file pairs what begins and ends in it. What is left over goes with the operations to a bucket of processes,
-which knows all of each process: what was open, what a consumer kept, which operation came before.
+No task sees a whole history. The task of a piece pairs operations that begin and end in it. Lines that are left over go
+to a bucket of processes, with all operations. The task of a bucket has everything about each of its processes: open
+invocations, the positions of a consumer, and the order of operations.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from isr_pipeline.histories.chunks import Chunk, objects
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
 
 Packed = tuple[object, ...]
-"""Values that marshal can write: tuples, lists, dicts, sets, texts and numbers, and no subclasses of these."""
+"""A value that marshal can write: of tuples, lists, dicts, sets, texts and numbers, but not of their subclasses."""
 
 _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 
 
 class Box(TypedDict, total=False):
-    """The share of one bucket in a piece of a file."""
+    """What a piece of a file has for one bucket."""
 
     ops: list[tuple[Packed, object]]
     events: list[Packed]
@@ -67,7 +68,7 @@ _WORDS = ("f", "process", "outcome", "error")
 OPERATIONS: Final = schema(
     history=pa.int32(), **dict.fromkeys(_NUMBERS, pa.int64()), **dict.fromkeys(_WORDS, pa.string())
 )
-"""Every operation: lines and times, and the line of the operation of its process that it surely follows (or -1)."""
+"""The table of operations. `after` is the line of the operation that process order puts before this one, or -1."""
 
 
 def packed_steps(micro: tuple[Micro, ...]) -> Packed:
@@ -265,8 +266,11 @@ def _joint(op: Operation) -> bool:
 
 
 def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[Box]) -> dict[str, dict[str, object]]:
-    """What each partition gets. `multi`: operations with a send among several steps; `joint`: unknown ones that send
-    to several partitions, with these."""
+    """Partition -> its share, by kind of row.
+
+    `multi`: operations of several steps with a send; `joint`: operations of unknown outcome that send to several
+    partitions, with the names of these.
+    """
     shares: dict[str, dict[str, object]] = {}
     for name, partition in partitions.items():
         shares[name] = {
@@ -295,7 +299,7 @@ def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[
 
 
 def columns(history: int, ops: list[Operation]) -> dict[str, list[int] | list[str]]:
-    """The table of operations."""
+    """The columns of the table of operations."""
     of = History(Claims(), operations=ops)
     after = {second: first for first, second in process_edges(of)}
     ended = {op.number: op.completed for op in ops}

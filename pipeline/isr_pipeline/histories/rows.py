@@ -1,6 +1,6 @@
-"""What tasks exchange: a history, a key within it, and a payload; and tables that they keep in files.
+"""The rows that tasks exchange (a history, a key within it, and a payload), and the tables that they keep in files.
 
-Thousands of operations travel as one value, so what Spark does for a row it does for thousands of them.
+Thousands of operations travel as one payload, so the price that Spark takes for a row is paid once for all of them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Numbers = NDArray[np.int64]
 Column = NDArray[np.int64] | NDArray[np.object_]
 
 FEW, PER_TASK = 16, 4
-"""With more parts than this, several go to one task, because a task costs some hundredths of a second."""
+"""More parts than FEW are divided PER_TASK to a task, because every task costs some hundredths of a second."""
 DDL = "history int, key string, payload binary"
 
 
 def schema(**types: pa.DataType) -> pa.Schema:
-    """A table, as columns by name."""
+    """The schema of a table with these columns."""
     return pa.schema(list(types.items()))
 
 
@@ -68,7 +68,7 @@ _from_pydict = cast("Callable[..., pa.Table]", pa.Table.from_pydict)  # pyright:
 
 
 def table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as Arrow has them; all tables of tasks have this one schema."""
+    """Rows as an Arrow table with SCHEMA, which all tasks exchange."""
     histories, keys, payloads = tuple(zip(*rows, strict=True)) or ((), (), ())
     return _from_pydict({"history": histories, "key": keys, "payload": payloads}, schema=SCHEMA)
 
@@ -81,7 +81,7 @@ def payloads(group: pa.Table) -> tuple[int, str, list[bytes]]:
 
 
 def numbers(batch: pa.RecordBatch, columns: int) -> list[Numbers]:
-    """The first columns of a batch, which are numbers."""
+    """The first `columns` columns of a batch, which must be numbers."""
     return [cast("_Values", batch.column(n)).to_numpy(zero_copy_only=False).astype(np.int64) for n in range(columns)]
 
 
@@ -146,6 +146,6 @@ def keep(path: Path, columns: Mapping[str, object], schema: pa.Schema) -> None:
 
 
 def kept(path: Path, names: Sequence[str]) -> dict[str, Column]:
-    """These columns of a table that `keep` has written."""
+    """Read these columns of a table that `keep` has written."""
     found = _read_table(path, columns=list(names), partitioning=None)
     return {name: found.column(name).to_numpy(False) for name in names}

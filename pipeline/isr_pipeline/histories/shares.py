@@ -26,7 +26,7 @@ WW, WR = 0, 1
 
 _NAMES = ("kind", "u", "u_completed", "u_outcome", "u_reach", "v", "v_completed", "v_outcome", "v_reach")
 EDGES: Final = pa.schema(dict.fromkeys(_NAMES, pa.int64()))
-"""An edge from operation u to v: by lines, with how they ended, and how late they surely are (see `Reach`)."""
+"""The table of edges from operation u to v: lines of invocation and completion, outcomes, and reaches (see `Reach`)."""
 
 Lists = dict[str, list[tuple[object, ...]]]
 
@@ -53,7 +53,10 @@ class Terms:
 
 
 class Share(NamedTuple):
-    """A partition as the local checker has it, without what only other partitions prove."""
+    """A partition as the local checker has it, except operations that only a read of another partition proves.
+
+    `multi`, `joint`: see pairing._shares. `proved`: operations that another partition has proved.
+    """
 
     partition: Partition
     multi: set[int]
@@ -62,7 +65,7 @@ class Share(NamedTuple):
 
 
 def together(name: str, payloads: list[bytes]) -> Share:
-    """The partition, put together from the shares of all buckets."""
+    """Put a partition together from the shares of all buckets."""
     boxes = [cast("Lists", marshal.loads(payload)) for payload in payloads]
 
     def of(what: str) -> Iterator[tuple[object, ...]]:
@@ -135,17 +138,18 @@ class Judge:
 
 
 class Reach:
-    """How late operations surely are, as far as one partition tells, and where that contradicts when they ended.
+    """The reach of operations in one partition: the lines before which they cannot have been done.
 
-    An operation cannot precede what its predecessors in the log waited for: its reach is the largest line at which
-    one of them, or itself, was invoked. Along edges of the log, and of real time, reach grows; so a cycle needs an edge
-    along which it does not, and lies between the lines that such edges span, if these are joined where they overlap.
-    An operation that several steps bind to other places of the log, or to other logs, reaches to its own line only.
+    An operation comes after all its predecessors in the log. So its reach is the largest line at which one of them, or
+    it itself, was invoked. Along edges of the log and of real time reach grows, but a cycle needs an edge along which
+    it does not. The lines between the reaches of that edge's ends are a span. A cycle lies within one span, or within
+    several that overlap. An operation of several steps is bound to other places of the log, or to other logs; so its
+    reach is only its own line.
     """
 
     def __init__(self, share: Share, order: Order) -> None:
         self.of: dict[int, tuple[int, int]] = {}
-        """For each operation, when it ended and how."""
+        """Operation -> line of its completion, and its outcome as a number."""
         for send in share.partition.sends:
             self.of[send.op] = (send.completed, OUTCOMES.index(send.outcome))
         for batch in share.partition.batches:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from isr_pipeline.histories.checking import Checked
+from isr_pipeline.histories.jobs import Checked
 from isr_pipeline.histories.rows import keep, schema
 
 ANOMALIES: Final = schema(

@@ -1,7 +1,7 @@
-"""Expressions laid out over lines: on one line where they fit, else broken where a person would break them.
+"""Layout of expressions: on one line where they fit, else broken where a person would break them.
 
-A term is a row of texts, smaller terms and places where a line may end. Parentheses are put by precedence
-when a term is made; a junction (a list of conjuncts or disjuncts) needs them on one line only, since as a
+A term is a row of texts, smaller terms and places where a line may end. Whoever makes a term puts parentheses around
+the parts that bind too loosely. A junction (a list of conjuncts or disjuncts) needs parentheses on one line only: as a
 bulleted list it is delimited by its indentation.
 """
 
@@ -20,7 +20,10 @@ OPEN, IMPLIES, EQUIVALENT, JUNCTION, NOT, COMPARE, SETS, RANGE, PLUS, MINUS, ATO
 
 @attrs.frozen
 class Break:
-    """A line may end here; the next then starts `indent` columns right of where the term did."""
+    """A place where a line may end. The next line starts `indent` columns to the right of the term's beginning.
+
+    `flat` stands here if the line does not end.
+    """
 
     indent: int = 0
     flat: str = " "
@@ -35,7 +38,10 @@ class Loose:
 
 @attrs.frozen
 class Term:
-    """`bullet`: the parts are the items of a junction. `flat`: the whole term on one line."""
+    """An expression: its parts, how tightly it binds (`level`), and the whole of it on one line (`flat`).
+
+    With a `bullet` the term is a junction and its parts are the items.
+    """
 
     parts: tuple[str | Break | Loose | Term, ...]
     level: int = ATOM
@@ -69,7 +75,7 @@ def at_least(term: Term, level: int) -> Term:
 
 
 def junction(bullet: str, items: Sequence[Term]) -> Term:
-    """The conjunction or disjunction of the items; one within one of the same kind is part of it."""
+    """The conjunction or disjunction of the items; an item that is a junction of the same kind is merged into it."""
     flattened: list[Term] = []
     for item in items:
         flattened += [p for p in item.parts if isinstance(p, Term)] if item.bullet == bullet else [item]
@@ -77,7 +83,7 @@ def junction(bullet: str, items: Sequence[Term]) -> Term:
 
 
 def lines(term: Term, width: int, force: bool = False) -> list[str]:
-    """The term on as few lines as the width allows; `force`: a junction as a list even where it would fit."""
+    """The term on as few lines as the width allows; `force`: a junction becomes a list even if it fits on one line."""
     if len(term.flat) <= width and not (force and term.bullet):
         return [term.flat]
     laid: list[str] = []
@@ -103,7 +109,7 @@ def lines(term: Term, width: int, force: bool = False) -> list[str]:
 
 
 def hung(prefix: str, block: Sequence[str]) -> list[str]:
-    """The block with the prefix before its first line and the others below its first column."""
+    """The block with the prefix before its first line, and all other lines indented by the prefix's width."""
     return [prefix + block[0], *(" " * len(prefix) + line for line in block[1:])]
 
 

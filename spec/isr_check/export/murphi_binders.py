@@ -11,9 +11,10 @@ from isr_lang.types import MapType, Scalar, SetType
 
 
 def domain(code: Code, node: Node) -> tuple[Scalar, Callable[[str], str]]:
-    """What a bound variable ranges over: its type, and the test that a value of that type is in the domain.
+    """What a bound variable ranges over: its type, and a function that gives the test for a name of that type.
 
-    The domain itself is computed here; the test may emit statements where it is made.
+    The statements that compute the domain are emitted by this call; those of the test where the function is called. An
+    empty test holds of every value.
     """
     of = cast("SetType", node.type).of
     if node.op == "every":
@@ -60,7 +61,7 @@ def quantifier(symbol: str, joined: str, vacuous: str) -> Rule:
 
 
 def _gathered(code: Code, n: Node, each: Callable[[str, str], list[str]]) -> None:
-    """For every member of the domain: the body, then the statements that `each` makes of member and body."""
+    """Emit a loop over the domain; `each(member, body)` gives the statements for a member."""
     of, test = domain(code, n.args[0])
     if code.types.empty(of):
         return

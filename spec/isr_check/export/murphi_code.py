@@ -1,7 +1,7 @@
-"""The body of one Murphi function or rule while it is written: statements, local variables, what is known.
+"""The body of one Murphi function or rule while it is written: statements, local variables, and what was computed.
 
-Murphi's expressions have no sets, no counting and no sequences. So an expression of the language becomes
-statements that leave their result in a local variable, and an expression that reads it.
+Murphi's expressions have no sets, sequences or counting. So an expression of the language becomes statements that leave
+their result in a local variable, and a Murphi expression that reads the variable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isr_lang.types import BoolType, MapType, Scalar, SeqType, SetType, Type
 
 @attrs.frozen
 class Shared:
-    """What all bodies of a module have in common."""
+    """The names, types and functions that all bodies of a module share."""
 
     instance: Instance
     types: Types
@@ -33,7 +33,7 @@ class Shared:
 
 
 class Code:
-    """Statements in nested blocks. What was computed in a block is known there and in the blocks inside."""
+    """Statements in nested blocks. A value computed in a block is used again in that block and inside it only."""
 
     def __init__(self, shared: Shared, formals: Mapping[str, str], definition: Definition | None = None) -> None:
         self.shared, self.types, self.instance = shared, shared.types, shared.instance
@@ -49,7 +49,7 @@ class Code:
         self.lines.append("  " * self._indent + line)
 
     def fresh(self, wanted: str) -> str:
-        """A name that nothing else in this body has."""
+        """A new name for a local of this body."""
         name = self.shared.names.free(snake(wanted), beside=self._taken)
         self._taken |= {name}
         return name
@@ -61,7 +61,7 @@ class Code:
 
     @contextmanager
     def block(self, opening: str, closing: str = "end;") -> Generator[None, None, None]:
-        """`opening` and `closing` around what is emitted meanwhile."""
+        """Put `opening` and `closing` around the statements that are emitted inside the context."""
         if opening:
             self.emit(opening)
         self._indent += 1
@@ -73,7 +73,7 @@ class Code:
 
     @contextmanager
     def aside(self) -> Generator[list[str], None, None]:
-        """Statements that are collected to be inserted later, if there are any."""
+        """Collect the statements that are emitted inside the context, for `insert` to emit later."""
         kept, indent = self.lines, self._indent
         collected = list[str]()
         self.lines, self._indent = collected, 0
@@ -88,7 +88,7 @@ class Code:
 
     @contextmanager
     def members(self, before: list[str], test: str) -> Generator[None, None, None]:
-        """Within a loop: the statements that a test needs, then what is emitted meanwhile where it holds."""
+        """In a loop: emit the statements `before` the test, and run those of the context only where the test holds."""
         self.insert(before)
         if test:
             with self.block(f"if {test} then"):
@@ -98,7 +98,7 @@ class Code:
 
     @contextmanager
     def unfolded(self, local: Mapping[str, str], definition: Definition) -> Generator[None, None, None]:
-        """Within the body of a definition that stands in place of a call: other parameters, nothing known."""
+        """Write the body of a definition in place of a call: with other parameters, and nothing computed yet."""
         before = self.local, self.doubtful, self._known
         self.local, self._known = {p: value for p, value in local.items()}, [{}]
         self.doubtful = self.shared.ranges.doubtful(definition)
@@ -106,7 +106,7 @@ class Code:
         self.local, self.doubtful, self._known = before
 
     def inside(self, node: Node, type: Scalar, expression: str) -> str:
-        """The test that a value is one of the type, or nothing where that is plain."""
+        """The test that a value is in the range of the type; empty if it always is."""
         if self.types.empty(type):
             return "false"
         if self.shared.ranges.within(node, type, self.doubtful):
@@ -115,7 +115,7 @@ class Code:
         return f"{low} <= {expression} & {expression} <= {high}"
 
     def expression(self, node: Node) -> str:
-        """The value of the node where the code stands; computed once per block where it takes statements."""
+        """A Murphi expression for the node, valid at this place. If that takes statements, a block has them once."""
         known = next((k[node] for k in reversed(self._known) if node in k), None)
         if known is not None:
             return known
@@ -131,7 +131,7 @@ def operands(code: Code, node: Node) -> list[str]:
 
 
 def assign(code: Code, place: str, type: Type, value: object) -> None:
-    """A constant value into a place."""
+    """Emit assignments of a constant value to a place: a variable, a cell of one, or a local."""
     match type, value:
         case SetType(), int():
             low = code.types.low(type.of)

@@ -1,9 +1,8 @@
 """An instance as a Murphi model, for checkers such as rumur: `murphi(instance)`.
 
-Bounds and settings are fixed. What is promised of single states is checked: `always` as an invariant,
-`sometimes` as a cover; a variable that leaves its range is an error there by itself. Promises about steps and
-about what happens eventually are left out, each with a comment. Rumur counts states and rules fired; at every
-bound these are our distinct and generated states.
+Bounds and settings are fixed. Promises about single states become checks: `always` an invariant, `sometimes` a cover.
+A variable that leaves its range is an error in Murphi anyway. Promises about steps and liveness are left out, each with
+a comment. Rumur counts states and rules fired; these equal our distinct and generated states at every bound.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Model:
         return _comment(d.doc) + self.function(self.shared.functions[d], typed, result, code, value)
 
     def condition(self, wanted: str, nodes: Sequence[Node], formals: Formals) -> str:
-        """An expression that says whether all nodes hold; a function where that takes statements."""
+        """An expression that is true if all nodes hold; it calls a new function if that takes statements."""
         code = Code(self.shared, formals.local)
         formals.prepare(code)
         values: list[str] = []
@@ -99,7 +98,7 @@ class Model:
         return [*_comment(self.instance.initial.action.doc), *formals.around(rule), ""]
 
     def updates(self, action: FoldedAction, formals: Formals) -> list[str]:
-        """All values first, from the old state; then the assignments."""
+        """The body of a rule: it computes all values from the old state first, then assigns them."""
         code = Code(self.shared, formals.local)
         formals.prepare(code)
         assignments: list[tuple[str, str]] = []
@@ -117,7 +116,7 @@ class Model:
         return [*(["var", *local] if local else []), "begin", *code.lines]
 
     def bounded(self, code: Code, place: str, type: Type) -> None:
-        """An error for a stored sequence that is too long."""
+        """Emit an error for a stored sequence that is too long."""
         if isinstance(type, SeqType):
             code.emit(f"if {place}.length > {self.types.longest(type)} then {TOO_LONG} end;")
         elif isinstance(type, MapType) and has_sequence(type):
@@ -137,7 +136,7 @@ class Model:
         return " & ".join(tests), place
 
     def settled(self, code: Code, node: Node, changing: set[str]) -> str:
-        """The value; in a local if the assignments before its own could change what it reads."""
+        """The value; saved in a local if an assignment to a variable in `changing` could change what it reads."""
         value = code.expression(node)
         if value in code.declared or not reads(node, self.instance) & changing:
             return value
@@ -206,7 +205,7 @@ class Formals:
             self.local[parameter] = name
 
     def prepare(self, code: Code) -> None:
-        """The set parameters, in locals of their own."""
+        """Emit a local for each set parameter, made from its booleans."""
         for parameter, (type, members) in self.sets.items():
             place = code.local[parameter] = code.temporary(self.types.name(type))
             low = self.types.low(type.of)
@@ -222,7 +221,7 @@ class Formals:
 
 
 def _definitions(instance: Instance) -> list[Definition]:
-    """Those that what is left of the design uses, the ones used by others first."""
+    """The definitions that the folded design uses; each stands after those that it uses itself."""
     found: dict[Definition, None] = {}
 
     def visit(node: Node) -> None:
@@ -255,5 +254,5 @@ def _comment(doc: str, indent: str = "") -> list[str]:
 
 
 def murphi(instance: Instance, properties: Sequence[str] | None = None) -> str:
-    """The text of the model; it checks the properties named, or all."""
+    """The text of the model; it checks the named properties, or all if None."""
     return Model(instance).text(properties)

@@ -1,7 +1,7 @@
 """The operators of the language in Murphi: one entry per operator.
 
-`MURPHI[op](code, node)` emits the statements that the operator needs and answers with an expression, or for
-a set, map or sequence with the place (a variable, a cell, a local) that holds it.
+`MURPHI[op](code, node)` emits the statements that the operator needs. It returns an expression for a scalar; for a set,
+map or sequence, the place (a variable, a cell, a local) that holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from isr_lang.types import BoolType, MapType, MaybeType, SeqType, SetType
 
 
 def copy(code: Code, node: Node, of: str) -> str:
-    """A local with the same value, to be changed."""
+    """A new local that begins with the value of the place `of`, for statements that change it."""
     place = code.temporary(code.types.name(node.type))
     code.emit(f"{place} := {of};")
     return place
@@ -31,7 +31,7 @@ def _literal(code: Code, n: Node) -> str:
 
 
 def _call(code: Code, n: Node) -> str:
-    """Definitions of numbers and truths are functions; those of sets, maps and sequences are unfolded."""
+    """A call: scalar definitions are functions; those of sets, maps and sequences are written out here."""
     definition = cast("Definition", n.attr[0])
     arguments = operands(code, n)
     if definition in code.shared.functions:
@@ -42,7 +42,7 @@ def _call(code: Code, n: Node) -> str:
 
 
 def _lazily(symbol: str, first_decides: str) -> Rule:
-    """An infix operator of truths; the second operand's statements run only if the first does not decide."""
+    """An infix operator of booleans; the second operand's statements run only if the first does not decide."""
 
     def rule(code: Code, n: Node) -> str:
         a = code.expression(n.args[0])
@@ -82,7 +82,7 @@ def _when(code: Code, n: Node) -> str:
 
 
 def _equal(code: Code, n: Node) -> str:
-    """Records and arrays are compared as wholes; with nothing, without making one."""
+    """Records and arrays are compared as wholes. A comparison with an empty set or sequence makes no empty one."""
     a, b = n.args
     if b.op == "literal" and b.attr == 0 and isinstance(b.type, SetType):
         i = code.fresh("i")

@@ -1,12 +1,12 @@
 """Types and constant values as Murphi writes them, for the fixed sizes of one instance.
 
-Scalars are subranges from the least value to the greatest: sorts from 0, choices by named constants, Maybe
-with 0 for none. A set is an array of booleans, a map an array, a sequence a record of its length and an array
-whose unused cells hold the first value of their type, so that equal sequences are equal records. A type
-without values becomes one with a single value that nothing ever ranges over.
+Scalars are subranges from the least value to the greatest. Sorts begin at 0, members of choices are named constants,
+and in a Maybe 0 is none. A set is an array of booleans, a map an array. A sequence is a record of its length and an
+array; unused cells hold the first value of their type, so that equal sequences are equal records. A type without values
+becomes one with a single value, over which nothing ever ranges.
 
-A sequence that is only computed with may be longer than one that is stored. There is room for that in the
-type, and what is stored is checked.
+A sequence in an intermediate result may be longer than any that may be stored. The type has room for it, and a sequence
+is checked when it is stored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KEYWORDS = frozenset(
     )
 )
 WHOLE = "Whole"
-"""The type of intermediate numbers, which may leave the range of what is stored."""
+"""The type of intermediate numbers, which may leave the ranges of variables."""
 TOO_LONG = 'error "a sequence grows beyond its bound";'
 
 
@@ -66,11 +66,11 @@ class Types:
         return self.instance.positions(type) == 0
 
     def longest(self, type: SeqType) -> int:
-        """Of those that are stored."""
+        """The most items of a sequence that is stored."""
         return max(0, self.high(type.index))
 
     def room(self, type: SeqType) -> int:
-        """For those that are computed with."""
+        """The most items of a sequence that is an intermediate result."""
         return self.longest(type) + self.spare
 
     def name(self, type: Type) -> str:
@@ -84,7 +84,7 @@ class Types:
         return self._named[type]
 
     def intermediate(self, type: Type) -> str:
-        """The type of a local variable or a parameter that holds such a value before it is stored."""
+        """The Murphi type for intermediate values of a type, in locals and parameters."""
         return WHOLE if isinstance(type, NumberType | SortType | ChoiceType | MaybeType) else self.name(type)
 
     def _meaning(self, type: Type) -> str:
@@ -104,7 +104,7 @@ class Types:
                 return f"{low}..{max(low, high)}"
 
     def literal(self, value: object, type: Type) -> str:
-        """A scalar or a Maybe."""
+        """A constant scalar or Maybe."""
         match type, value:
             case BoolType(), _:
                 return "true" if value else "false"
@@ -124,9 +124,10 @@ class Types:
 
 
 def spare_room(stored: Iterable[Node], others: Iterable[Node]) -> int:
-    """By how many items a sequence that is computed can exceed its bound before anyone stores it.
+    """By how many items an intermediate sequence can exceed the longest that may be stored.
 
-    What is appended last to a stored value needs no room: it may not exceed the bound.
+    `stored` are the values of updates, `others` all other expressions. The last append to a stored value needs no
+    room, because the result may not exceed the bound.
     """
 
     @cache

@@ -1,4 +1,4 @@
-"""Names in an exported module: each claimed once, legal there, and as close to the model's as can be."""
+"""Names in an exported module: legal in its language, claimed once, and as close to the model's names as possible."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def snake(name: str) -> str:
 
 
 class Names:
-    """The names that are taken, first those of the target language itself; `keywords` in any case."""
+    """The names that are taken; `reserved` are those of the target language, `keywords` those taken in any case."""
 
     def __init__(self, reserved: Iterable[str], keywords: Iterable[str] = ()) -> None:
         self.taken = set(reserved)
         self.keywords = frozenset(keywords)
 
     def claim(self, *preferred: str) -> str:
-        """The first of the preferred names that is free, else the last with a number; it is taken then."""
+        """Take the first of the preferred names that is free; if none is, the last one with a number."""
         name = self.free(*preferred)
         self.taken.add(name)
         return name
 
     def free(self, *preferred: str, beside: frozenset[str] = frozenset()) -> str:
-        """As `claim`, for a local name: it may not hide one that is taken, nor one of `beside`."""
+        """A name chosen as by `claim`, but not taken: for a local that hides no name that is taken or in `beside`."""
         numbered = (f"{preferred[-1]}{n}" for n in range(2, len(self.taken) + len(beside) + 3))
         barred = self.taken | beside
         return next(n for n in (*preferred, *numbered) if n not in barred and n.lower() not in self.keywords)

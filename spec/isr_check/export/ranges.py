@@ -1,8 +1,8 @@
-"""Which expressions lie within their type whatever the state, so that an exporter may leave out a test.
+"""Which expressions are within their type's range in every state, so that an exporter may leave out a test.
 
-Only what is plain to see counts: a stored value, a parameter, a bound variable, the length of a sequence.
-Sums and differences may leave their range, and the exporters guard them as the language prescribes. A
-parameter of a definition counts unless some call passes it a value that may be out of range.
+This looks no deeper than the expression: a stored value, a parameter, a bound variable and the length of a sequence are
+in range. Sums and differences may be out of range, and exporters guard them as the language prescribes. A parameter of
+a definition is in range unless some call passes a value that may not be.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOWHERE: frozenset[str] = frozenset()
 
 
 def least(node: Node) -> int | None:
-    """The least value of an expression over the constants, whatever they are."""
+    """The least value that an expression over the constants can have; None if that is unknown."""
     return _extreme(node, -1)
 
 
@@ -38,7 +38,7 @@ def _extreme(node: Node, side: int) -> int | None:
 
 
 class Ranges:
-    """For the expressions of one design and its definitions; `least` bounds an extent from below."""
+    """Ranges of the expressions of one design. `least` gives a lower limit of a bound, None if there is none."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Ranges:
             pass
 
     def _doubt(self, caller: Definition | None, call: Node) -> bool:
-        """Whether the call adds to the parameters that may be out of range."""
+        """Note the parameters to which the call passes values that may be out of range; whether any is new."""
         callee = cast("Definition", call.attr[0])
         formals = zip(callee.parameters, call.args, strict=True)
         found = {name for (name, t), a in formals if not self.within(a, t, self.doubtful(caller))}
@@ -67,7 +67,7 @@ class Ranges:
         return NOWHERE if definition is None else self._doubtful[definition]
 
     def within(self, node: Node, type: Scalar, doubtful: frozenset[str] = NOWHERE) -> bool:
-        """Whether the node's value is one of the type in every state that is itself within its types."""
+        """Whether the node's value is in the type's range in every state whose variables are in theirs."""
         if not isinstance(type, NumberType):
             return True
         if type.high is None:

@@ -23,7 +23,7 @@ def tuple_of(name: str, members: Sequence[str]) -> list[str]:
 
 
 def bullets(items: Sequence[Term]) -> list[str]:
-    """A bulleted conjunction, also of one item."""
+    """A bulleted conjunction; a single item has a bullet, too."""
     laid: list[str] = []
     for item in items:
         for conjunct in item.parts if item.bullet == "/\\" else (item,):
@@ -33,14 +33,14 @@ def bullets(items: Sequence[Term]) -> list[str]:
 
 
 def stacked(head: str, body: Term) -> list[str]:
-    """`head body` on one line where it fits, else the body below."""
+    """`head body` on one line if it fits, else the body on the lines below."""
     if len(head) + 1 + len(body.flat) <= WIDTH and not body.bullet:
         return [f"{head} {body.flat}"]
     return [head, *("    " + line for line in lines(body, WIDTH - 4, force=True))]
 
 
 def declared(keyword: str, entries: Sequence[tuple[str, str]]) -> list[str]:
-    """CONSTANTS or VARIABLES, each with its meaning beside it."""
+    """A declaration of CONSTANTS or VARIABLES, each with its meaning in a comment beside it."""
     column = max(len(name) for name, _ in entries) + 1
     laid = [keyword]
     for i, (name, doc) in enumerate(entries):

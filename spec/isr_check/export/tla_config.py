@@ -1,4 +1,4 @@
-"""What TLC is asked: a configuration per property, and all files of a design in one folder."""
+"""Configurations for TLC, one per property, and all files of a design in one folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def cfg(
     *,
     symmetry: bool = False,
 ) -> str:
-    """TLC's configuration for one property (or type-ok) at these bounds and settings, else the defaults.
+    """TLC's configuration for one property (or type-ok); bounds and settings that are not given have their defaults.
 
-    With `symmetry` TLC explores one state per orbit: faster, but its counts are then not ours, and it must
-    not be used for a liveness property.
+    With `symmetry` TLC explores one state per orbit. That is faster, but TLC's counts then differ from ours, and for a
+    liveness property its verdict would be wrong.
     """
     instance, module = Instance(design, constants), _rendered(design)
     promised = property not in instance.off_properties

@@ -38,7 +38,7 @@ PREFIX = {"sometimes": "Never", "sometimes-step": "Never", "eventually": ""}
 
 
 class Module:
-    """The names of a design's module and its parts, each as lines; `text` puts them in the usual order."""
+    """The names in a design's module, and a method for the lines of each part; `text` puts the parts in order."""
 
     def __init__(self, design: Design) -> None:
         self.design = design
@@ -63,7 +63,7 @@ class Module:
         return self.names.claim(name, f"{name}Property")
 
     def _groups(self) -> dict[str, str]:
-        """The variables that share their first word, at least three in a row, by the name of their group."""
+        """Variable -> name of its group: at least three variables in a row whose names begin with the same word."""
         found: dict[str, str] = {}
         for word, run in groupby((v.name for v in self.design.variables), lambda name: name.split("_")[0]):
             members = list(run)
@@ -72,7 +72,7 @@ class Module:
         return found
 
     def _gates(self) -> dict[Node, str]:
-        """A condition under which variables exist, if it is long, by a name after the first of them."""
+        """Condition under which variables exist -> its name, for long conditions; named after the first variable."""
         found: dict[Node, str] = {}
         for v in self.design.variables:
             if v.when is not None and v.when not in found and len(self.writer.term(v.when, Scope()).flat) > 20:
@@ -184,7 +184,7 @@ class Module:
         return [*comment(d.doc), *stacked(head, self._with_lets([d.body], scope))]
 
     def _with_lets(self, roots: Sequence[Node], scope: Scope) -> Term:
-        """One expression; what is long and said twice in it is defined first."""
+        """The term of the first root; a LET before it defines what is long and occurs twice in the roots."""
         lets, scope = self.writer.sharing(roots, scope, {})
         body = self.writer.term(roots[0], scope)
         if not lets:
@@ -228,14 +228,14 @@ class Module:
         return [*comment(a.doc), head, *("    " + line for line in body)]
 
     def guard(self, condition: Node, scope: Scope) -> Term:
-        """A condition of an action; as a value where TLC would take each way to fulfil it for a step of its own."""
+        """A guard of an action; with `= TRUE` where TLC would count each way to satisfy it as a step of its own."""
         if condition.op == "and":
             return junction("/\\", [self.guard(part, scope) for part in condition.args])
         term = self.writer.term(condition, scope)
         return Term((at_least(term, PLUS), " = TRUE"), COMPARE) if _splits(condition) else term
 
     def unchanged(self, changed: set[str]) -> list[str]:
-        """The conjunct for what an action leaves alone; groups of variables by the name of the group."""
+        """The UNCHANGED conjunct of an action; a group of which no variable changes stands there by its name."""
         if not changed:
             return ["/\\ UNCHANGED vars"]
         kept = [v.name for v in self.design.variables if v.name not in changed]
@@ -248,7 +248,7 @@ class Module:
         return [*block[:-1], block[-1] + ">>"]
 
     def _members(self, variable: str) -> set[str]:
-        """The variables in the group of this one; of one without a group all, so that none is unchanged."""
+        """The variables in this one's group; all variables if it has none, so that its own name is listed."""
         group = self.groups.get(variable)
         return {v.name for v in self.design.variables if group is None or self.groups.get(v.name) == group}
 
@@ -345,7 +345,7 @@ def _has_sequence(type: Type) -> bool:
 
 
 def _splits(condition: Node) -> bool:
-    """Whether TLC, at an action's condition, looks for more than one way to fulfil it (Tool.getNextStatesAppl)."""
+    """Whether TLC would look for more than one way to satisfy an action's condition (Tool.getNextStatesAppl)."""
     match condition.op:
         case "or" | "exists":
             return True
@@ -364,7 +364,7 @@ def _conjuncts(node: Node) -> list[Node]:
 
 
 def _deepest(variable: Variable, u: Update) -> tuple[tuple[Node, ...], Node]:
-    """The path and value of an update; x[i] := x[i].put(j, v) is x[i][j] := v."""
+    """The path and value of an update, with the path as long as possible: x[i] := x[i].put(j, v) is x[i][j] := v."""
     path, value = list(u.path), u.value
     here = Node("variable", (), (u.variable, False), variable.type)
     for key in path:

@@ -1,7 +1,7 @@
 """The operators of the language in TLA+: one entry per operator, and the writer that walks an expression.
 
-Every operator stays total, as `isr_lang.nodes` prescribes: an application is guarded unless it is plain that
-its argument lies in the domain.
+Every operator stays total, as `isr_lang.nodes` prescribes: where a key may lie outside a map's domain, a helper gives
+the answer instead of TLC's error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from isr_lang.types import BoolType, MapType, NumberType, Scalar, SetType, Type
 
 
 class Writer:
-    """Expressions of one module."""
+    """Writes the expressions of one module as terms."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Writer:
         return named if named is not None else TLA[node.op](self, node, scope)
 
     def bind(self, scope: Scope, what: object, name: str, type: Type | None = None) -> tuple[str, Scope]:
-        """A local name as near to the model's as TLA+ allows, which never lets a name be hidden."""
+        """Choose a local name as close to the model's as possible; TLA+ forbids it to hide another name."""
         wanted = re.sub(r"\d+$", "", small_camel(name)) if name.strip("_") else "x"
         initial = wanted[0].upper() if isinstance(type, SetType) else wanted[0]
         chosen = self.values.names.free(wanted, initial, wanted, beside=scope.taken)
@@ -66,7 +66,7 @@ class Writer:
     def sharing(
         self, roots: Iterable[Node], scope: Scope, updated: Mapping[Node, str]
     ) -> tuple[list[tuple[str, Term]], Scope]:
-        """The LET definitions for what the expressions have in common, and the scope in which they hold."""
+        """The LET definitions of long subexpressions that occur twice, and the scope in which their names stand."""
         definitions: list[tuple[str, Term]] = []
         for node in shared(roots):
             term = self.term(node, scope)
@@ -116,7 +116,7 @@ def _reads_unprimed(node: Node) -> bool:
 
 
 def _has_parameter(node: Node) -> bool:
-    """Whether the argument, within an unfolded body, contains an actual parameter, which may be unprimed."""
+    """Whether an argument in an unfolded body mentions a parameter; what was passed for it may be unprimed."""
     return any(n.op == "parameter" for n in walk(node))
 
 
@@ -147,7 +147,7 @@ def _infix(symbol: str, level: int, left: int, right: int) -> Rule:
 
 
 def _order(symbol: str, flipped: str) -> Rule:
-    """a < 3, also where the model's `x > 3` was read as 3 < x."""
+    """A comparison. The language reads the model's `x > 3` as 3 < x; it is written x > 3 again."""
 
     def rule(w: Writer, n: Node, s: Scope) -> Term:
         a, b = (w.operand(x, s, COMPARE + 1) for x in n.args)
@@ -160,7 +160,7 @@ def _order(symbol: str, flipped: str) -> Rule:
 
 
 def _plus(w: Writer, n: Node, s: Scope) -> Term:
-    """a + b; the 0 + b by which the language turns a count into a number is b."""
+    """A sum. The language turns a count b into a number by 0 + b; that is written b."""
     a, b = n.args
     if a.op == "literal" and a.attr == 0:
         return w.term(b, s)
@@ -212,7 +212,7 @@ def _has(w: Writer, n: Node, s: Scope) -> Term:
 
 
 def _with(w: Writer, n: Node, s: Scope) -> Term:
-    """s \\cup {a, b}; a number that may lie outside of the set's type is kept out, as in every engine."""
+    """s \\cup {a, b}. A number that may be outside the range of the set's type is left out, as by every engine."""
     of = cast("SetType", n.type).of
     members: list[Term] = []
     while n.op == "with" and w.within(n.args[1], of, s):
@@ -277,7 +277,7 @@ def _binder(w: Writer, n: Node, s: Scope) -> tuple[Term, str, Scope]:
 
 
 def _quantifier(symbol: str) -> Rule:
-    """Quantifiers of one kind in a row are one; a later domain may not depend on an earlier variable."""
+    """A quantifier. Quantifiers of one kind in a row are merged, unless a domain depends on an earlier variable."""
 
     def rule(w: Writer, n: Node, s: Scope) -> Term:
         parts: list[str | Break | Loose | Term] = [f"{symbol} "]

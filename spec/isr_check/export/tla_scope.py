@@ -1,4 +1,4 @@
-"""Which names mean what where an expression of a module stands, and how variables are primed there."""
+"""The scope of an expression in a TLA+ module: which local names it has, and how variables are primed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import attrs
 from isr_check.export.layout import Term
 from isr_check.export.ranges import NOWHERE
 
-# Whether new.x is written x': as it stands; not, within (...)'; or every variable, as in the body of a
-# primed definition.
+# How new.x is written. "written": x'. "dropped": x, because a prime outside covers it, as in D(x)'. "all": x', and so
+# is old.x, because the expression is the body of a primed definition.
 Primes = Literal["written", "dropped", "all"]
 
 
 @attrs.frozen
 class Scope:
-    """The local names in force where an expression stands, and the parameters that may be out of range."""
+    """The scope: terms of local names, how variables are primed, and the parameters that may be out of range."""
 
     local: Mapping[object, Term] = attrs.field(factory=dict[object, Term])
     primes: Primes = "written"

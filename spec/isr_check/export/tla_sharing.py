@@ -1,7 +1,7 @@
-"""What an action or definition says more than once and is long: given a name, it becomes a LET.
+"""Subexpressions that occur more than once: the long ones get a name in a LET.
 
-A model computes a value once, in a Python local, and uses it in several places; the graph knows that it is
-one node. Where its text is short it is repeated; where it is long, repeating it would bury the action.
+A model computes a value once, in a Python local, and uses it in several places; in the graph it is one node. A short
+text is repeated at each place. Repeating a long one would bury the action.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHANGES = ("put", "with", "without", "append", "take", "union", "difference", "g
 
 
 def shared(roots: Iterable[Node]) -> list[Node]:
-    """The nodes that stand in more than one place and mention no outer bound variable, inner ones first."""
+    """The nodes that occur in more than one place and have no free bound variable, inner ones first."""
     uses: dict[Node, int] = {}
     order: dict[Node, None] = {}
     for root in roots:
@@ -50,7 +50,7 @@ def shared(roots: Iterable[Node]) -> list[Node]:
 
 
 def wanted_name(node: Node, updated: Mapping[Node, str]) -> str:
-    """A name for a shared value: after the variable it becomes, the definition it calls, or its kind."""
+    """A name for a shared value: of the variable that gets it, of the definition that it calls, or of its operator."""
     if node in updated:
         return f"new_{updated[node]}"
     if node.op == "call":

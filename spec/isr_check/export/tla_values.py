@@ -33,7 +33,8 @@ RESERVED = frozenset(
     )
 )
 
-# What is defined in a module that uses it: {name}, and parameters that hide nothing.
+# The helpers: parameters and body. A module defines those that it uses. {x} becomes a name that hides none of the
+# module's.
 HELPERS: dict[str, tuple[tuple[str, ...], str]] = {
     "Min": (
         ("S", "otherwise"),
@@ -97,13 +98,13 @@ class Values:
         self.sorts = [t for t in self.types if isinstance(t, SortType)]
         self.numbers = [t for t in self.types if isinstance(t, NumberType)]
         self.choices = [t for t in self.types if isinstance(t, ChoiceType)]
-        # Settings before types: a type that only a setting has is not defined.
+        # Settings claim names before types do, because the type of a setting is often not defined in the module.
         self.constants: dict[Constant, str] = {c: names.claim(camel(c.name)) for c in design.constants() if c.names}
         named: list[SortType | NumberType | ChoiceType] = [*self.sorts, *self.numbers, *self.choices]
         self.type_names: dict[Scalar, str] = {t: names.claim(camel(t.name), f"{camel(t.name)}s") for t in named}
         self.helpers: dict[str, str] = {}
         self.none_used = False
-        # What stands beyond the end of a sequence: if it is one value in all of the module, At knows it.
+        # The first values of all sequences that are read. If there is only one, the helper At has it built in.
         self.beyond_end = sorted({self.first(n.type).flat for n in _nodes(design) if n.op == "at"})
         # A bound that is the size of a sort is not a constant of the module: the sort is.
         self.sized: dict[Constant, SortType] = {}
@@ -130,7 +131,7 @@ class Values:
         return Term((self.constants[constant],))
 
     def domain(self, type: Type) -> Term:
-        """The set of all values of a type."""
+        """The set of all values of a type, as TLA+ writes it."""
         match type:
             case BoolType():
                 return Term(("BOOLEAN",))
@@ -151,7 +152,7 @@ class Values:
         return self.number(type.index.high).flat
 
     def number(self, node: Node) -> Term:
-        """An expression over the bounds, as the extent of a type is."""
+        """An expression over the bounds, such as the highest value of a type."""
         match node.op:
             case "literal":
                 return Term((str(node.attr),))
@@ -165,7 +166,7 @@ class Values:
                 raise ValueError(f"the extent of a type is a sum of bounds, not {node!r}")
 
     def first(self, type: Type) -> Term:
-        """The value that stands for 'no such thing'."""
+        """The first value of a type: the answer of operators out of range."""
         match type:
             case SortType():
                 return Term((f"CHOOSE any \\in {self.type_names[type]} : TRUE",), OPEN)
@@ -183,7 +184,7 @@ class Values:
                 return self.literal(type.low, type)
 
     def everywhere(self, type: MapType, value: Term) -> Term:
-        """[any \\in K |-> value]; of the two reserved names the one that is still free in the value."""
+        """The map [any \\in K |-> value]; `other` is the variable where the value has an `any` itself."""
         key = "other" if "[any " in value.flat else "any"
         return Term((f"[{key} \\in ", self.domain(type.key), " |-> ", value, "]"))
 

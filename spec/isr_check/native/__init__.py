@@ -1,4 +1,4 @@
-"""The engine for speed: the model as machine code, a state as a few 64-bit words."""
+"""The engine `native`, made for speed: the model is compiled by LLVM, and a state is a few 64-bit words."""
 
 from isr_check.native.exploration import explore
 

@@ -1,9 +1,8 @@
 """Actions, properties and range checks as LLVM functions over the array of cells of one state.
 
-An action is a loop over its parameters around its guards; each guard is tested as soon as the parameters
-are bound on which it and the guards before it depend. A successor is the old words with the changed cells
-replaced, appended to `out`. Properties of steps are tested there too, against a copy of the cells that is
-changed and restored.
+An action becomes nested loops over its parameters. Each guard is tested as soon as the parameters are bound on which
+it and the guards before it depend. A successor is a copy of the old words with the changed cells replaced; it is
+appended to `out`. Properties of steps are tested there too, on a copy of the cells that is changed and then restored.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from isr_lang.instance import FoldedGuard
 from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 
 OVERFLOW, FOUND = 0, 1
-"""The places in %report: whether a value did not fit its cell, and which properties were decided."""
+"""The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided."""
 
 ACTION = (
     "ptr noalias readonly %cells",  # of the state
@@ -38,7 +37,7 @@ ACTION = (
 
 @attrs.frozen
 class Check:
-    """A property to look for: `seek` is the truth that decides it; `bit` its place in masks."""
+    """A property to look for. The value `seek` decides it: true for a `sometimes`, else false. It has a mask bit."""
 
     property: Property
     seek: bool
@@ -47,7 +46,7 @@ class Check:
 
 @attrs.frozen
 class Change:
-    """One cell to be written: at `cell` (one of `cells`), a number, if `ok`."""
+    """A write of `value` to one cell, if `ok` holds. `cell` may be known at run time only, but is one of `cells`."""
 
     cell: Int
     cells: tuple[int, ...]
@@ -57,7 +56,7 @@ class Change:
 
 
 def primed_reads(node: Node, shared: Definitions, primed: bool = False) -> set[str]:
-    """The variables of the second state that an expression over two states reads."""
+    """The variables of the state after the step that an expression over two states reads."""
     found: set[str] = set()
     for n in _walk(node, {}):
         if n.op == "variable" and (n.attr[1] or primed):
@@ -76,7 +75,7 @@ def _walk(node: Node, seen: dict[Node, None]) -> dict[Node, None]:
 
 
 class ActionWriter:
-    """One action as the function @name: its successors in order; returns how many."""
+    """Writes one action as the LLVM function @name, which appends its successors in order and returns their number."""
 
     def __init__(self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]) -> None:
         self.shared, self.action, self.base = shared, action, base
@@ -240,7 +239,7 @@ def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
 
 
 def checks(shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None) -> str:
-    """@name(cells, new, mask): those bits of the mask whose checks this state or step decides."""
+    """The text of @name(cells, new, mask): it returns the bits of the mask whose checks this state or step decides."""
     code = Code(name, ("ptr %cells", "ptr %new", "i64 %wanted"), "i64", "noinline memory(argmem: read)")
     expressions, found = Expressions(shared, code), code.slot(0)
     for check in wanted:

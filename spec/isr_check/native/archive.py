@@ -1,8 +1,8 @@
-"""States in files: what a checkpoint keeps, and where states go that memory cannot hold.
+"""States in files: for checkpoints, and for states that do not fit into memory.
 
-An archive only grows, by whole files (*segments*), each known by its hash. So a checkpoint is a small file that
-names segments; it is written beside the old one and then takes its name, and whatever was being written when
-the process died is not named by it.
+An archive only grows, by whole files (*segments*), each known by its hash. So a checkpoint is a small file that names
+segments. It is written beside the old one and then takes its name. A segment that was being written when the process
+died is not named by any checkpoint, so it does no harm.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Archive:
         self.size += segment.count
 
     def append(self, blocks: Iterable[Words]) -> None:
-        """The rows of the blocks, as one more segment."""
+        """Write the rows of the blocks to one more segment; no segment if there are none."""
         name = f"states-{len(self.segments):06d}.bin"
         digest, count = hashlib.sha256(), 0
         with open(self.folder / name, "wb") as file:
@@ -76,7 +76,7 @@ class Archive:
             (self.folder / name).unlink()
 
     def read(self, start: int, into: Words) -> None:
-        """The states from `start`, as many as `into` has rows."""
+        """Read as many states as `into` has rows, from position `start` on."""
         done, row = 0, 8 * self.words
         while done < len(into):
             i = bisect_right(self._begins, start + done) - 1
@@ -92,14 +92,14 @@ class Archive:
             done += count
 
     def verify(self) -> None:
-        """BadCheckpoint if a file is not what was written."""
+        """Compare every file with its hash; BadCheckpoint if one differs."""
         for segment, file in zip(self.segments, self._files, strict=True):
             digest, left, offset = hashlib.sha256(), segment.count * self.words * 8, 0
             while left and (data := os.pread(file, min(left, PIECE), offset)):
                 digest.update(data)
                 offset, left = offset + len(data), left - len(data)
             if digest.hexdigest() != segment.sha256:
-                raise BadCheckpoint(f"{self.folder / segment.file} is not what was written there")
+                raise BadCheckpoint(f"{self.folder / segment.file} was changed or damaged after it was written")
 
     def close(self) -> None:
         for file in self._files:
@@ -108,7 +108,7 @@ class Archive:
 
 
 def fresh(folder: Path, words: int) -> Archive:
-    """An empty archive; what an earlier one left in the folder is removed."""
+    """Make an empty archive; an earlier one in the folder is removed."""
     discard(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return Archive(folder, words)
@@ -119,7 +119,7 @@ def discard(folder: Path) -> None:
 
 
 def save(archive: Archive, content: Json) -> None:
-    """A checkpoint: the archive as it is now, and everything else that it takes to go on."""
+    """Write a checkpoint: the names of the archive's segments, and `content`, all else that a resume needs."""
     body = {**content, "schema": SCHEMA, "segments": [attrs.astuple(s) for s in archive.segments]}
     text = json.dumps(body, sort_keys=True)
     part = archive.folder / f"{NAME}.part"
@@ -136,13 +136,13 @@ def save(archive: Archive, content: Json) -> None:
 
 
 def read(folder: Path) -> Json:
-    """What a checkpoint says; BadCheckpoint if it cannot be believed."""
+    """The content of the checkpoint in a folder; BadCheckpoint if it is missing, damaged or of another version."""
     file = folder / NAME
     try:
         outer = cast("Json", json.loads(file.read_text(encoding="utf-8")))
         text = cast("str", outer["checkpoint"])
         if outer["sha256"] != _hash(text):
-            raise BadCheckpoint(f"{file} is not what was written there")
+            raise BadCheckpoint(f"{file} was changed or damaged after it was written")
         content = cast("Json", json.loads(text))
     except FileNotFoundError:
         raise BadCheckpoint(f"there is no checkpoint in {folder}") from None
@@ -156,7 +156,7 @@ def read(folder: Path) -> Json:
 
 
 def reopen(folder: Path, words: int, content: Json) -> Archive:
-    """The archive of a checkpoint; files that it does not name are removed."""
+    """The archive of a checkpoint; segments that it does not name are removed. BadCheckpoint if one is damaged."""
     segments = [Segment(*entry) for entry in cast("list[tuple[str, int, str]]", content["segments"])]
     kept = {s.file for s in segments}
     for file in folder.glob("states-*.bin"):

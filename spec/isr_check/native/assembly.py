@@ -1,11 +1,10 @@
 """Writing one LLVM function as text.
 
-A value that is known while writing is a Python int or bool; one known only when the function runs is the name
-of a register: an i64 where an Int is meant, an i1 where a Bit is. Operations on known values are done at
-once, and an operation already written where its result is still in reach is not written again, so what uses
-this class may be simple-minded.
+A value that is known while writing is a Python int or bool. A value known only when the function runs is the name of a
+register: an i64 for an Int, an i1 for a Bit. Operations on known values are done at once. An operation that was written
+before is not written again where its result still stands. So users of this class need not optimise.
 
-Text rather than llvmlite's builder, because text is ten times faster to make and needs no types but str.
+It makes text and does not use llvmlite's builder, because text is ten times faster to make and needs no type but str.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Code:
         return found
 
     def raw(self, operation: str, a: Int, b: Int) -> str:
-        """A binary operation where what was computed before may be out of reach."""
+        """A binary operation that is written every time, even if it was computed before."""
         return self.value(f"{operation} i64 {a}, {b}")
 
     def compare(self, relation: str, a: Int, b: Int) -> str:
@@ -254,7 +253,7 @@ class Code:
         self.block = name
 
     def join(self, name: str) -> None:
-        """A label that is jumped to from anywhere: nothing computed before counts as in reach."""
+        """Begin a block to which any block may jump; no result computed before is used in it."""
         self.label(name)
         self.known = [{} for _ in self.known]
 
@@ -265,7 +264,7 @@ class Code:
         self.effect(f"br i1 {bit(condition)}, label %{then}, label %{otherwise}")
 
     def leave_if(self, condition: Bit, label: str) -> None:
-        """Go on at the label if the condition holds."""
+        """Jump to the label if the condition holds."""
         rest = self.fresh("b")
         self.split(condition, label, rest)
         self.label(rest)
@@ -278,7 +277,7 @@ class Code:
 
     @contextmanager
     def when(self, condition: Bit, otherwise: Callable[[], None] | None = None) -> Generator[None]:
-        """What is written inside happens if the condition holds; else what `otherwise` writes."""
+        """Code written inside the context runs if the condition holds; else the code that `otherwise` writes."""
         number = self.fresh("")
         then, other, done = f"then{number}", f"else{number}", f"done{number}"
         self.split(condition, then, other)
@@ -294,7 +293,7 @@ class Code:
         self.label(done)
 
     def lazily(self, condition: Bit, write: Callable[[], Bit], otherwise: bool) -> Bit:
-        """What `write` gives, computed only if the condition holds; else `otherwise`."""
+        """The value of `write()`, whose code runs only if the condition holds; else the value `otherwise`."""
         if isinstance(condition, bool):
             return write() if condition else otherwise
         number = self.fresh("")
@@ -310,7 +309,7 @@ class Code:
 
     @contextmanager
     def loop(self, start: Int, end: Int) -> Generator[tuple[str, str]]:
-        """For each i from start up to end: yields i and the label behind the loop."""
+        """A loop over i from `start` up to, not including, `end`; yields i and the label after the loop."""
         number = self.fresh("")
         head, body, done = f"head{number}", f"body{number}", f"done{number}"
         counter = self.slot(start)
@@ -331,5 +330,5 @@ def bit(value: Bit) -> str:
 
 
 def signed(value: Int) -> Int:
-    """A known number as LLVM reads an i64."""
+    """A known number in the range of a signed 64-bit integer, as LLVM reads an i64."""
     return value if isinstance(value, str) or value < 1 << 63 else value - (1 << 64)

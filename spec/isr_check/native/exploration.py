@@ -29,9 +29,11 @@ def explore(
     folder: Path | None = None,
     every: float = EVERY,
 ) -> Exploration:
-    """Explore by native code (see isr_check.engine for the contract), on all processors unless told.
+    """Explore by native code (see isr_check.engine for the contract), by a thread per processor or `workers` threads.
 
-    In so many bytes of `memory`, if it can; `resume` goes on from the checkpoint in the folder.
+    `memory` is a limit in bytes; states that exceed it go to files in `folder`, else in a temporary folder. With a
+    folder a checkpoint is written each `every` seconds; `resume` continues from the checkpoint that is there.
+    Raises Unsound if `symmetry` does not apply, and BadCheckpoint if no exploration can resume there.
     """
     start, means = time.monotonic(), Means(workers, memory, folder, every)
     reduction = Symmetry(instance, wanted) if symmetry else None

@@ -1,8 +1,8 @@
 """The operators as LLVM instructions: the table EMIT, one entry per operator of the language.
 
-Everything is computed without branches, except that a heavy second operand of a connective, or the heavy body
-of a quantifier, is stepped over where it cannot matter. Quantifiers are written out over their few values
-unless that would be long; then they become loops. A heavy definition becomes a function of its own.
+The code has no branches, with one exception: it skips the second operand of a connective, or the body of a quantifier,
+where that is costly and cannot matter. A quantifier is written out value by value, or as a loop if that would be long.
+A definition that is costly becomes a function of its own.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from isr_lang import Binder, Definition, Node
 from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 
 LIGHT = 12
-"""Weight up to which an operand is cheaper to compute than to step over."""
+"""The greatest weight of an operand that is cheaper to compute than to skip."""
 CELLS, SUCCESSOR = "%cells", "%new"
 
 
 @attrs.frozen
 class Env:
-    """What names stand for: parameters and bound variables with their ranges, and the old state's cells."""
+    """The values of parameters and bound variables, their ranges, and the array with the old state's cells."""
 
     values: Mapping[Binder | str, Int | Bit]
     ranges: Mapping[Binder | str, Range | None]
@@ -60,7 +60,7 @@ START = Env({}, {})
 
 
 class Definitions(Weights):
-    """What all functions of one instance share; `texts` are the definitions that became functions."""
+    """What all functions of one instance share; `texts` has the functions that were made of definitions."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
@@ -86,7 +86,7 @@ class Definitions(Weights):
 
 
 class Expressions:
-    """Expressions written into one function."""
+    """Writes expressions into one function."""
 
     def __init__(self, shared: Definitions, code: Code) -> None:
         self.shared, self.code = shared, code
@@ -107,7 +107,7 @@ class Expressions:
         return bit(self.value(node, env))
 
     def lazily(self, condition: Bit, node: Node, env: Env, otherwise: bool) -> Bit:
-        """The node where the condition holds, elsewhere `otherwise`."""
+        """The value of the node if the condition holds, else `otherwise`."""
         if isinstance(condition, bool) or self.shared.weight(node) > LIGHT:
             return self.code.lazily(condition, lambda: self.truth(node, env), otherwise)
         value = self.truth(node, env)
@@ -116,7 +116,7 @@ class Expressions:
         return self.code.both(condition, value)
 
     def position(self, node: Node, env: Env, type: Scalar) -> tuple[Int, Bit]:
-        """The position of a scalar among the values of the type, and whether it is one."""
+        """The position of a scalar among the values of the type, and whether the scalar is one of them."""
         low, high = self.instance.bounds(type)
         position = self.code.sub(self.number(node, env), low)
         known = self.shared.ranges.of(node, env.ranges)
@@ -143,7 +143,7 @@ class Expressions:
         return env.bind(binder, from_number(self.code, value, of), (low, high))
 
     def fold(self, node: Node, env: Env, start: Int, step: Callable[[Int, Bit, Env, Int], Int]) -> Int:
-        """step(so far, is a member, bindings, position) over all positions; `start` if there are none."""
+        """Apply `step(result so far, is it a member, bindings, position)` to all positions, beginning with `start`."""
         code, member = self.code, self.member(node.args[0], env)
         size = self.shared.positions(node.args[0])
         if self.shared.written_out(node):
@@ -158,7 +158,7 @@ class Expressions:
         return code.load(slot, 0)
 
     def quantified(self, node: Node, env: Env, every: bool) -> Bit:
-        """forall (every) or exists."""
+        """The quantifier `forall` if `every`, else `exists`."""
         code, member = self.code, self.member(node.args[0], env)
         size, body = self.shared.positions(node.args[0]), node.args[1]
         if not self.shared.written_out(node):
@@ -200,7 +200,7 @@ def _low(e: Expressions, type: Type) -> int:
 
 
 def _element(e: Expressions, n: Node, env: Env) -> Int:
-    """The bit of a set's element; none if it is not a value of the type."""
+    """A set with this element only; empty if the value is outside the range of the set's type."""
     of = cast("SetType", n.args[0].type).of
     position, ok = e.position(n.args[1], env, of)
     safe = e.code.select(ok, position, 0)

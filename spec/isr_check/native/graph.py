@@ -1,8 +1,8 @@
-"""The steps between packed states as arrays: what liveness is decided on.
+"""Liveness on packed states: the steps between a trigger and its goal, as arrays.
 
-An exploration keeps states and not steps. Here the steps of the states between a trigger and its goal are
-computed again, level by level, by kernels made from the same actions, which also say which instance of an
-action each step is; the states that they reach are looked up in the visited set.
+An exploration keeps states and not steps. So the steps of the states between a trigger and its goal are computed again,
+level by level. The kernels for it are made from the same actions, and also tell which instance of an action each step
+is. The states that the steps reach are looked up in the visited set.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from isr_lang import Property
 CHUNK = 2048
 """States whose steps are computed by one call."""
 MANY = 1 << 20
-"""Steps after which better machine code is worth making."""
+"""The number of steps after which optimising the machine code is worth its time."""
 TRIGGER, REACHED = 1, 2
-"""What is true of a state, as bits."""
+"""Bits of what holds in a state: the trigger; the goal."""
 
 
 def _program(search: Search, p: Property, labels: Labels) -> Program:
@@ -52,10 +52,13 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
 
 
 class _Steps(LabelledKernels):
-    """The kernels of a module that labels steps."""
+    """The kernels of a module whose steps have labels and known targets."""
 
     def edges(self) -> str:
-        """RESULTS[i]: how many steps the state at LISTED[START+i] has; REACHED and LABELS tell them all in a row."""
+        """RESULTS[i]: how many steps the state at LISTED[START+i] has.
+
+        REACHED gets the position of every step's target, in order, and LABELS every step's label.
+        """
         code, job = self._kernel("edges")
         states, out, table, mask = (job(j) for j in (Job.STATES, Job.OUT, Job.TABLE, Job.MASK))
         listed, labels, reached, results = (job(j) for j in (Job.LISTED, Job.LABELS, Job.REACHED, Job.RESULTS))
@@ -78,7 +81,10 @@ class _Steps(LabelledKernels):
 
 
 def with_liveness(search: Search, found: Exploration) -> Exploration:
-    """The exploration with the verdicts on what must come to pass, which takes every state, and in memory."""
+    """The exploration with the verdicts on liveness properties added.
+
+    They are BUDGETED unless every state was seen and is in memory, and the steps fit there, too.
+    """
     start = time.monotonic()
     findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.awaited]
     if found.complete and not search.space.outside:
@@ -90,11 +96,14 @@ def with_liveness(search: Search, found: Exploration) -> Exploration:
 
 
 class TooMuch(Exception):
-    """The steps do not fit, or nobody wants to wait any longer."""
+    """The steps do not fit into memory, or a limit has been reached."""
 
 
 class _Graph:
-    """States are numbered as they stand in memory, the first worker's first; `truths` are bits of each."""
+    """The states in memory, numbered in order: the first worker's, then the next one's.
+
+    `truths` has the bits TRIGGER and REACHED of each.
+    """
 
     def __init__(self, search: Search, p: Property) -> None:
         self.search, self.labels = search, Labels.of(search.instance, p)
@@ -124,7 +133,7 @@ class _Graph:
         return found
 
     def evaluate(self) -> None:
-        """Where the trigger and where the goal holds."""
+        """Decide for every state whether the trigger and whether the goal holds."""
         everything = [(w.first, w.next) for w in self.search.workers if w.next > w.first]
         self.team.share(spans(everything, 16 * CHUNK), self._check)
 
@@ -137,7 +146,7 @@ class _Graph:
         self.truths[first : first + end - start] = results
 
     def sources(self, level: int) -> Small:
-        """The states first met at this level that have the trigger and not the goal."""
+        """The states of this level of the exploration where the trigger holds and the goal does not."""
         if level >= len(self.search.levels):
             return np.zeros(0, dtype=np.int32)
         ranges = [np.arange(start, end) for start, end in self.search.levels[level]]
@@ -146,7 +155,7 @@ class _Graph:
         return found
 
     def expand(self, states: Small) -> tuple[Positions, Small, Small]:
-        """How many steps each state has, their targets and labels; targets beyond the goal are GOAL."""
+        """The number of steps of each state, and the targets and labels of all steps; a target in the goal is GOAL."""
         listed = self.positions(states)
         parts: dict[int, tuple[Positions, Small, Small]] = {}
         todo = spans([(0, len(states))], CHUNK)
@@ -179,7 +188,7 @@ class _Graph:
 
 
 def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
-    """The region, and which state each of its states is."""
+    """The region, and for each of its states the number in the graph."""
     index = np.full(len(graph.truths), -1, dtype=np.int32)
     ahead, begins = (np.zeros(len(index), dtype=np.bool_) for _ in range(2))
     levels, members, sources = [0], list[Small](), list[Truths]()
@@ -221,7 +230,7 @@ def decide(search: Search, p: Property) -> Finding:
     graph = _Graph(search, p)
 
     def room(steps: int) -> bool:
-        """Whether one may go on with so many steps; deciding takes some forty bytes for each."""
+        """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
         late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
         return steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
 

@@ -1,18 +1,18 @@
-"""The LLVM module of one instance: what is run over blocks of packed states.
+"""The LLVM module of one instance: the kernels that run over ranges of packed states.
 
 Each kernel takes one argument, a *job*: an array of 64-bit numbers and addresses (`Job`), made in Python.
 
     initial   add the initial states
     expand    add the successors of a range of states to the visited set; stop early when there is no room
     check     test the properties of states on a range of states
-    mark      tell, of a range of states, which targets each reaches in one step
+    mark      for each of a range of states, collect the masks of the targets that it reaches in one step
     index     enter a range of distinct states into an empty table
-    strike    mark those states of the visited set that are among a range of others
+    strike    mark the states of the visited set that are among a range of other states
 
-and by symmetry
+With symmetry there are two more. The *representative* of a state is the state that stands for its orbit.
 
-    rename    replace states by those that stand for their orbits
-    orbits    count the states of the orbits of a range of states
+    rename    replace states by their representatives
+    orbits    count the states in the orbits of a range of states
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from isr_check.symmetry import Symmetry
 from isr_lang import FoldedAction, Instance
 
 BATCH = 256
-"""Successors collected before they are looked up: enough to have all their cache misses at once."""
+"""How many successors are collected before they are looked up: so many that their cache misses overlap."""
 
 
 class Job(IntEnum):
-    """The places in a job. States to look at are in SOURCE, those found are added to STATES.
+    """The places in a job. A kernel reads states from SOURCE and adds those that it finds to STATES.
 
-    `NEXT`, `START` and `SUM` are moved on by the kernels.
+    Kernels change `NEXT`, `START` and `SUM`.
     """
 
     STATES = 0
@@ -67,7 +67,7 @@ class Job(IntEnum):
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM})
-"""The places that do not hold addresses."""
+"""The places that hold numbers; all others hold addresses."""
 
 
 @attrs.frozen
@@ -101,7 +101,7 @@ def program(
     marks: Marks,
     symmetry: Symmetry | None = None,
 ) -> Program:
-    """The module for an instance and the properties to be looked for; the layout is made for the symmetry."""
+    """The module for an instance and these checks; the layout must have been made for the symmetry."""
     shared = Definitions(layout)
     base: list[int] = []
     guards = 0
@@ -130,7 +130,7 @@ def program(
 
 @attrs.frozen
 class Marks:
-    """The bits that stand for the two built-in checks, where they are asked for."""
+    """The bits of the two built-in checks, None for a check that nobody asked for."""
 
     type_ok: int | None
     deadlock: int | None
@@ -179,7 +179,7 @@ class Kernels:
         return code.text()
 
     def successors(self, actions: list[ActionWriter]) -> str:
-        """@successors(as an action, %taken): the successors of all actions in order; returns how many."""
+        """@successors(as an action, %taken): append the successors of all actions in order; returns their number."""
         parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in ACTION]
         code = Code("successors", (*parameters, "ptr %taken"), "i64", "noinline")
         code.effect("call void @unpack(ptr %words, ptr %cells)")
@@ -238,7 +238,7 @@ class Kernels:
                 code.effect(f"call i64 @representative(ptr {self.visited.state(code, out, k)})")
 
     def initial(self) -> str:
-        """Add the initial states, made from the words at START of STATES, which do not matter."""
+        """Add the initial states; the words at START of STATES, from which they are made, may have any value."""
         code, job = self._kernel("initial")
         cells, new, out = job(Job.CELLS), job(Job.NEW), job(Job.OUT)
         words = self.visited.state(code, job(Job.STATES), job(Job.START))
@@ -296,7 +296,7 @@ class Kernels:
         return code.text()
 
     def check(self) -> str:
-        """REPORT[FOUND] collects what is found; RESULTS, if given, gets it for each state."""
+        """REPORT[FOUND] collects the bits of the checks that a state decides; RESULTS, if given, gets each state's."""
         code, job = self._kernel("check")
         states, cells, report, results = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.REPORT, Job.RESULTS))
         start, wanted = job(Job.START), job(Job.WANTED)
@@ -313,7 +313,7 @@ class Kernels:
         return code.text()
 
     def mark(self) -> str:
-        """RESULTS[i]: the masks of the targets one step from state START+i, and what its steps decide."""
+        """RESULTS[i]: the joined masks of the targets one step from state START+i, and the checks its steps decide."""
         code, job = self._kernel("mark")
         states, out, report, results = (job(j) for j in (Job.SOURCE, Job.OUT, Job.REPORT, Job.RESULTS))
         table, mask, targets, masks = (job(j) for j in (Job.TABLE, Job.MASK, Job.TARGETS, Job.TARGET_MASKS))
@@ -346,7 +346,7 @@ class Kernels:
         return code.text()
 
     def strike(self) -> str:
-        """RESULTS, bytes by position: 1 for each state in the table that is one of START..END of SOURCE."""
+        """RESULTS, a byte per position of STATES, becomes 1 where the state is also in START..END of SOURCE."""
         code, job = self._kernel("strike")
         source, hashes, table, mask, states, marks = (
             job(j) for j in (Job.SOURCE, Job.HASHES, Job.TABLE, Job.MASK, Job.STATES, Job.RESULTS)
@@ -362,7 +362,7 @@ class Kernels:
         return code.text()
 
     def rename(self) -> str:
-        """Replace the states at START..END of OUT by those that stand for their orbits."""
+        """Replace the states at START..END of OUT by their representatives."""
         code, job = self._kernel("rename")
         out = job(Job.OUT)
         with code.loop(job(Job.START), job(Job.END)) as (k, _):
@@ -371,7 +371,7 @@ class Kernels:
         return code.text()
 
     def orbits(self, symmetry: Symmetry) -> str:
-        """Add to SUM how many states the orbits of the states START..END have."""
+        """Add to SUM the number of states in the orbits of the states START..END."""
         code, job = self._kernel("orbits")
         states, out = job(Job.SOURCE), job(Job.OUT)
         total = code.slot(job(Job.SUM))

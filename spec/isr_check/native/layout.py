@@ -1,15 +1,15 @@
-"""Where each variable lives: a state as a few 64-bit words, and back.
+"""The layout of a state in a few 64-bit words: the place of each variable, packing and unpacking.
 
-A variable is flattened into *cells*, one integer each: a scalar, a set (its bits) and a maybe are one cell; a
-map is the cells of its first key's value, then the next key's; a sequence is its length and then its items,
-those beyond the length being their lowest value. Each cell gets the bits that its range needs, and no cell
+A variable is flattened into *cells*, one integer each. A scalar, a set (one bit per element) and a maybe are one cell.
+A map has the cells of its first key's value, then those of the next key's. A sequence has its length and then its
+items; items beyond the length have their lowest value. Each cell gets the bits that its range needs, and no cell
 crosses a word. States are equal exactly when their words are.
 
-By symmetry, the cells of one element of a sort stand together in a word, the next element's beside them, so
-that few instructions exchange two elements.
+With symmetry the cells of one element of a sort stand together in a word, beside those of the next element. So a few
+instructions exchange two elements.
 
-Ranges are as declared, plus `slack` where a first exploration met a value outside (see search.py): then the
-values outside must be told apart too.
+Ranges are those declared. If an exploration meets a value outside, it begins again with `slack` around the ranges (see
+search.py), so that values outside can be told apart, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from isr_lang.types import (
 )
 
 WIDEST = 62
-"""Bits of the widest cell: cells are computed with as signed 64-bit integers."""
+"""The most bits of a cell, because values of cells are computed as signed 64-bit integers."""
 
 
 class TooWide(ValueError):
@@ -43,7 +43,7 @@ class TooWide(ValueError):
 
 @attrs.frozen
 class Cell:
-    """Bits shift..shift+width of one word hold value - low, of a value in low..high."""
+    """A cell for a value in low..high: bits shift..shift+width of one word hold value - low."""
 
     word: int
     shift: int
@@ -58,7 +58,10 @@ class Cell:
 
 @attrs.frozen
 class Place:
-    """What a cell is for: a value of the type in low..high, the `part`-th of a variable's value at these keys."""
+    """What a cell holds: a value of the type in low..high, from a variable at these keys.
+
+    `part` is 0 for a value of one cell; for a sequence 0 is the length and 1 is the first item.
+    """
 
     variable: str
     keys: tuple[tuple[Scalar, int], ...]
@@ -74,7 +77,7 @@ class Place:
 
 @attrs.frozen
 class Slack:
-    """How far values may leave their declared ranges: numbers by `number`, sequences by `items`."""
+    """How far values may be outside their declared ranges: numbers by `number`, lengths of sequences by `items`."""
 
     number: int = 0
     items: int = 0
@@ -84,7 +87,7 @@ SLACKS = (Slack(), Slack(3, 1), Slack(60, 6), Slack(4000, 40))
 
 
 class Layout:
-    """`cells` in order, and what they are for; the cells of a variable begin at `offset[name]`."""
+    """The layout: `cells` in order, and `places` for what they hold; a variable's cells begin at `offset[name]`."""
 
     def __init__(self, instance: Instance, slack: Slack = SLACKS[0], sorts: Sequence[SortType] = ()) -> None:
         self.instance, self.slack = instance, slack
@@ -109,7 +112,7 @@ class Layout:
         self.bits = sum(used)
 
     def _blocks(self, sort: SortType, sorts: Sequence[SortType]) -> list[list[int]]:
-        """For each of some words the cells whose first symmetric key is of the sort, element by element."""
+        """The words for cells whose first symmetric key is of the sort: for each its cells, element by element."""
         columns: dict[object, list[int]] = {}
         for i, place in enumerate(self.places):
             at = next((n for n, (key, _) in enumerate(place.keys) if key in sorts), None)
@@ -170,7 +173,7 @@ class Layout:
     # between tuples of Python values (isr_lang.types) and words
 
     def pack(self, state: tuple[object, ...]) -> tuple[int, ...]:
-        """The words of a state whose values fit the cells."""
+        """The words of a state; AssertionError if a value does not fit its cell."""
         values: list[int] = []
         for variable, value in zip(self.instance.variables, state, strict=True):
             self._flatten(variable.type, value, values)
@@ -215,7 +218,7 @@ class Layout:
 
 
 def _place(place: Place, used: list[int], word: int | None = None) -> Cell:
-    """The cell in that word or the first one with room; `used` counts the bits taken of each word."""
+    """Allocate a cell in the word, or in the first word with room if None; `used` counts each word's taken bits."""
     width = place.width
     if width > WIDEST:
         raise TooWide(f"a value of {width} bits does not fit a cell of {WIDEST}")

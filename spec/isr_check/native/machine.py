@@ -1,9 +1,8 @@
 """The module of an instance as machine code, in two qualities.
 
-LLVM's quick code is there within a tenth of a second and runs at a third of the speed; its best code takes a
-second or two. So an exploration starts with the quick one, and if it lasts, the best one is made in the
-background and takes over between two calls. The best one is kept on disk for the next time, named by a hash
-of all that it was made from.
+LLVM makes quick code within a tenth of a second; its best code takes a second or two and runs three times as fast. So
+an exploration starts with quick code. If it lasts, the best code is made in the background and takes over between two
+calls. The best code is kept on disk for the next time, in a file named by a hash of all that it was made from.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Kernel = Callable[[int], None]
 
 
 def cache_folder() -> Path:
-    """INSYNC_CACHE, else the user's cache folder."""
+    """The folder INSYNC_CACHE, else `insync` in the user's cache folder."""
     chosen = os.environ.get("INSYNC_CACHE")
     if chosen:
         return Path(chosen)
@@ -63,7 +62,7 @@ def compile_object(text: str, quality: int) -> bytes:
 
 
 class Machine:
-    """`run[name](address of a job)` calls a kernel; the code lives as long as this object."""
+    """A module as machine code: `run[name](address of a job)` calls a kernel, as long as this object lives."""
 
     def __init__(self, text: str, kernels: Sequence[str]) -> None:
         _initialise()
@@ -75,7 +74,7 @@ class Machine:
         self.run: dict[str, Kernel] = self._load(kept or compile_object(text, QUICK))
 
     def improve(self) -> None:
-        """Let the best code take over as soon as it is made."""
+        """Begin to make the best code in the background; it takes over as soon as it is ready."""
         if not self.improving:
             self.improving = True
             Thread(target=self._improve, name="insync-compiler").start()
@@ -95,7 +94,7 @@ class Machine:
 
 
 def _read(file: Path) -> bytes | None:
-    """What was written, whole; None if there is nothing or not all of it."""
+    """The content of a file that `_write` wrote; None if it is missing or damaged."""
     try:
         digest, code = file.read_bytes().split(b"\n", 1)
     except (OSError, ValueError):
@@ -104,7 +103,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _write(file: Path, code: bytes) -> None:
-    """All or nothing; a cache that cannot be written is no reason to fail."""
+    """Write a file of the cache, completely or not at all; nothing happens if the cache cannot be written."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=file.parent, delete=False) as part:

@@ -18,13 +18,13 @@ Numbers: TypeAlias = NDArray[np.int64]
 Marks: TypeAlias = NDArray[np.uint8]
 
 NO_RESERVE = 0x4000
-"""Linux's MAP_NORESERVE: address space now, memory when it is touched."""
+"""Linux's MAP_NORESERVE: the address space is reserved now, memory is taken when it is touched."""
 FULLEST = 0.7
-"""Part of the table that may be in use."""
+"""The greatest share of a table's entries that may be in use."""
 
 
 def zeros(count: int) -> Words:
-    """Zeroed numbers, in huge pages where the kernel has them: random access is what they are for."""
+    """An array of zeros, in huge pages if Linux has them: they make random access faster."""
     size = max(mmap.PAGESIZE, count * 8)
     area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
     if size >= 1 << 22 and hasattr(mmap, "MADV_HUGEPAGE"):
@@ -37,14 +37,14 @@ def physical_memory() -> int:
 
 
 def scarce(more: int) -> bool:
-    """Whether so many bytes more would leave less memory than everybody needs to go on."""
+    """Whether taking so many bytes more would leave less than 1/32 of the memory, or 256 MiB, to everybody else."""
     with open("/proc/meminfo", encoding="ascii") as lines:
         known = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
     return known["MemAvailable"] - more < max(known["MemTotal"] // 32, 1 << 28)
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds."""
+    """The bytes of memory that this process holds."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * mmap.PAGESIZE
 
@@ -54,7 +54,7 @@ def address(array: Words | Numbers | Marks) -> int:
 
 
 class States:
-    """The states found, in one part per worker; position 0 is not used."""
+    """The array of states found, with a part for each worker (`bounds`); position 0 is not used."""
 
     def __init__(self, words: int, parts: int, size: int | None = None) -> None:
         self.words = words
@@ -73,7 +73,7 @@ class States:
 
 
 class Table:
-    """The open-addressing table: a power of two of entries."""
+    """The open-addressing table of the visited set; its size is a power of two."""
 
     def __init__(self, size: int) -> None:
         self.entries = zeros(size)
@@ -88,7 +88,7 @@ class Table:
 
 
 class Sizes(Protocol):
-    """Of the arrays that the kernels of a module need."""
+    """The sizes of the arrays that the kernels of a module need."""
 
     @property
     def words(self) -> int: ...
@@ -101,7 +101,7 @@ class Sizes(Protocol):
 
 
 class Worker:
-    """What one thread needs to run kernels: counters and scratch, and where its part of the states ends."""
+    """What one thread needs to run kernels: a job, counters, scratch arrays, and the bounds of its part of States."""
 
     def __init__(self, sizes: Sizes, actions: int, bounds: tuple[int, int]) -> None:
         self.move(bounds)
@@ -117,7 +117,7 @@ class Worker:
         self.job[[Job.CELLS, Job.NEW, Job.OUT, Job.HASHES]] = [address(a) for a in self._scratch]
 
     def move(self, bounds: tuple[int, int]) -> None:
-        """Begin with an empty part of the states."""
+        """Use another part of the states, which is empty."""
         self.first, self.last = bounds
         self.next = self.limit = self.first
 
@@ -126,7 +126,7 @@ class Worker:
             self.job[place] = value
 
     def run(self, kernel: Kernel, start: int, end: int, wanted: int) -> int:
-        """Run it on the states start..end, adding up to the limit; returns where it stopped."""
+        """Run a kernel on the states start..end; it adds states up to `limit`. Returns where it stopped."""
         self.set([(Job.START, start), (Job.END, end), (Job.WANTED, wanted)])
         self.set([(Job.LIMIT, self.limit), (Job.NEXT, self.next)])
         kernel(address(self.job))

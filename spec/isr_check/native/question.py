@@ -1,4 +1,4 @@
-"""What an exploration by kernels looks for: one bit for each check, and the answer in the engines' common form."""
+"""The question to an exploration by kernels: one bit for each check, and the answer in the engines' common form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isr_lang import Instance
 
 
 class Question:
-    """The properties that are asked for; a mask has the bit of a check where it is meant."""
+    """The properties that are asked for. Each has a bit, so that an integer (a mask) is a set of properties."""
 
     def __init__(self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None) -> None:
         self.instance, self.symmetry = instance, symmetry
@@ -35,7 +35,7 @@ class Question:
         ]
 
     def about(self) -> dict[str, object]:
-        """The question for people."""
+        """The question in words and numbers, for error messages."""
         names = ", ".join(name for name, _ in self.names)
         symmetry = "on" if self.symmetry else "off"
         return {
@@ -46,14 +46,14 @@ class Question:
         }
 
     def masks(self, bits: Sequence[int]) -> tuple[int, int]:
-        """Those of these checks that look at states, and those that look at steps."""
+        """Two masks of these bits: the checks of states, and the checks of steps."""
         on_states = sum(1 << c.bit for c in self.on_states if c.bit in bits)
         if self.marks.type_ok is not None and self.marks.type_ok in bits:
             on_states |= 1 << self.marks.type_ok
         return on_states, sum(1 << b for b in bits) & ~on_states
 
     def findings(self, found: Mapping[int, int], paths: Mapping[int, Path], *, complete: bool) -> tuple[Finding, ...]:
-        """A verdict for each name; `found` has the bits of those decided."""
+        """The verdicts; `found` has the bits of the decided checks, `paths` their counterexamples or witnesses."""
         findings: list[Finding] = []
         for bit, (name, kind) in enumerate(self.names):
             sometimes = kind.startswith("sometimes")
@@ -67,7 +67,7 @@ class Question:
         return tuple(findings)
 
     def guards(self, base: Sequence[int], refused: Sequence[int], expanded: int) -> tuple[GuardCount, ...]:
-        """Of so many states expanded; `refused` has the counts of an action's guards from its `base` on."""
+        """The guards' counts after `expanded` states; those of action a begin at `base[a]` in `refused`."""
         counts = list[GuardCount]()
         for first, action in zip(base, self.instance.actions, strict=True):
             reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
@@ -78,7 +78,7 @@ class Question:
 
 
 def difference(content: Mapping[str, object], asked: Mapping[str, object]) -> str:
-    """How what something kept is about differs from what is asked."""
+    """The first difference between the question of a checkpoint and the one asked, for an error message."""
     about = cast("Mapping[str, object]", content["about"])
     for name, value in asked.items():
         if about.get(name) != value:

@@ -1,7 +1,7 @@
-"""What range a number is known to be in, to leave out checks that cannot fail.
+"""Ranges in which numbers are known to be, so that tests that cannot fail are left out.
 
-Only what holds in every state that is stored: a value read from a variable is in the range of its cell, the
-result of arithmetic where arithmetic takes it.
+They hold in every state that is stored: a value read from a variable is in the range of its cell, and a sum is in the
+sum of the ranges.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ranges:
         self.layout, self.instance = layout, layout.instance
 
     def of(self, node: Node, known: Known) -> Range | None:
-        """The range of a scalar, set or maybe; `known` has those of parameters and bound variables."""
+        """The range of a scalar, set or maybe, None if unknown; `known` has those of parameters and bound variables."""
         type = node.type
         if isinstance(type, BoolType | SortType | ChoiceType):
             return self.instance.bounds(type)
@@ -75,7 +75,7 @@ class Ranges:
         return _join(inner, self.of(node.args[1], known))
 
     def parts(self, node: Node, known: Known) -> Range | None:
-        """A range with every number that the value holds, and the first of its type."""
+        """A range that has every number in a map or sequence, and the first value of its type."""
         args, first = node.args, self._first(node.type)
         match node.op:
             case "variable":
@@ -118,7 +118,7 @@ class Ranges:
                 return low, low
 
     def length(self, node: Node, known: Known) -> Range | None:
-        """The range of a sequence's length, or of those of the sequences that a map holds."""
+        """The range of a sequence's length; for a map, of the lengths of its sequences. None if unknown."""
         args = node.args
         match node.op:
             case "literal":

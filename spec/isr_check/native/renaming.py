@@ -1,12 +1,12 @@
-"""One state per orbit, as LLVM functions over packed states.
+"""The representative of a state's orbit, as LLVM functions over packed states.
 
-@exchange<g> renames two neighbouring elements of a symmetric sort, in place: cells under the one and cells
-under the other change places, and so do the two in sets and other values. All cells that are equally far
+@exchange<g> renames two neighbouring elements of a symmetric sort in place. The cells under one element change places
+with those under the other, and so do the elements themselves in sets and other values. All cells that are equally far
 apart in a word move at once.
 
-@representative sorts the elements by a *key*, what a state says of each element without naming another. Where
-keys are equal it tries all orders, by a walk of exchanges that passes each once, and takes the least state.
-Both depend on the orbit only, so they may be mixed.
+@representative sorts the elements by a *key*: what the state says of each element without naming another. Among
+elements with equal keys it tries all orders, by exchanges that pass each order once, and takes the least state. Neither
+choice depends on the names, so all states of an orbit have the same representative.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isr_check.symmetry import Symmetry
 from isr_lang.types import BoolType, ChoiceType, MaybeType, NumberType, Scalar, SetType, SortType, Type
 
 KEY = 62
-"""Bits of a key at most; what does not fit is left out."""
+"""The most bits of a key; what does not fit is left out of it."""
 
 Word = list[Int]
 
@@ -99,7 +99,7 @@ class Renaming:
     # keys
 
     def _key(self, code: Code, words: Word, sort: SortType, element: int) -> Int:
-        """What the state says of an element without naming any other."""
+        """The key of an element: what the state says of it without naming any other."""
         key: Int = 0
         width = 0
         for part, bits in self._parts(code, words, sort, element):
@@ -109,7 +109,7 @@ class Renaming:
         return key
 
     def _parts(self, code: Code, words: Word, sort: SortType, element: int) -> Iterator[tuple[Int, int]]:
-        """Numbers and their widths: where the element is mentioned, then the bits of its own cells."""
+        """The parts of a key and their widths in bits: where the element is mentioned, then its own cells."""
         own: list[Cell] = []
         for place, cell in zip(self.layout.places, self.layout.cells, strict=True):
             keys = [(key, at) for key, at in place.keys if key in self.symmetry.sorts]
@@ -131,7 +131,7 @@ class Renaming:
     # the representative
 
     def _walks(self) -> list[str]:
-        """For each pattern of equal neighbours the exchanges that pass through all orders of equal elements."""
+        """Two tables: for each pattern of equal neighbouring keys, the exchanges that pass all orders of these."""
         moves: list[int] = []
         begins = [0]
         for pattern in range(1 << len(self.generators)):
@@ -164,7 +164,7 @@ class Renaming:
         return code.text()
 
     def _representative(self) -> str:
-        """@representative(words): in its place the state that stands for its orbit; how many renamings keep it."""
+        """@representative(words): replace a state by its orbit's representative; returns how many renamings keep it."""
         code = Code("representative", ("ptr %words",), "i64", "noinline")
         pattern = code.slot(0)
         base = 0
@@ -193,7 +193,7 @@ class Renaming:
             code.store(pattern, 0, code.raw("or", code.load(pattern, 0), code.shift_left(tied, base + i)))
 
     def _least(self, code: Code, pattern: str, same: str) -> None:
-        """Of all orders of the equal elements, the one whose words are least."""
+        """Try all orders of the elements with equal keys, and keep the one whose words are least."""
         tried = code.array([code.load("%words", w) for w in range(self.words)])
         begin, end = (code.value(f"load i64, ptr {code.element('@walk', p)}") for p in (pattern, code.add(pattern, 1)))
         with code.loop(begin, end) as (m, _):
@@ -218,7 +218,7 @@ class Renaming:
 
 
 def exchanges(size: int) -> list[int]:
-    """Exchanges of neighbours that pass through every order of so many things once (Steinhaus, Johnson, Trotter)."""
+    """Exchanges of neighbours that pass each order of so many things once (Steinhaus, Johnson and Trotter)."""
     if size < 2:
         return []
     walk, last = list[int](), size - 1
@@ -232,7 +232,7 @@ def exchanges(size: int) -> list[int]:
 
 
 def woven(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """A walk through all pairs, from walks through both: the first, one step of the other, the first backwards..."""
+    """A walk through all pairs of places: `one` forwards, a step of `other`, `one` backwards, a step of `other`..."""
     walk = list(one)
     for turn, move in enumerate(other):
         walk += [move, *(one if turn % 2 else reversed(one))]
@@ -240,7 +240,7 @@ def woven(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def _runs(cells: Sequence[Cell]) -> list[tuple[int, int, int]]:
-    """(word, shift, width) of the stretches of neighbouring cells."""
+    """Neighbouring cells merged to runs of bits: (word, shift, width)."""
     runs: list[tuple[int, int, int]] = []
     for cell in sorted(cells, key=lambda c: (c.word, c.shift)):
         if runs and runs[-1][0] == cell.word and runs[-1][1] + runs[-1][2] == cell.shift:
@@ -260,7 +260,7 @@ def _xor(code: Code, a: Int, b: Int) -> Int:
 
 
 def _equals(code: Code, word: Int, width: int, lowest: int, value: int) -> Int:
-    """Of all cells with these lowest bits, those that hold the value, as their lowest bits."""
+    """A mask of the cells that hold the value; `lowest` has the lowest bit of each cell, and so has the result."""
     hit: Int = lowest
     for k in range(width):
         plane = code.shift_right(word, k)

@@ -1,11 +1,11 @@
 """Breadth-first exploration by native code, level by level.
 
-The levels, the verdicts, the counts and the counterexamples are those of isr_check.explorer. Only the order
-in which the states of one level stand in memory is not: nothing that is reported depends on it, because
-counterexamples are found again from the sets of states (see traces.py).
+The levels, verdicts, counts and counterexamples are those of isr_check.explorer. Only the order in which the states of
+a level stand in memory differs. Nothing that is reported depends on it, because counterexamples are found again from
+the sets of states (see traces.py).
 
-Values outside their declared range are rare, so they get no bits at first. When one is to be stored the
-exploration begins again with room for it, and with type-ok as one more property to test.
+Values outside their declared range are rare, so they get no bits at first. If one has to be stored, the exploration
+begins again with cells that are wide enough for it, and then tests type-ok, too.
 """
 
 from __future__ import annotations
@@ -37,18 +37,21 @@ from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
 PATIENCE = 0.5
-"""Seconds after which better machine code is worth making."""
+"""The seconds after which optimising the machine code is worth its time."""
 EVERY = 60.0
-"""Seconds between two checkpoints."""
+"""The seconds between two checkpoints."""
 
 
 class Overflow(Exception):
-    """A value did not fit its cell."""
+    """A value did not fit its cell; the exploration has to begin again with wider cells."""
 
 
 @attrs.frozen
 class Means:
-    """How to go about it. `folder` is for checkpoints, `every` so many seconds, and for what memory cannot hold."""
+    """The means of a search. None: all processors, no limit of memory (bytes), no folder.
+
+    `folder` is for checkpoints, one each `every` seconds, and for states that exceed the memory.
+    """
 
     workers: int | None = None
     memory: int | None = None
@@ -57,7 +60,7 @@ class Means:
 
 
 Paths = Callable[["Search", dict[int, int]], dict[int, Behaviour]]
-"""Counterexamples of a search: for each decided check, by its bit and level, the least of the shortest paths to it."""
+"""A function from a search and its decided checks (bit -> level) to the least of the shortest paths to each of them."""
 
 
 class Search:
@@ -96,7 +99,7 @@ class Search:
         return self.space.distinct
 
     def elapsed(self) -> float:
-        """Seconds, those before a resume included."""
+        """Seconds since the beginning, those before a resume included."""
         return self.earlier + time.monotonic() - self.start
 
     @property
@@ -120,7 +123,7 @@ class Search:
         self._add_level(self.space.end_level())
 
     def level(self) -> None:
-        """Expand what is to do of the last level."""
+        """Expand what is left of the last level, and make the states found the next level."""
         wanted, depth, space = self.undecided(self.on_steps), len(self.levels) - 1, self.space
         while space.todo and not self.cut:
             space.make_room()
@@ -132,7 +135,7 @@ class Search:
         self._add_level(space.end_level())
 
     def _expand(self, wanted: int, worker: Worker, span: Span) -> Span | None:
-        """Expand a span; returns what is left of it when the worker has reached its limit."""
+        """Expand a span; returns what is left of it if the worker has reached its limit, else None."""
         if worker is self.workers[0]:
             self._tick()
         if self.cut or self.saving.due:
@@ -144,14 +147,14 @@ class Search:
         return (span[0] + stopped - start, span[1]) if stopped < end else None
 
     def _check_overflow(self, worker: Worker) -> None:
-        """A successor that has no place: begin again with more room, or else this is as far as it goes."""
+        """If a successor did not fit its cells, raise Overflow; with the widest cells, end the search instead."""
         if worker.report[OVERFLOW]:
             if self.layout.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
 
     def _tick(self) -> None:
-        """Between two calls, in the main thread: tell how far it is, and look whether it is enough."""
+        """Between two calls, in the main thread: report progress, and set `cut` if a limit is reached."""
         now = time.monotonic()
         if now - self.start > PATIENCE:
             self.machine.improve()
@@ -172,7 +175,7 @@ class Search:
         self.cut, self.stopped = True, why
 
     def _collect(self, level: int) -> None:
-        """What the workers' kernels report as decided is so at this level."""
+        """Note the checks that the workers report as decided at this level."""
         for worker in self.workers:
             self._check_overflow(worker)
             for bit in range(len(self.names)):
@@ -181,7 +184,7 @@ class Search:
             worker.report[FOUND] = 0
 
     def _add_level(self, added: list[Span]) -> None:
-        """These states are a level: test them."""
+        """Make these states a level, and test the undecided properties on them; no level if there are none."""
         if not added and self.levels:
             return
         self.levels.append(added)
@@ -194,7 +197,11 @@ class Search:
         self.space.begin_level()
 
     def run(self, paths: Paths) -> Exploration:
-        """Explore until all is seen or decided, or a limit is reached; `paths` finds the counterexamples."""
+        """Explore until all states are seen, all checks are decided or a limit is reached.
+
+        `paths` finds the counterexamples. If memory or disk space ends, the result is not `complete`, and `stopped`
+        says what ran out.
+        """
         try:
             complete = self._search()
         except Full as why:
@@ -206,7 +213,7 @@ class Search:
         return self._exploration(complete, paths)
 
     def _search(self) -> bool:
-        """Go on level by level; whether all states have been seen."""
+        """Expand level by level; true if all states have been seen."""
         if not self.levels:
             self.begin()
         while not self.cut and not self.decided():
@@ -217,7 +224,7 @@ class Search:
         return False
 
     def representative(self, words: Words) -> Words:
-        """By symmetry the state that stands for the orbit of this one, which it replaces."""
+        """Replace the words of a state by those of its orbit's representative; without symmetry they stay."""
         if self.symmetry is not None:
             job = self.workers[0].job.copy()
             job[[Job.OUT, Job.START, Job.END]] = address(words), 0, 1
@@ -246,13 +253,13 @@ class Search:
         )
 
 
-# Checkpoints: when they are made, what is in them beside the states, and going on from one. A checkpoint belongs to
-# one question: the machine code that an exploration runs says all that matters of the design, its bounds and what is
-# looked for, so its text is what must be the same.
+# Checkpoints: when they are made, what they hold beside the states, and how a search resumes from one. A checkpoint
+# belongs to one question. The text of the LLVM module says all that matters of the design, its bounds and the checks,
+# so a search may resume only if its module has the same text.
 
 
 class Saving:
-    """`due`: workers are to pause, so that a checkpoint can be made."""
+    """The checkpoints of a search; while one is `due`, workers pause."""
 
     def __init__(self, search: Search, folder: Path | None, every: float) -> None:
         self.search, self.folder, self.every = search, folder, every
@@ -267,7 +274,7 @@ class Saving:
             self.due, self.last = False, time.monotonic()
 
     def save(self) -> None:
-        """A checkpoint; what cannot be kept is no reason to stop, as long as memory has it."""
+        """Write a checkpoint. If the disk refuses, go on without checkpoints, unless states are in files anyway."""
         if self.folder is None:
             return
         try:
@@ -294,7 +301,7 @@ class Saving:
         }
 
     def restore(self, content: Json) -> None:
-        """Begin where the checkpoint was made; BadCheckpoint if it answers another question."""
+        """Resume from the content of a checkpoint; BadCheckpoint if it belongs to another question."""
         search, folder = self.search, self.folder
         assert folder is not None
         if content["question"] != _fingerprint(search):

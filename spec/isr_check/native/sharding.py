@@ -1,11 +1,11 @@
-"""Kernels for states that are divided among owners: each state has one, which its hash tells.
+"""Kernels for states that are divided among owners; a state's hash says which owner has it.
 
-    absorb    add a range of states, which stand for their orbits already, to the visited set
+    absorb    add a range of states, already representatives, to the visited set
     tally     count the states of a range by owner
-    deal      write them to where their owner's begin, in order
-    locate    tell where in the visited set the states of a range are
+    deal      sort the states of a range by owner
+    locate    find the positions of a range of states in the visited set
 
-A state's owner is told by the upper bits of its hash, its place in a table by the lower ones.
+The upper bits of a state's hash say the owner, the lower bits its place in a table, so the two are independent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from isr_check.native.visited import POSITION
 
 MOST_OWNERS = 1 << 12
 TAG = 24
-"""Bits of the hash that tell the owner."""
+"""How many bits of the hash say the owner."""
 
 
 class Sharding(Kernels):
-    """The kernels that an owner of some of the states needs beside those of an exploration."""
+    """The kernels that divided states need beside those of an exploration."""
 
     def absorb(self) -> str:
-        """Add the states START..END of SOURCE."""
+        """Add the states START..END of SOURCE to the visited set."""
         code, job = self._kernel("absorb")
         source, hashes, table, states = (job(j) for j in (Job.SOURCE, Job.HASHES, Job.TABLE, Job.STATES))
         start, end, mask, free = job(Job.START), job(Job.END), job(Job.MASK), code.slot(job(Job.NEXT))
@@ -45,7 +45,7 @@ class Sharding(Kernels):
         return code.raw("lshr", code.raw("mul", upper, owners), TAG)
 
     def tally(self) -> str:
-        """Of the states START..END of SOURCE, RESULTS[owner] counts those of each of MASK owners."""
+        """RESULTS[owner] counts the states START..END of SOURCE of each owner; there are MASK owners."""
         code, job = self._kernel("tally")
         source, results, owners = job(Job.SOURCE), job(Job.RESULTS), job(Job.MASK)
         with code.loop(job(Job.START), job(Job.END)) as (s, _):
@@ -54,7 +54,7 @@ class Sharding(Kernels):
         return code.text()
 
     def deal(self) -> str:
-        """Write the states START..END of SOURCE to OUT, each to the place RESULTS[owner], which moves on by one."""
+        """Copy the states START..END of SOURCE to OUT, each to the place RESULTS[owner], which then grows by one."""
         code, job = self._kernel("deal")
         source, out, results, owners = job(Job.SOURCE), job(Job.OUT), job(Job.RESULTS), job(Job.MASK)
         with code.loop(job(Job.START), job(Job.END)) as (s, _):
@@ -84,7 +84,7 @@ KERNELS = ("absorb", "tally", "deal", "locate")
 
 
 def sharded(program: Program) -> Program:
-    """The same module with these kernels, too."""
+    """The module of an exploration with these kernels added."""
     writer = Sharding(program.layout, program.most, Marks(None, None), None)
     text = "\n".join([program.text, writer.absorb(), writer.tally(), writer.deal(), writer.locate()])
     return attrs.evolve(program, text=text, kernels=(*program.kernels, *KERNELS))

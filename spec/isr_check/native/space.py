@@ -1,11 +1,12 @@
-"""Where the states are: in memory, and when that is full, in files.
+"""The place of the states: in memory, and when that is full, in files.
 
-In memory, states are found by the table of the visited set. Outside, memory holds the *candidates* only, what
-was found since the last look; when they fill it, or the level ends, all files are read once, and what is in
-them is struck out. What remains is new, and becomes one more file. So memory bounds the speed but not the size
-of an exploration, and a disk is read in order only.
+In memory, states are found by the table of the visited set. When they no longer fit, they move *outside*, to an archive
+of files. From then on memory holds *candidates* only: states found since the archive was last read. When candidates
+fill the memory, or the level ends, the whole archive is read once and known candidates are struck out. The others are
+new, and become one more file. So memory limits the speed but not the size of an exploration, and the disk is read in
+order only.
 
-A position is one in memory until the states move out, and one in the archive from then on.
+A position counts in memory until the states move outside, and in the archive from then on.
 """
 
 from __future__ import annotations
@@ -26,21 +27,25 @@ from isr_check.native.memory import FULLEST, Marks, States, Table, Words, Worker
 from isr_check.native.team import Span, Team, spans
 
 CHUNK = 4096
-"""States expanded, or otherwise looked at, by one call."""
+"""How many states one call of a kernel expands or checks."""
 BLOCK = 16 * CHUNK
-"""The same where that is quick."""
+"""How many states one call of a quick kernel reads."""
 OTHER = 48 << 20
-"""Bytes that the process may yet need for anything but states: better machine code, reports."""
+"""Bytes that the process may yet need for other things than states: optimised machine code, reports."""
 LEAST = 4 << 20
-"""Bytes for candidates below which it makes no sense to go on."""
+"""The fewest bytes for candidates with which an exploration goes on outside."""
 
 
 class Full(Exception):
-    """There is no room for states, neither in memory nor outside: why."""
+    """There is no room for more states, neither in memory nor outside; the text says what ran out."""
 
 
 class Space:
-    """The states of one exploration, `levels` of them, `todo` of the last one and `fresh` ones of the next."""
+    """The states of one exploration, as spans of positions.
+
+    `levels` has the spans of every level, `todo` those of the last level that are not expanded yet, and `fresh` those
+    of the next level that are known so far. `budget` is the limit of memory in bytes, None for what the machine has.
+    """
 
     def __init__(
         self, program: Program, machine: Machine, actions: int, threads: int, budget: int | None, folder: Path | None
@@ -67,7 +72,7 @@ class Space:
 
     @property
     def found(self) -> int:
-        """States found in memory; outside, candidates."""
+        """The number of states in memory; outside, the number of candidates."""
         return sum(w.next - w.first for w in self.workers)
 
     @property
@@ -76,7 +81,7 @@ class Space:
 
     @property
     def state_bytes(self) -> float:
-        """Bytes per state at a table that is neither new nor full."""
+        """Bytes of memory per state, when the table is three quarters as full as it may be."""
         return self.words * 8 + 8 / (FULLEST * 0.75)
 
     # levels
@@ -86,7 +91,7 @@ class Space:
         self.fresh, self.starts = [], [w.next for w in self.workers]
 
     def end_level(self) -> list[Span]:
-        """The states found in this level."""
+        """The spans of the states that are new since `begin_level`."""
         if self.outside:
             self.flush()
         else:
@@ -94,7 +99,7 @@ class Space:
         return _merged(self.fresh)
 
     def place(self, worker: Worker, span: Span) -> Span:
-        """Where the worker's kernels find the states of a span, short enough for its buffer."""
+        """Put the states of a span where the worker's kernels read them (SOURCE), and return their span there."""
         if not self.outside:
             worker.set([(Job.SOURCE, address(self.states.array))])
             return span
@@ -103,7 +108,7 @@ class Space:
         return 0, len(rows)
 
     def rows(self, worker: Worker, span: Span) -> Words:
-        """The states of a span; outside, until the worker's next one."""
+        """The states of a span, one row each; outside, only until the worker asks for the next span."""
         start, end = span
         if not self.outside:
             return self.states.at(slice(start, end))
@@ -118,7 +123,11 @@ class Space:
     # room
 
     def make_room(self) -> None:
-        """Let the workers add states: the more the better, and less than what they may add unseen. Or Full."""
+        """Give every worker a limit up to which it may add states; Full if there is no room.
+
+        A full table is replaced by a larger one. If memory does not allow that, states move outside, or candidates are
+        flushed.
+        """
         few = len(self.workers) * 4 * (self.program.most + BATCH)
         while not self.outside and self._room() < few:
             size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
@@ -143,7 +152,7 @@ class Space:
         return min(room, (self.budget - self._held()) // (8 * self.words))
 
     def _packed(self, few: int) -> bool:
-        """Whether some worker could add too few candidates."""
+        """Whether a worker has too little room to expand even one state."""
         least = self.program.most + BATCH
         return self._room() < few or any(w.last - w.next < least for w in self.workers)
 
@@ -183,7 +192,7 @@ class Space:
         return self.archive
 
     def _keep(self) -> None:
-        """See that the archive has all states of memory."""
+        """Write the states in memory that the archive does not have yet to the archive."""
         kept, base = self._archive(), self._archive().size
         ends = {w.first: w.first for w in self.workers}
         for start, end, _ in self._kept:
@@ -196,7 +205,7 @@ class Space:
             base += end - start
 
     def in_archive(self, positions: Iterable[Span]) -> list[Span]:
-        """Where the archive has spans, which it has whole."""
+        """The positions in the archive of these spans, all of whose states it has."""
         if self.outside:
             return _merged(positions)
         result: list[Span] = []
@@ -217,7 +226,7 @@ class Space:
         self._settle_outside(used // 2 if self.budget is None else self.budget - self.base)
 
     def _settle_outside(self, room: int) -> None:
-        """Use so many bytes of memory for candidates."""
+        """Use `room` bytes of memory for candidates from now on; Full if they are too few."""
         self.outside, self._kept = True, []
         buffers = len(self.workers) * BLOCK * self.words * 8
         if room - buffers < LEAST:
@@ -230,7 +239,7 @@ class Space:
         self._allocate(size)
 
     def flush(self) -> None:
-        """Strike out the candidates that are in the archive, and add the others to it."""
+        """Strike out the candidates that are in the archive, and append the others to it."""
         known = self._archive()
         marks: Marks = np.zeros(len(self.states.array) // self.words, dtype=np.uint8)
         for worker in self.workers:
@@ -258,7 +267,7 @@ class Space:
     # checkpoints
 
     def save(self, content: Json) -> None:
-        """A checkpoint of this moment, at which no worker is at work."""
+        """Write a checkpoint; no worker may be running."""
         if self.outside:
             self.flush()
         else:
@@ -272,7 +281,7 @@ class Space:
         archive.save(self._archive(), {**content, **known})
 
     def restore(self, known: Archive, levels: list[list[Span]], todo: list[Span], fresh: list[Span]) -> None:
-        """The states of a checkpoint, in memory if they fit."""
+        """Take the states of a checkpoint, into memory if they fit."""
         self.archive = known
         size = self.table.size
         while size * FULLEST < known.size * 1.2:
@@ -301,17 +310,17 @@ class Space:
 
 
 def scarce_room() -> int:
-    """Bytes for candidates on a machine that is short of memory."""
+    """Bytes for candidates if there is no budget and the states of a checkpoint do not fit into memory."""
     return 1 << 28
 
 
 def _candidates(size: int, room: int, words: int) -> tuple[int, int]:
-    """How many candidates a table of the size serves in so many bytes; and the size."""
+    """How many candidates fit into `room` bytes together with a table of this size; and the size."""
     return min(int(size * FULLEST), (room - 8 * size) // (8 * words + 1)), size
 
 
 def _merged(positions: Iterable[Span]) -> list[Span]:
-    """The same positions in as few spans as possible, in order."""
+    """The same positions, in order and in as few spans as possible."""
     result: list[Span] = []
     for start, end in sorted(p for p in positions if p[0] < p[1]):
         if result and result[-1][1] == start:

@@ -1,4 +1,4 @@
-"""What the reachable states have in common: some of them themselves, and which properties all of them satisfy."""
+"""Reachable states for a search for invariants: a sample of them, and the properties that all of them satisfy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class _Seen(Search):
-    """An exploration of which only the states are wanted, and no counterexamples."""
+    """A search for states only, without counterexamples."""
 
     def complete(self) -> bool:
-        """Explore; whether all states were seen, or enough of them to decide every property."""
+        """Explore; true if all states were seen, or enough of them to decide every property."""
         try:
             return self._search() or self.decided()
         except Full:
@@ -27,7 +27,7 @@ class _Seen(Search):
 
 
 def states(instance: Instance, limits: Limits, few: int) -> list[State]:
-    """Of the states that an exploration within the limits reaches, at most `few`, spread over all of its levels."""
+    """At most `few` of the states that an exploration within the limits reaches, spread evenly over all its levels."""
 
     def chosen(search: _Seen) -> list[State]:
         search.complete()
@@ -37,7 +37,7 @@ def states(instance: Instance, limits: Limits, few: int) -> list[State]:
 
 
 def holding(instance: Instance, wanted: tuple[str, ...], limits: Limits) -> tuple[list[str], bool]:
-    """The properties that no state within the limits violates, and whether that is all states."""
+    """The properties that no state seen within the limits violates, and whether all states were seen."""
 
     def kept(search: _Seen) -> tuple[list[str], bool]:
         complete = search.complete()

@@ -1,4 +1,4 @@
-"""The steps of any states that are asked for, as packed states with the instance of the action that each step is."""
+"""The steps of given states: for each step the packed successor, and a label that says which instance of an action."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from isr_check.reference import parameter_values
 from isr_lang import FoldedAction, Instance
 
 CHUNK = 1024
-"""States whose steps are computed by one call."""
+"""How many states one call of the kernel takes."""
 MANY = 1 << 17
-"""States after which better machine code is worth making."""
+"""The number of states after which optimising the machine code is worth its time."""
 LABELLED = (*ACTION, "ptr noalias %labels")  # one label for each successor
 
 
 class Labelled(ActionWriter):
-    """An action that also says by which of its instances, numbered from `first`, it makes each successor."""
+    """Writes an action that also stores each successor's label: the number of the instance, counted from `first`."""
 
     def __init__(self, shared: Definitions, name: str, action: FoldedAction, first: int) -> None:
         super().__init__(shared, name, action, 0, [])
@@ -47,7 +47,7 @@ class LabelledKernels(Kernels):
     """The kernels of a module that labels steps."""
 
     def labelled(self, actions: int) -> str:
-        """@successors(as an action): the successors and labels of all actions in order; returns how many."""
+        """@successors(as an action): append the successors and labels of all actions in order; returns their number."""
         parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED]
         code = Code("successors", parameters, "i64", "noinline")
         code.effect("call void @unpack(ptr %words, ptr %cells)")
@@ -64,7 +64,10 @@ class LabelledKernels(Kernels):
         return code.text()
 
     def steps(self) -> str:
-        """RESULTS[i]: how many steps the state at START+i of SOURCE has; OUT and LABELS tell them all in a row."""
+        """RESULTS[i]: how many steps the state at START+i of SOURCE has.
+
+        OUT gets the successors of all these states in order, and LABELS their labels.
+        """
         code, job = self._kernel("steps")
         source, out, labels, results = (job(j) for j in (Job.SOURCE, Job.OUT, Job.LABELS, Job.RESULTS))
         start, total = job(Job.START), code.slot(0)
@@ -102,7 +105,10 @@ class Stepper:
         self._out = np.zeros((CHUNK * self.most + 1) * self.words, dtype=np.uint64)
 
     def steps(self, states: Words) -> tuple[Numbers, Numbers, Words]:
-        """Of so many states, one row each: how many steps each has, and the labels and targets of all in a row."""
+        """The steps of states (one row each): the number of each state's, and the labels and targets of all in order.
+
+        Raises Unsound if a successor has a value that does not fit the layout.
+        """
         self.asked += len(states)
         if self.asked > MANY:
             self.machine.improve()

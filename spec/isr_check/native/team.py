@@ -1,7 +1,7 @@
-"""Sharing work among threads. Kernels run outside Python's lock, so threads are enough.
+"""A team of threads that share work. Kernels run without Python's global lock, so processes are not needed.
 
-What is shared is a queue of spans of states; every worker takes one after the other. Which worker gets which
-span is chance, so nothing that is reported may depend on it.
+The work is a queue of spans of states, and every worker takes one span after the other. Which worker gets which span is
+chance, so nothing that is reported may depend on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from isr_check.native.memory import Worker
 
 Span = tuple[int, int]
 Work = Callable[[Worker, Span], Span | None]
-"""Do a span, or part of it: what is left is put back, and the worker rests until everybody does."""
+"""Do a span. A part that is returned is put back into the queue, and this worker takes nothing more from it."""
 
 
 def spans(ranges: Iterable[Span], length: int) -> deque[Span]:
@@ -27,7 +27,7 @@ class Team:
         self._pool = ThreadPoolExecutor(len(workers)) if len(workers) > 1 else None
 
     def share(self, todo: deque[Span], work: Work) -> None:
-        """Until nothing is left to do, or all workers rest. The first worker is the calling thread."""
+        """Work until the queue is empty or every worker has put something back. The first worker is this thread."""
         helpers = self.workers[1 : len(todo)] if self._pool else []
         assert self._pool is not None or not helpers
         going = [self._pool.submit(_take_turns, w, todo, work) for w in helpers] if self._pool else []

@@ -1,9 +1,9 @@
 """Counterexamples from the levels alone: backwards by sets of states, then forwards along the least path.
 
-One sweep backwards through the levels marks each state with the findings that it leads to in as many steps as
-remain; a finding is one bit, so the sweep serves all of them. Forwards the reference evaluator takes, from
-the first marked initial state, always the first step to a marked state of the next level. By symmetry it is
-orbits that are marked, and the path forwards is one of real states: the same as without.
+A search keeps no parents. So one sweep backwards through the levels marks each state with the findings that it reaches
+in exactly the remaining number of steps. A finding is one bit, so one sweep serves all findings. Forwards, the
+reference evaluator begins at the first marked initial state and always takes the first step to a marked state of the
+next level. With symmetry orbits are marked, but the path forwards has real states: it is the same as without symmetry.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance
 
 APART = 62
-"""A bit of a mask that stands for no check."""
+"""A mask bit that is no check's, for paths to given states."""
 
 
 class Marked:
-    """Some states of one level, and to which findings each leads, by bit."""
+    """States of one level, and for each a mask of the findings that it leads to."""
 
     def __init__(self, states: Words, masks: Numbers) -> None:
         self.states, self.masks = states, masks
@@ -41,7 +41,7 @@ class Marked:
 
 
 class Packed(Protocol):
-    """How states of the model and rows of words become each other."""
+    """What `forwards` needs of a search: the instance, its packed layout, and representatives."""
 
     @property
     def instance(self) -> Instance: ...
@@ -53,7 +53,7 @@ class Packed(Protocol):
 
 
 class Aim:
-    """A worker's kernels, looking for steps to these states."""
+    """A worker's kernels, prepared to find steps to the states in `ahead`."""
 
     def __init__(self, run: Mapping[str, Kernel], worker: Worker, ahead: Marked) -> None:
         self.run, self.worker = run, worker
@@ -71,7 +71,7 @@ class Aim:
         worker.run(run["index"], 1, len(self._targets), 0)
 
     def masks(self, start: int, end: int, on_states: int, on_steps: int) -> Numbers:
-        """For each of the states start..end of SOURCE the findings here or ahead that it leads to."""
+        """For each of the states start..end of SOURCE, a mask of the findings that it decides or leads to."""
         results = np.zeros(end - start, dtype=np.int64)
         self.worker.set([(Job.RESULTS, address(results))])
         self.worker.run(self.run["mark"], start, end, on_steps)
@@ -83,7 +83,7 @@ class Aim:
 
 
 def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
-    """For each decided check, by its bit: the least of the shortest paths to it; `found` has their levels."""
+    """For each decided check, by its bit, the least of the shortest paths to it; `found` has the checks' levels."""
     if not found:
         return {}
     marked = _backwards(search, found)
@@ -92,7 +92,7 @@ def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
 
 
 def least_path(search: Search, targets: Words, level: int) -> Path:
-    """The least of the shortest paths to any of these states, all of them of one level."""
+    """The least of the shortest paths to any of these states, which are all of one level."""
     marked = [Marked(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
     for before in range(level - 1, -1, -1):
         marked.append(_mark_level(search, before, [], marked[-1]))
@@ -135,7 +135,7 @@ def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked
 
 
 def forwards(packed: Packed, evaluator: Evaluator, bit: int, level: int, among: Callable[[Words, int], bool]) -> Path:
-    """The least path to a state that decides the check; `among`: whether a state of that level leads to one in time."""
+    """The least path to a state or step that decides the check; `among` says whether a state of a level is marked."""
 
     def leads(state: State, at: int) -> bool:
         try:

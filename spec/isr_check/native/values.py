@@ -1,7 +1,7 @@
-"""What an expression becomes while a function is written: numbers, bits, and maps and sequences as recipes.
+"""The values of expressions while a function is written: numbers, bits, and maps and sequences as functions.
 
-A map or a sequence is never built. It is known by how to get an item at a position, so that `m.put(k, v)[j]`
-becomes a choice between v and m[j], and reading a variable's item becomes one load.
+A map or a sequence is never built. Its value is a Python function that writes the code for the item at a position. So
+`m.put(k, v)[j]` becomes a choice between v and m[j], and reading an item of a variable becomes one load.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from isr_lang.types import BoolType, MapType, MaybeType, Scalar, SeqType, SetTyp
 
 @attrs.frozen
 class Items:
-    """A map: the value at a position 0..size-1."""
+    """A map; `at` gives the value at a position 0..size-1."""
 
     at: Callable[[Int], Value]
 
 
 @attrs.frozen
 class Row:
-    """A sequence: `at` may be asked for any position 0..longest-1, and beyond `length` answers anything."""
+    """A sequence; `at` gives the item at a position 0..longest-1. At `length` and beyond it gives any value."""
 
     length: Int
     longest: int
@@ -37,7 +37,7 @@ Value = Int | Bit | Items | Row
 
 
 def stored(code: Code, layout: Layout, pointer: str, type: Type, cell: Int) -> Value:
-    """The value whose cells begin at `cell` of the array of cells at the pointer."""
+    """The value of a type whose cells begin at number `cell` of the array at the pointer."""
     match type:
         case MapType():
             step = layout.size(type.value)
@@ -60,7 +60,7 @@ def stored(code: Code, layout: Layout, pointer: str, type: Type, cell: Int) -> V
 
 
 def within(code: Code, position: Int, size: int) -> Int:
-    """The position, or one that is safe to read if it is not below the size."""
+    """The position if it is below the size, else one that is safe to read."""
     if isinstance(position, int):
         return position if 0 <= position < size else 0
     return 0 if size == 1 else code.select(code.below(position, size), position, 0)
@@ -71,7 +71,7 @@ def default(instance: Instance, type: Scalar) -> Int | Bit:
 
 
 def constant(code: Code, value: object, type: Type) -> Value:
-    """A value of the reference representation."""
+    """A constant, given as a Python value (isr_lang.types)."""
     match type:
         case MapType():
             parts = [constant(code, v, type.value) for v in cast("tuple[object, ...]", value)]
@@ -89,7 +89,7 @@ def constant(code: Code, value: object, type: Type) -> Value:
 
 
 def pick(code: Code, position: Int, parts: list[Value], type: Type) -> Value:
-    """One of the parts; the first if the position is none of theirs."""
+    """The part at the position; the first part if the position is out of range."""
     if isinstance(position, int):
         return parts[position] if 0 <= position < len(parts) else parts[0]
     result = parts[0]
@@ -135,7 +135,7 @@ def equal(code: Code, instance: Instance, a: Value, b: Value, type: Type) -> Bit
 
 
 def begins(code: Code, instance: Instance, s: Row, t: Row, type: SeqType) -> Bit:
-    """Whether t, known to be as long, begins with the items of s."""
+    """Whether the sequence t begins with the items of s; t must be known to be as long as s at least."""
     result: Bit = True
     for i in range(min(s.longest, t.longest)):
         same = equal(code, instance, s.at(i), t.at(i), type.of)

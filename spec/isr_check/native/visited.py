@@ -1,9 +1,9 @@
 """The visited set as LLVM functions: one array of states and one open-addressing table of their positions.
 
-States stand in the array in the order in which they were found. An entry of the table is 24 bits of the
-state's hash and its 40-bit position; 0 is no entry, so that position 0 is not used. Several threads may
-insert at once, each into its own part of the array: a state is written there first and its entry then
-claimed by compare-and-swap; who loses finds the winner's state there to compare with.
+States stand in the array in the order in which they were found. An entry of the table has 24 bits of the state's hash,
+its *tag*, and the 40-bit position. 0 means no entry, so position 0 is not used. Several threads may insert at once,
+each into its own part of the array. A thread first writes the state there, and then claims an entry of the table by
+compare-and-swap. If another thread was faster, its state is in the array already, to be compared with.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from isr_check.native.assembly import Code, Int
 
 POSITION = (1 << 40) - 1
-"""The bits of an entry that are the position."""
+"""A mask of the bits of an entry that hold the position."""
 
 
 class Visited:
-    """Writes the functions for states of so many words."""
+    """Writes the functions of the visited set, for states of `words` words."""
 
     def __init__(self, words: int) -> None:
         self.words = words
@@ -28,7 +28,7 @@ class Visited:
         return code
 
     def hash(self, code: Code, pointer: str) -> str:
-        """Of the words at the pointer; every bit of the hash depends on every bit of the state."""
+        """The hash of the words at the pointer; every bit of it depends on every bit of the state."""
         h: Int = 0x243F6A8885A308D3
         for w in range(self.words):
             mixed = code.raw("mul", code.raw("xor", h, code.load(pointer, w)), -7046029254386353131)
@@ -50,9 +50,10 @@ class Visited:
         return code.element(array, code.raw("mul", position, self.words))
 
     def _probe(self, code: Code, h: str, tag: str, slot: str, missing: str) -> tuple[str, str]:
-        """Walk the table from the hash's slot to an entry with the tag, or to an empty one: label `missing`.
+        """Write a walk through the table from the hash's slot to an entry with the tag.
 
-        Goes on at such an entry; returns it and the label from which to walk on.
+        At an empty entry it jumps to the label `missing`. Code that follows runs at an entry with the tag. Returns that
+        entry, and the label to which to jump to walk on.
         """
         head, on, start = code.fresh("probe"), code.fresh("on"), code.fresh("start")
         code.jump(start)
@@ -72,7 +73,7 @@ class Visited:
     def insert(self) -> str:
         """@insert(out, n, hashes, table, mask, states, next): add n states; returns the next free position.
 
-        In three passes, so that the cache misses of all are under way at once: slots, states, comparison.
+        It makes three passes: fetch the slots, fetch the states there, compare. So the cache misses of all n overlap.
         """
         visited = ("ptr %table", "i64 %mask", "ptr %states", "i64 %next")
         code = self._function("insert", ("ptr %out", "i64 %n", "ptr %hashes", *visited), "i64")
@@ -123,7 +124,7 @@ class Visited:
         code.join(done)
 
     def find(self) -> str:
-        """@find(state, table, mask, states): its position, or 0."""
+        """@find(state, table, mask, states): the position of a state, 0 if it is not there."""
         code = self._function("find", ("ptr %state", "ptr %table", "i64 %mask", "ptr %states"), "i64")
         h = self.hash(code, "%state")
         entry, on = self._probe(code, h, code.raw("lshr", h, 40), code.slot(0), "missing")
@@ -136,7 +137,7 @@ class Visited:
         return code.text()
 
     def enter(self) -> str:
-        """@enter(states, start, end, hashes, table, mask): enter up to BATCH states that are not there yet."""
+        """@enter(states, start, end, hashes, table, mask): enter at most BATCH states that the table does not have."""
         parameters = ("ptr %states", "i64 %start", "i64 %end", "ptr %hashes", "ptr %table", "i64 %mask")
         code = self._function("enter", parameters, "void")
         with code.loop("%start", "%end") as (s, _):
@@ -162,7 +163,7 @@ class Visited:
         return code.text()
 
     def strike_out(self) -> str:
-        """@strike_out(source, start, end, hashes, table, mask, states, marks): mark what of the table is there, too."""
+        """@strike_out(source, start, end, hashes, table, mask, states, marks): mark table entries found in source."""
         visited = ("ptr %hashes", "ptr %table", "i64 %mask", "ptr %states", "ptr %marks")
         code = self._function("strike_out", ("ptr %source", "i64 %start", "i64 %end", *visited), "void")
         with code.loop("%start", "%end") as (s, _):

@@ -1,4 +1,4 @@
-"""How heavy an expression is, and which names it depends on."""
+"""The weight of an expression, in instructions, and the names on which it depends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from isr_lang.types import BOOL, NumberType, SetType, Type
 
 BINDING = frozenset({"forall", "exists", "count", "smallest", "largest", "select", "build"})
 WRITTEN_OUT = 250
-"""Weight up to which a quantifier is written out rather than looped."""
+"""The greatest weight of a quantifier that is written out value by value; heavier ones become loops."""
 INLINED = 60
-"""Weight up to which a definition is written where it is called."""
+"""The greatest weight of a definition that is written where it is called; heavier ones become functions."""
 
 
 class Weights:
-    """Of the expressions of one instance."""
+    """The weights of the expressions of one instance."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.instance = layout, layout.instance

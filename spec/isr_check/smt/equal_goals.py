@@ -1,9 +1,9 @@
-"""Goals that are one goal under other names: proved once, they are proved.
+"""Goals that differ in the names of elements only: one of them is proved, for all.
 
-Where a design cannot tell the elements of a sort apart, and an action has been given representatives of those that it
-is about, the other elements can be exchanged: hypotheses and guards stay what they are. A goal that becomes another one
-by such an exchange needs no proof of its own. Two goals count as the same only if renaming elements makes their
-formulas equal, up to the order of operands and the names of defined symbols.
+If a design cannot tell the elements of a sort apart, all elements that an action's parameters do not name can be
+exchanged: hypotheses and guards stay the same. A goal that becomes another one by such an exchange needs no proof of
+its own. Two goals count as the same only if renaming elements makes their formulas equal, up to the order of operands
+and the names of defined symbols.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -22,10 +22,10 @@ Renaming = Mapping[str, str]
 
 
 class Sameness:
-    """Keys of goals: equal keys, equal but for an exchange of elements."""
+    """Gives a key to each goal; goals with equal keys differ by an exchange of elements only."""
 
     def __init__(self, elements: Sequence[str], axioms: Iterable[tuple[Term, Term]]) -> None:
-        """`elements`: what may be exchanged, as in the names of symbols; `axioms`: those of defined symbols."""
+        """`elements`: texts in the names of symbols, which may be exchanged; `axioms`: (defined symbol, its axiom)."""
         self.elements = elements
         self._pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, elements)) + r")(?!\w)")
         self._defining: dict[str, list[Any]] = {}
@@ -33,7 +33,7 @@ class Sameness:
             self._defining.setdefault(str(cast("Any", symbol).decl().name()), []).append(axiom)
 
     def key(self, goal: Term) -> bytes:
-        """Elements are put in an order that depends on how the goal uses them, and then renamed by place."""
+        """The key: elements are sorted by how the goal uses them, then named by their places in this order."""
         used = {e: _Hash(self, dict.fromkeys(self.elements, "*") | {e: "!"}).of(goal) for e in self.elements}
         order = sorted(self.elements, key=lambda e: used[e])
         return _Hash(self, {e: f"#{i}" for i, e in enumerate(order)}).of(goal)
@@ -46,7 +46,7 @@ class Sameness:
 
 
 class _Hash:
-    """Hashes of terms under one renaming; `defines`: the symbol that is being defined, to which they may refer."""
+    """Hashes of terms under one renaming; in an axiom, `defines` is the symbol that it defines."""
 
     def __init__(
         self, sameness: Sameness, renaming: Renaming, defined: dict[str, str] | None = None, defines: str = ""

@@ -1,4 +1,4 @@
-"""Many questions to one solver, where every bound is given: it reads the hypotheses once and keeps what it learns."""
+"""One solver for many questions, where every bound is given: it reads the hypotheses once and keeps what it learns."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -14,14 +14,14 @@ from isr_check.smt.terms.logic import Term, z3
 
 
 class Finite:
-    """A way to prove the obligations of one induction, to be tried first (proving.Attempt)."""
+    """A way to prove the obligations of one induction that is tried first (obligations.Attempt)."""
 
     def __init__(self, induction: Induction) -> None:
         self.induction = induction
         self._kept: Kept | None = None
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
-        """Whether the goal follows. It cannot say from what, so it does not try where that is asked."""
+        """Whether the goal follows; 'unknown' if a `core` is wanted, because this solver cannot name one."""
         if core or obligation.kind == "initial":
             return Answer("unknown", 0.0, reason="not of this kind")
         began, known = time.monotonic(), self.induction.hypotheses
@@ -37,7 +37,7 @@ class Finite:
 
 
 class Kept:
-    """A solver that holds some assertions and is asked about others, one question after the other."""
+    """A solver that keeps some assertions; each question adds others for itself."""
 
     def __init__(self, held: Sequence[Term]) -> None:
         self._solver = z3.SimpleSolver()
@@ -46,7 +46,7 @@ class Kept:
             self._solver.add(assertion)
 
     def ask(self, assertions: Sequence[Term], seconds: float) -> str:
-        """'unsat', 'sat' or 'unknown'."""
+        """Whether these assertions and those held are satisfiable: 'unsat', 'sat' or 'unknown'."""
         self._solver.set("timeout", max(1, int(seconds * 1000)))
         self._solver.push()
         try:

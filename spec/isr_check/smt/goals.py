@@ -1,8 +1,9 @@
-"""What is to be proved of a sort of which nobody knows how many elements it has: of a few elements, for all.
+"""Goals and hypotheses where a sort has any number of elements: a few elements stand for all.
 
-An action has named the elements that it is about: the first of their sort (Translation.parameters). What holds of
-every element is proved of each of those, and of one more; as nothing tells the elements apart, that one stands for all
-others. The next variable may be one of these, or one more, and so on.
+The parameters of an action *name* elements: they are the first of their sort (Translation.parameters). A goal about
+every element is proved for each named element, and for one more. Nothing tells the elements apart, so that one stands
+for all others, and it counts as named from then on. A second variable can be one of the named elements, or one more,
+and so on.
 """
 
 from __future__ import annotations
@@ -20,46 +21,53 @@ from isr_lang import Definition, Node
 from isr_lang.types import Scalar, SetType, SortType
 
 Element = tuple[int, Truth, Mapping[SortType, int]]
-"""An element, whether there is such a one, and how many are named then."""
+"""An element, the condition that the sort has it, and how many elements of each sort are then named."""
 
 
 @attrs.frozen(eq=False)
-class Somebody:
-    """That there is some element: of which part of a condition and which named elements that is said, under which
-    condition, and of each that may be meant whether it is such a one."""
+class Existential:
+    """A part of a condition that says that an element of some kind exists.
+
+    `part` is its place in the condition, and `about` has the named elements of the quantifiers around it. It speaks
+    only if `there` holds. `some[k]` says that element k is such an element.
+    """
 
     part: tuple[int, ...]
     about: tuple[int, ...]
     there: Truth
     some: tuple[Truth, ...]
 
-    def said(self) -> Truth:
-        """That one of them is."""
+    def formula(self) -> Truth:
+        """The part itself: one of the elements is such an element."""
         return implies(self.there, any_of(self.some))
 
-    def of_whom(self, others: Sequence[Somebody]) -> Truth:
-        """That one of them is, and what is said then of that one, the first if there are several."""
-        cases: list[Truth] = [self.said()]
+    def formula_with(self, others: Sequence[Existential]) -> Truth:
+        """The part, and what `others` say of the element that it means: of the first, if there are several."""
+        cases: list[Truth] = [self.formula()]
         for k, other in enumerate(others):
             first = and_(self.there, self.some[k], *(not_(x) for x in self.some[:k]))
-            cases.append(implies(first, other.said()))
+            cases.append(implies(first, other.formula()))
         return all_of(cases)
 
 
 @attrs.frozen(eq=False)
 class Goals:
-    """The parts of goals; `sorts` are those whose elements nothing tells apart, `more`: with one more of each."""
+    """Splits goals and hypotheses into parts about few elements.
+
+    `sorts` have any number of elements, which nothing tells apart. `more`: a variable may also be one more element than
+    those named, as goals demand.
+    """
 
     translation: Translation
     sorts: frozenset[SortType]
     more: bool = True
 
     def known(self, node: Node, scope: Scope) -> Iterator[Truth]:
-        """What follows from a condition for the elements that have a name, part by part."""
+        """What a condition says of the first NAMED elements, part by part."""
         yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, NAMED))
 
     def parts(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
-        """Truths that together say what the node says; `used`: how many elements are named already."""
+        """Formulas which together imply the node; `used`: how many elements of each sort are named already."""
         t = self.translation
         match node.op:
             case "and":
@@ -85,11 +93,11 @@ class Goals:
             case _:
                 yield cast("Truth", t.value(node, scope))
 
-    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Somebody]:
-        """Of what a condition says of named elements, each part that there is some element: one of them, or the next.
+    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Existential]:
+        """The parts of a condition which say, of named elements, that some element exists.
 
-        As nothing tells the elements apart, whoever is meant may be called the next one; of one such part only, for
-        another may mean somebody else.
+        That element is one of the named ones, or else it may be called the next one, because nothing tells elements
+        apart. Only one such part may be used in a proof: another part may mean another element.
         """
         t = self.translation
         match node.op:
@@ -116,12 +124,12 @@ class Goals:
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
                     body = cast("Truth", t.value(node.args[1], inner))
                     some.append(and_(t.shapes.inside(sort, k), domain.has(k), body))
-                yield Somebody((), (), True, tuple(some))
+                yield Existential((), (), True, tuple(some))
             case _:
                 pass
 
     def depth(self, node: Node, sort: SortType) -> int:
-        """How many elements of a sort a part of the condition names at the most."""
+        """The most elements of a sort that a part of the condition names."""
         match node.op:
             case "and":
                 return max((self.depth(a, sort) for a in node.args), default=0)
@@ -137,19 +145,19 @@ class Goals:
                 return 0
 
     def _body(self, node: Node, scope: Scope) -> tuple[Node, Scope]:
-        """What a definition says of the actual arguments."""
+        """The body of a called definition, and the scope with the arguments."""
         definition, primed = cast("tuple[Definition, bool]", node.attr)
         actuals = (self.translation.value(a, scope) for a in node.args)
         names = {n: value for (n, _), value in zip(definition.parameters, actuals, strict=True)}
         return definition.body, Scope((scope.new if primed else scope.old) or {}, None, named(names))
 
     def _of(self, node: Node) -> SortType | None:
-        """The sort of a set's members, if it is one of these."""
+        """The sort of a set's members if it is one of `sorts`, else None."""
         of: Scalar | None = node.type.of if isinstance(node.type, SetType) else None
         return of if isinstance(of, SortType) and of in self.sorts else None
 
     def each(self, sort: SortType, used: Mapping[SortType, int]) -> Iterator[Element]:
-        """Every element that is named and one more: whether there is such a one, and how many are named then."""
+        """Every named element, and one more if `more`."""
         before = used.get(sort, 0)
         for k in range(before + self.more):
             yield k, self.translation.shapes.inside(sort, k), {**used, sort: max(before, k + 1)}

@@ -1,7 +1,8 @@
-"""Which hypotheses a proof needs, found out where everything is small.
+"""Hints: which conjuncts a proof needs, found with small bounds.
 
-With every bound given, whatever an obligation says is decided quickly. So there the conjuncts that it needs are
-collected, one counterexample after the other; or there is a counterexample that satisfies them all.
+Where every bound has a small value, a solver decides each obligation quickly. There the conjuncts that it needs are
+collected: each counterexample adds a conjunct that the counterexample violates. If one violates none, the obligation is
+refuted.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from isr_lang import Design, Property
 from isr_lang import Value as Setting
 
 SMALL = 3
-"""The value of a bound that was left open."""
+"""The value that a bound gets if it was left open."""
 
 
 @attrs.frozen(eq=False)
 class Hint:
-    """Conjuncts that suffice where everything is small; or a counterexample there, `answer` to `query`."""
+    """Conjuncts that suffice with small bounds; or a counterexample there, which is the `answer` to `query`."""
 
     using: tuple[str, ...]
     query: Query | None = None
@@ -47,7 +48,7 @@ class Guide:
         self._obligations: dict[tuple[str, str, str | None], Obligation] = {}
 
     def obligation(self, o: Obligation) -> Obligation | None:
-        """The one of the same name."""
+        """The obligation of the same name with small bounds."""
         key = o.kind, o.conjunct, o.action
         if key not in self._obligations:
             wanted = [self.wanted[o.conjunct]] if o.kind == "implies" else []
@@ -58,7 +59,7 @@ class Guide:
         return self._obligations.get(key)
 
     def hint(self, obligation: Obligation, query: Query, seconds: float) -> Hint | None:
-        """What the query needs; None if it was not found out in time."""
+        """The hint for a query; None if there was no time to find it."""
         same = self.obligation(obligation)
         asked = [] if same is None else [q for q in same.queries if _chosen(q) == _chosen(query)]
         if not asked:
@@ -81,7 +82,7 @@ class Guide:
         return None
 
     def least(self, obligation: Obligation, query: Query, seconds: float) -> tuple[Guide, Hint | None]:
-        """The hint; but a counterexample with bounds as small as can be, which is soonest found and easiest to read."""
+        """The hint. Smaller bounds come first: a counterexample there is found sooner and read more easily."""
         end = time.monotonic() + seconds
         for small in range(self.small):
             if small not in self._smaller:
@@ -93,5 +94,5 @@ class Guide:
 
 
 def _chosen(query: Query) -> tuple[object, ...]:
-    """The elements of sorts that were chosen as parameters."""
+    """The elements of sorts among the parameters."""
     return tuple(v for v in query.choice.values.values() if isinstance(v, int))

@@ -1,7 +1,8 @@
 """Proof by induction: initial states satisfy every conjunct, every action preserves it, together they imply.
 
-An obligation is one (conjunct, action); its queries are the choices of parameters that symmetry does not make alike.
-Each action is translated once, and of a conjunct after a step only the parts that the step can have changed are asked.
+An obligation is one (conjunct, action). It has a query for each choice of parameters; choices that differ by symmetry
+only share one. Each action is translated once. Of a conjunct after a step only the parts are asked that the step can
+have changed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK
-from isr_check.smt.goals import Goals, Somebody
+from isr_check.smt.goals import Existential, Goals
 from isr_check.smt.orbits import told_apart
 from isr_check.smt.solver import Named as Named
 from isr_check.smt.terms import logic
@@ -25,13 +26,13 @@ from isr_lang import Value as Setting
 from isr_lang.types import SortType
 
 RANGES = "typed"
-"""The hypothesis that everything is in range before the step."""
+"""The name of the hypothesis that all values are in range before the step."""
 GOAL = "goal"
 
 
 @attrs.frozen(eq=False)
 class Query:
-    """That the hypotheses imply the goal; `new` is the state after the step, if there is one."""
+    """The claim that the hypotheses imply the goal; `new` is the state after the step, None without a step."""
 
     hypotheses: tuple[Named, ...]
     goal: Term
@@ -42,7 +43,11 @@ class Query:
 
 @attrs.frozen(eq=False)
 class Obligation:
-    """kind: 'initial' | 'preserved' | 'implies'. Without queries it holds by what it says alone."""
+    """What has to be proved of one conjunct or promise.
+
+    kind: 'initial', it holds at the start; 'preserved', the action preserves it; 'implies', a promise follows from the
+    conjuncts. Without queries it is true by evaluation.
+    """
 
     kind: str
     conjunct: str
@@ -55,7 +60,10 @@ class Obligation:
 
 
 class Induction:
-    """The obligations of one design under constants, for a list of conjuncts that hold together."""
+    """The obligations of a design and a list of conjuncts that are to be an inductive invariant together.
+
+    Constants are given by name; None leaves a bound open.
+    """
 
     def __init__(self, design: Design, constants: Mapping[str, Setting | None], conjuncts: Sequence[Property]) -> None:
         self.translation = Translation(design, constants)
@@ -75,7 +83,10 @@ class Induction:
     def obligations(
         self, wanted: Sequence[Property] = (), only: Collection[str] = (), actions: Collection[str] = ()
     ) -> Iterator[Obligation]:
-        """All of them, by action; or only those of some conjuncts (by name, as `wanted`) and some actions."""
+        """All obligations, action by action: of the conjuncts, and of the promises `wanted`.
+
+        `only` (names of conjuncts) and `actions` (names) restrict them.
+        """
         chosen = [c for c in self.conjuncts if not only or c.name in only]
         typed = not only or TYPE_OK in only
         if not actions:
@@ -96,7 +107,7 @@ class Induction:
                     yield self._of_step(p, a, steps)
 
     def steps(self, action: Action) -> list[tuple[Choice, tuple[Named, ...], State]]:
-        """The steps of an action that its guards do not exclude at once."""
+        """The steps of an action, one for each choice of parameters whose guards are not false by evaluation."""
         if action.name not in self._steps:
             found: list[tuple[Choice, tuple[Named, ...], State]] = []
             for choice in self.translation.parameters(action, self.apart):
@@ -152,14 +163,14 @@ class Induction:
         return Query((*self.hypotheses, *guards), logic.term(goal), self.old, choice, new)
 
     def promised(self, p: Property, old: State, new: State | None = None) -> Truth:
-        """What a property says of a state or a step, where it is promised."""
+        """What a property says of a state or a step; true if the settings do not promise it."""
         there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
         if there is False:
             return True
         return logic.implies(there, _truth(self.translation.evaluate(p.condition, old, new)))
 
     def facts(self, p: Property, state: State) -> list[Term]:
-        """The parts of what holds of a state if a property does."""
+        """The hypotheses that a property gives about a state in which it holds."""
         every = _terms([self.promised(p, state)])
         if not self.goals.sorts:
             return every
@@ -168,15 +179,15 @@ class Induction:
         return [*_terms(named), *(x for x in every if logic.about_others(x))]
 
     def witnesses(self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]) -> Iterator[Term]:
-        """To prove a property of a step: what some known one says of somebody without a name, who gets one.
+        """Further hypotheses for a proof of `about`: a known property says that an element exists, which gets a name.
 
-        Only one of these may be used at a time (Goals.witnesses): what one property says, or first of somebody, about
-        nobody named, and then what another says about that one of somebody else.
+        Each uses one such part, which excludes the others (Goals.witnesses), or two: the first part is about no named
+        element, and the second one says that another element exists for that of the first.
         """
         sorts, goals = self.goals.sorts, self.goals
         used = {s: choice.named.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
 
-        def said(p: Property, state: State, used: Mapping[SortType, int]) -> list[Somebody]:
+        def said(p: Property, state: State, used: Mapping[SortType, int]) -> list[Existential]:
             there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
             if there is False or not all(k < NAMED for k in used.values()):
                 return []
@@ -185,14 +196,14 @@ class Induction:
 
         for p, state in known:
             for x in said(p, state, used):
-                yield logic.term(x.said())
+                yield logic.term(x.formula())
                 if not x.about:
                     more = {s: k + 1 for s, k in used.items()}
                     for q, later in known:
-                        yield from (logic.term(x.of_whom(ys)) for ys in alike(said(q, later, more), len(x.some)))
+                        yield from (logic.term(x.formula_with(ys)) for ys in alike(said(q, later, more), len(x.some)))
 
     def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
-        """What has to be proved so that a property is shown to hold of a state or a step, where it is promised."""
+        """The goal whose proof shows that a property holds of a state or a step; true if it is not promised."""
         if not self.goals.sorts:
             return self.promised(p, old, new)
         there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
@@ -202,14 +213,15 @@ class Induction:
         return all_of(logic.implies(there, part) for part in parts)
 
     def _rest(self, goal: Value, known: Value = True) -> Truth:
-        """The goal less those of its parts that are hypotheses word for word, or follow from them: `known`."""
+        """The parts of the goal that are neither a hypothesis, word for word, nor a part of `known`."""
         known_too = {identity(x) for x in _terms([_truth(known)])}
         return all_of(x for x in _terms([_truth(goal)]) if identity(x) not in self._known | known_too)
 
     def assertions(self, query: Query, using: Collection[str] | None = None, *, compared: bool = True) -> list[Named]:
-        """What would hold together if the goal did not follow, from all hypotheses or from some conjuncts only.
+        """The assertions that are satisfiable if the goal does not follow: the hypotheses, and the negated goal.
 
-        `compared`: also how large the sets are that the goal and the guards speak of, where that is not known.
+        `using` restricts the conjuncts among the hypotheses. `compared` adds axioms about the sizes of sets in the goal
+        and the guards, where sorts have any number of elements.
         """
         t = self.translation
         found: list[Named] = [("bounds", x) for x in _terms(t.assumed)]
@@ -220,14 +232,14 @@ class Induction:
         return [*found, *(("defined", x) for x in t.defining([x for _, x in found], sizes))]
 
     def together(self) -> list[Named]:
-        """What would hold of a state that satisfies every conjunct."""
+        """The assertions that a state with every conjunct satisfies; were they contradictory, anything would follow."""
         return self.assertions(Query(tuple(self.hypotheses), logic.term(False), self.old, Choice({}, ()), None))
 
 
-def alike(said: Sequence[Somebody], size: int) -> Iterator[list[Somebody]]:
-    """Those that differ only in one of the elements that they are about, by that element."""
+def alike(said: Sequence[Existential], size: int) -> Iterator[list[Existential]]:
+    """Families of `size` parts that differ in one of the elements that they are about, ordered by that element."""
     for place in range(max((len(x.about) for x in said), default=0)):
-        families: dict[object, dict[int, Somebody]] = {}
+        families: dict[object, dict[int, Existential]] = {}
         for x in said:
             key = x.part, x.about[:place], x.about[place + 1 :]
             families.setdefault(key, {})[x.about[place]] = x
@@ -239,6 +251,6 @@ def _truth(value: Value) -> Truth:
 
 
 def _terms(truths: Sequence[Value]) -> list[Term]:
-    """The parts of a conjunction, those that are not plainly true."""
+    """The parts of the conjunction of these truths, without those that are true by evaluation."""
     joined = all_of(_truth(t) for t in truths)
     return [] if joined is True else logic.conjuncts(logic.term(joined))

@@ -1,4 +1,4 @@
-"""The table of obligations as it fills: conjunct x action, and counterexamples to induction in full."""
+"""The table of obligations, conjunct by action, while it fills, with counterexamples to induction in full."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(
     shown: int = 3,
     say: Callable[[str], None] = lambda line: print(line, flush=True),
 ) -> list[Decided]:
-    """Prints each obligation that is not proved as it is decided, `shown` counterexamples in full, then the matrix."""
+    """Decide all obligations; print those that are not proved, `shown` counterexamples in full, and then the matrix."""
     began = time.monotonic()
     induction = Induction(design, constants, conjuncts)
     obligations = list(induction.obligations(wanted, only, actions))
@@ -78,7 +78,7 @@ def matrix(decided: Sequence[Decided]) -> list[str]:
 
 
 def described(induction: Induction, obligation: Obligation, found: Counterexample) -> list[str]:
-    """The state before, what the step changes, and the parameters."""
+    """The lines of a counterexample: open bounds, the action with its parameters, each variable and its change."""
     instance = instance_of(induction, found)
     blank = {v.name: instance.first(v.type) for v in instance.variables}
     free = induction.translation.bounds

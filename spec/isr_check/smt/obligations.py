@@ -20,16 +20,16 @@ from isr_check.smt.terms.solver_values import Reader, TooLarge
 from isr_lang import Value as Setting
 
 GRACE = 10.0
-"""Seconds beyond its limit after which a worker that says nothing is ended."""
+"""Seconds that a worker may exceed its limit before it is killed."""
 QUICK = 0.7
-"""Seconds for the way that is tried first, before anything else; it gets its full time later."""
+"""Seconds that the `first` way gets before small bounds are tried; it gets its full time after them."""
 ATTEMPTS = 60
-"""How many questions of so many seconds that way may ask about one query."""
+"""The most questions, each with the full time limit, that the `first` way may ask about one query."""
 
 
 @attrs.frozen
 class Proved:
-    """`core`: the hypotheses that the solver used, if it was asked for them."""
+    """The obligation holds; `core` has the hypotheses that the solver used, if they were asked for."""
 
     seconds: float
     core: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Proved:
 class Counterexample:
     """A state that satisfies the hypotheses, and a step after which the conjunct fails, as values of the language.
 
-    Empty where the solver says that there is one, and it has not been read back.
+    All fields are empty if the solver says that there is one, but its values could not be read or are too large.
     """
 
     seconds: float
@@ -60,7 +60,7 @@ class Unknown:
 Result = Proved | Counterexample | Unknown
 Decided = tuple[Obligation, Result]
 Attempt = Callable[[Obligation, Query, float, bool], Answer]
-"""Another way to prove a query within a time, with its core if that is wanted; 'unsat' if it does."""
+"""A way to prove a query: (obligation, query, seconds, whether a core is wanted); 'unsat' means proved."""
 
 
 def decide(
@@ -71,10 +71,10 @@ def decide(
     guide: Guide | None = None,
     first: Attempt | None = None,
 ) -> Result:
-    """One obligation, in this process; the limit is for each of its queries.
+    """Decide one obligation in this process; `seconds` is the limit for each of its queries.
 
-    What `first` cannot prove quickly is looked at where everything is small; then `first` has its time, and what it
-    cannot prove is asked as a whole.
+    `first` tries for a moment. Then `guide` looks for a counterexample with small bounds. Then `first` gets its full
+    time, and at last the solver is asked with all hypotheses.
     """
     began = time.monotonic()
     used: dict[str, None] = {}
@@ -103,7 +103,7 @@ def decide(
 
 
 def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
-    """Part by part of the goal, first from what should suffice, then from everything."""
+    """Ask the solver for each part of the goal: first with the conjuncts `using`, then with all hypotheses."""
     end, used, asked = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
     for part in conjuncts(query.goal):
         smaller = attrs.evolve(query, goal=part)
@@ -122,7 +122,7 @@ def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seco
 def _found(
     induction: Induction, obligation: Obligation, query: Query, answer: Answer, seconds: float, began: float
 ) -> Counterexample:
-    """The counterexample, if there is one within the bounds that a run may have."""
+    """The counterexample, if possible one within the bounds that a run may have."""
     t = induction.translation
     if t.bounds:
         limits = {c.name: c.high for c in induction.design.constants()}
@@ -164,7 +164,10 @@ def prove(
     first: Attempt | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Decided]:
-    """All of them, or those decided before `stop`; Unsound if no state satisfies the conjuncts: they imply anything."""
+    """Decide all obligations in `workers` processes; `stop` ends early, and what is undecided then is Unknown.
+
+    Raises Unsound if no state satisfies all conjuncts, because they would imply anything.
+    """
     if ask(induction.together(), seconds).status == "unsat":
         raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
     decided: dict[int, Result] = {}
@@ -184,7 +187,7 @@ def prove(
 
 
 class _Pool:
-    """Processes that share what has been translated; one that hangs is replaced."""
+    """Forked processes, so that they share the translated design; one that hangs is replaced."""
 
     def __init__(self, work: Callable[[int], Result], workers: int) -> None:
         self.work, self.workers = work, workers

@@ -1,6 +1,7 @@
-"""For which sorts one choice of names stands for all that differ in names only.
+"""The sorts whose elements no expression tells apart, so that one choice of elements stands for all others.
 
-As isr_check.symmetry has it, but of expressions as they are written, so that it holds for every value of the bounds.
+This is the test of isr_check.symmetry, but on expressions as they are written. So it holds for every value of the
+bounds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SetType, Sor
 
 
 def told_apart(roots: Iterable[Node]) -> set[SortType]:
-    """The sorts of which some expression could name one certain element."""
+    """The sorts with an expression that could name one certain element."""
     found: set[SortType] = set()
     seen: set[Definition] = set()
     waiting = list(roots)
@@ -43,7 +44,7 @@ def sorts_in(type: Type) -> set[SortType]:
 
 
 def bare(type: Type) -> set[SortType]:
-    """The sorts of which the first value of a type names an element."""
+    """The sorts of which the type's first value names an element."""
     if isinstance(type, MapType):
         return bare(type.value)
     return {type} if isinstance(type, SortType) else set()

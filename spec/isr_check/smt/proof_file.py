@@ -32,7 +32,7 @@ from isr_lang import Property
 SCHEMA = "insync/proof/1"
 MANIFEST = "manifest.json"
 START = "initial"
-"""Whose choices of parameters are those of the initial condition."""
+"""The kind of the obligations at the start, and the key of the initial condition among the manifest's steps."""
 UNCHANGED = {
     START: "it is so by evaluation",
     "preserved": "nothing that it speaks of changes",
@@ -41,17 +41,17 @@ UNCHANGED = {
 """Why an obligation holds without a query."""
 
 KINDS = {"bounds": "bound", "defined": "definition", MARK: "mark", SOME: "naming"}
-"""What an assertion is whose name says it."""
+"""Name of an assertion -> its kind, for assertions whose name says what they are."""
 
 Json = dict[str, object]
 
 
 class NotStored(ValueError):
-    """There is no whole proof to store: one sentence."""
+    """The proof is not complete, so it cannot be stored: one sentence says why."""
 
 
 class Keeping:
-    """A way to prove that writes what it refutes into a folder, from whichever process it works in."""
+    """A way to prove (obligations.Attempt) that writes every proof of `attempt` to a folder, from any process."""
 
     def __init__(self, induction: Induction, attempt: Attempt, folder: Path) -> None:
         self.induction, self.attempt, self.folder = induction, attempt, folder
@@ -64,7 +64,7 @@ class Keeping:
         return answer
 
     def keep(self, obligation: Obligation, query: Query, proofs: Sequence[Proof]) -> None:
-        """Write down one query, part by part of its goal."""
+        """Write the proof of one query: a file for each part of its goal, and a list of them."""
         parts: list[Json] = []
         for number, proof in enumerate(proofs):
             made, needed = smaller(proof)
@@ -86,12 +86,12 @@ class Keeping:
         _write(self.folder / f"{_stem(obligation, query)}.json", json.dumps(parts))
 
     def kept(self, obligation: Obligation, query: Query) -> list[Json] | None:
-        """What was written down of a query."""
+        """The list of files that `keep` has written for a query; None if there is none."""
         path = self.folder / f"{_stem(obligation, query)}.json"
         return cast("list[Json]", json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
     def _kinds(self, proof: Proof) -> Iterator[tuple[str, str, Term]]:
-        """Each assertion with what it is: certify asks different things of each kind."""
+        """Each assertion with its kind and name; certify checks each kind in its own way."""
         for name, x in proof.assertions:
             if name == GOAL:
                 yield GOAL, "", proof.goal
@@ -130,14 +130,14 @@ def _of(value: Json, name: str) -> list[Json]:
 
 
 def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    """With a fixed date: equal proofs are equal files."""
+    """Add a file with a fixed date, so that equal proofs become equal zip files."""
     info = zipfile.ZipInfo(name)
     info.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(info, text)
 
 
 def _listed(keeping: Keeping, obligation: Obligation, taken: float, seconds: float) -> Json:
-    """One obligation as the manifest has it."""
+    """One obligation for the manifest; queries that another way has proved are proved again and written down."""
     queries: list[Json] = []
     for query in obligation.queries:
         parts = keeping.kept(obligation, query)
@@ -154,7 +154,7 @@ def _listed(keeping: Keeping, obligation: Obligation, taken: float, seconds: flo
 
 
 def _otherwise(induction: Induction, obligation: Obligation, query: Query, seconds: float) -> Iterator[Proof]:
-    """What was proved in another way than by the strategy, again: from everything."""
+    """Prove each part of a query again, from all hypotheses; NotStored if that fails."""
     for goal in conjuncts(query.goal):
         assertions = induction.assertions(attrs.evolve(query, goal=goal))
         answer = ask(assertions, seconds)
@@ -164,7 +164,7 @@ def _otherwise(induction: Induction, obligation: Obligation, query: Query, secon
 
 
 def chosen(choice: Choice) -> str:
-    """The elements that were chosen as parameters; of the others, only that they are unknown."""
+    """A choice of parameters as text: an element by its number, any other value as `?`."""
     return ", ".join(f"{n}={v if isinstance(v, int) else '?'}" for n, v in choice.values.items())
 
 
@@ -179,7 +179,7 @@ def _choices(induction: Induction, obligation: Obligation) -> list[str]:
 
 
 def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
-    """All of the manifest but the obligations."""
+    """The manifest without steps and obligations."""
     design, t = induction.design, induction.translation
     holds: dict[str, list[str]] = {}
     for name, x in induction.hypotheses:
@@ -201,7 +201,7 @@ def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
 
 
 def _steps(induction: Induction, starts: Sequence[Query]) -> Json:
-    """Of the initial condition and of every action: the choices of parameters, and what each requires."""
+    """For the initial condition and every action, the choices of parameters, each with its guards."""
     t = induction.translation
     first = {chosen(q.choice): q.hypotheses for q in starts}
     found: Json = {START: [_step(c, first.get(c, ())) for c in map(chosen, _initial(induction))]}
@@ -253,6 +253,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def file_name(induction: Induction, size: str) -> str:
-    """What a proof is called, by its design and one of its constants."""
+    """The name of a proof's file, after its design and one of its constants."""
     constants: Mapping[str, object] = induction.translation.given
     return f"proof-{induction.design.name}-{constants[size]}.zip"

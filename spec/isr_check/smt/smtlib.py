@@ -1,4 +1,4 @@
-"""What a solver refuted, made small and written down as SMT-LIB text that any other solver can read."""
+"""Refutations, made smaller and written as SMT-LIB text that any other solver can read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from isr_check.smt.strategy import MARK
 from isr_check.smt.terms.logic import Term, children, identity, z3
 
 PATIENCE = 5.0
-"""How much longer a smaller question may take than the one it is made from, and how many seconds at least."""
+"""The limit of a smaller question is this many times the seconds of the one it is made from, but at least this."""
 
 HEADER = "(set-logic ALL)"
 FOOTER = "(check-sat)\n"
 
 
 class _Solver(Protocol):
-    """What is used of a solver of z3."""
+    """The part of z3's class Solver that is used here."""
 
     def set(self, name: str, value: object, /) -> None: ...
     def add(self, x: Term, /) -> None: ...
@@ -29,10 +29,10 @@ class _Solver(Protocol):
 
 
 def smaller(proof: Proof) -> tuple[Proof, bool]:
-    """The same refutation from fewer assertions, and whether it needs the goal to be false.
+    """The same refutation from fewer assertions, and whether the solver used the denied goal.
 
-    The solver says which assertions it used. Some help only by what they mention: so the terms that were put in
-    view stay if they must, and everything stays if the rest is not refuted again. The goal always stays.
+    The solver says which assertions it used. Some help only by the terms that they mention. So the marks stay if they
+    are needed, and everything stays if the smaller question is not refuted again. The goal always stays.
     """
     limit = PATIENCE * max(1.0, proof.seconds)
     used = _core(proof, limit)
@@ -54,7 +54,7 @@ def _place(item: tuple[int, Named]) -> int:
 
 
 def refuted(proof: Proof, seconds: float) -> bool:
-    """Whether the solver says it again."""
+    """Whether the solver refutes these assertions again."""
     solver = _solver(proof.way, seconds)
     for _, x in proof.assertions:
         solver.add(x)
@@ -62,7 +62,7 @@ def refuted(proof: Proof, seconds: float) -> bool:
 
 
 def _core(proof: Proof, seconds: float) -> set[int] | None:
-    """Which assertions are used, by their place; None if that was not found out in time."""
+    """The places of the assertions that the solver uses; None if there was no time to find out."""
     solver = _solver(proof.way, seconds)
     for i, (_, x) in enumerate(proof.assertions):
         solver.assert_and_track(x, z3.Bool(f"used#{i}"))
@@ -86,7 +86,7 @@ def formula(t: Term) -> str:
 
 
 def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
-    """A whole query: (what it is, its name, the term) per assertion; of the goal, that it fails."""
+    """A query as SMT-LIB text, of assertions (kind, name, term); the goal is denied."""
     declared = dict.fromkeys(d for _, _, t in assertions for d in _declarations(t))
     lines = [HEADER, *declared]
     for kind, name, t in assertions:
@@ -95,7 +95,7 @@ def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
 
 
 def _declarations(t: Term) -> Iterator[str]:
-    """Of every symbol that occurs, how it is declared."""
+    """The declarations of all symbols that occur."""
     waiting, seen = [t], set[int]()
     while waiting:
         x = waiting.pop()
@@ -111,7 +111,7 @@ def _declarations(t: Term) -> Iterator[str]:
 
 
 def _asserted(kind: str, t: Term) -> str:
-    """Written so that it can be told from the text alone that a goal is denied, and a mark is nothing but a mark."""
+    """An assertion as text. `certify` can see from it that a goal is denied, and that a mark says nothing else."""
     if kind == "mark":
         return f"(|{MARK}| {formula(children(t)[0])})"
     return f"(not {formula(t)})" if kind == GOAL else formula(t)

@@ -1,4 +1,4 @@
-"""The solver itself: one question, a time limit, and what it says. The strategy is here and nowhere else."""
+"""One question to z3 with a time limit, and its answer."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import attrs
 from isr_check.smt.terms.logic import Term, Truth, Whole, z3
 
 Named = tuple[str, Term]
-"""A formula and whose it is; several may have one name."""
+"""The name and the formula of an assertion; several formulas may share a name."""
 
 WAYS: tuple[tuple[float, dict[str, bool]], ...] = (
     (0.5, {"auto_config": False, "mbqi": False}),
     (0.5, {"auto_config": False, "mbqi": True, "ematching": False}),
     (1.0, {"auto_config": False, "mbqi": True}),
 )
-"""Ways to treat quantifiers, each with its share of the time; the last may also find a state."""
+"""Options of z3 that treat quantifiers differently, each with its share of the time. Only the last can find states."""
 
 MEGABYTES = 2000
-"""Of memory, for one question at a time."""
+"""Megabytes of memory for one question."""
 
 
 @attrs.frozen(eq=False)
 class Proof:
-    """What cannot hold all at once, so that the goal follows; and how the solver was asked when it said so."""
+    """Assertions that are unsatisfiable, so that the goal follows, and the options of z3 with which it said so."""
 
     goal: Term
     assertions: tuple[Named, ...]
@@ -36,7 +36,11 @@ class Proof:
 
 @attrs.frozen(eq=False)
 class Answer:
-    """'unsat', 'sat' or 'unknown'; of 'unsat' the named assertions that it needs, of 'sat' how things are."""
+    """The answer of z3: 'unsat', 'sat' or 'unknown', which has a `reason`.
+
+    With 'unsat', `core` names the assertions that z3 used, if they were asked for; with 'sat', `value` gives the value
+    of a term in the state found. `proofs` are those of the goal's parts, where several were asked.
+    """
 
     status: str
     seconds: float
@@ -47,10 +51,10 @@ class Answer:
 
 
 def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:
-    """Whether all of these can hold at once; `find` asks for a state rather than for a proof.
+    """Whether these assertions are satisfiable; `find` asks for a state rather than for a proof.
 
-    With quantifiers, first by instantiation at the terms that occur, which proves quickly or gives up; then
-    by instantiation where a model needs it, which can find a state.
+    Quantifiers are first instantiated at the terms that occur, which proves quickly or gives up; then where a model
+    needs it, which can find a state.
     """
     began = time.monotonic()
     quantified = z3.Probe("has-quantifiers")(_goal(assertions)) > 0

@@ -1,4 +1,4 @@
-"""One solver that is asked many questions about one step: which of some goals can fail under which hypotheses."""
+"""One solver for many questions about one step: which goals can fail under which hypotheses."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
@@ -18,7 +18,7 @@ Read = Callable[[Truth | Whole], bool | int]
 
 @attrs.frozen(eq=False)
 class Found:
-    """'unsat', with the assumptions that it takes; 'sat', with how things are; or 'unknown'."""
+    """The answer: 'unsat' with the assumptions that it needs, 'sat' with the values found, or 'unknown'."""
 
     status: str
     core: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Found:
 
 
 class Incremental:
-    """What always holds is asserted once; assumptions have names, and each question says which of them it makes."""
+    """A solver that asserts `always` once. Assumptions have names, and each question says which of them it makes."""
 
     def __init__(self, always: Sequence[Term], seconds: float) -> None:
         self.solver: Any = z3.Solver()
@@ -37,13 +37,13 @@ class Incremental:
         self._names: dict[str, Any] = {}
 
     def assume(self, assumptions: Mapping[str, Term]) -> None:
-        """Give names to these."""
+        """Add assumptions by name."""
         for name, x in assumptions.items():
             self._names[name] = z3.Bool(f"{name}?")
             self.solver.add(z3.Implies(self._names[name], x))
 
     def fails(self, goals: Collection[Term], assuming: Collection[str]) -> Found:
-        """Whether one of the goals can fail: 'sat' if so."""
+        """Whether one of the goals can fail under these assumptions: 'sat' if it can, 'unsat' if none can."""
         self.solver.push()
         self.solver.add(z3.Not(z3.And(list(goals))))
         found = self._check(assuming)
@@ -60,7 +60,7 @@ class Incremental:
         return Found(status, tuple(n for n in assuming if n in core))
 
     def needed(self, goal: Term, core: Sequence[str], end: float) -> list[str]:
-        """Of assumptions under which the goal cannot fail, fewer; the last of them are left out first."""
+        """A smaller part of `core` under which the goal still cannot fail; the last assumptions are dropped first."""
         kept = list(core)
         for name in reversed(core):
             if time.monotonic() > end:

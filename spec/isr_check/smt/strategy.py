@@ -1,8 +1,8 @@
-"""How a goal is asked of the solver: which hypotheses, in which of its ways, and how long.
+"""The strategy by which a solver is asked for a goal: with which hypotheses, with which options, and for how long.
 
-A solver that is given everything drowns in instances of quantifiers. So each part of a goal is asked with few
-hypotheses first: those without quantifiers or sequences, the conjunct itself, and the lemmas that the conjunct names;
-of these at first only what is about the sequences that the goal is about. To leave one out is always sound.
+A solver that is given all hypotheses drowns in instances of quantifiers. So each part of a goal is first asked with few
+hypotheses: those that are not about sequences, the conjunct itself, and the lemmas that the conjunct names. Of these,
+at first only those about the goal's own sequences are used. Leaving a hypothesis out is always sound.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -28,44 +28,46 @@ from isr_lang.types import SortType
 
 Setting = dict[str, object]
 Label = tuple[int, int]
-"""Which attempt: its number, and which witness."""
+"""An attempt: its number in the plan, and the number of the witness (`_witnesses`)."""
 
-# Two ways of the solver, both by instantiation at the terms that occur; neither is better everywhere.
+# Options of z3. Both instantiate quantifiers at the terms that occur; neither is better everywhere.
 WAYS: tuple[Setting, ...] = (
     {"arith.solver": 2, "case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
     {"case_split": 3, "delay_units": True, "qi.eager_threshold": 100.0},
 )
 PLAIN: Setting = {"auto_config": False, "mbqi": False}
 FIRST, SECOND = 1.5, 4.0
-"""Seconds for one question in a first and a second round; the limit is for the third."""
+"""Seconds for one question in the first and the second round; in the third it gets the whole limit."""
 
 MARK = "in view"
 SOME = "some"
 
 NONE, SMALL, ALL = range(3)
-"""Of the lemmas about elements without a name: none, those that are not about sequences, all."""
+"""Which lemmas about elements without a name to use: none, those that are not about sequences, or all."""
 
 
 @attrs.frozen(eq=False)
 class _Selection:
-    """Which hypotheses to try: whether only what is about the goal's sequences; and what of a sort of any number.
+    """A choice of hypotheses.
 
-    `first`: in the first round already. `somebody`: also with each witness that the lemmas tell of.
+    `strict`: no lemmas about other sequences of the goal's families. `others`: which lemmas about elements without a
+    name (NONE, SMALL, ALL). `compared`: with axioms about the sizes of sets. `first`: tried in the first round already.
+    `witnessed`: also tried with each witness that the lemmas give.
     """
 
     strict: bool
     others: int
     compared: bool
     first: bool
-    somebody: bool = False
+    witnessed: bool = False
 
 
 SELECTIONS = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
 SELECTIONS_OF_MANY = (
-    _Selection(True, NONE, False, True, somebody=True),
-    _Selection(False, NONE, False, True, somebody=True),
+    _Selection(True, NONE, False, True, witnessed=True),
+    _Selection(False, NONE, False, True, witnessed=True),
     _Selection(False, SMALL, False, True),
-    _Selection(True, NONE, True, True, somebody=True),
+    _Selection(True, NONE, True, True, witnessed=True),
     _Selection(False, ALL, False, False),
     _Selection(False, SMALL, True, True),
     _Selection(False, ALL, True, False),
@@ -74,7 +76,10 @@ SELECTIONS_OF_MANY = (
 
 @attrs.frozen(eq=False)
 class _Lemma:
-    """A hypothesis, the sequences that it is about, and whether it is about elements that have no name."""
+    """A hypothesis, and the sequences that it is about.
+
+    `small`: it is about no sequence. `others`: it is about elements that have no name.
+    """
 
     name: str
     term: Term
@@ -84,12 +89,15 @@ class _Lemma:
 
 
 class Strategy:
-    """The hypotheses of an induction, sorted for asking; made once and shared by all of its obligations."""
+    """A way to prove the obligations of one induction; made once and shared by all of them.
+
+    `hints`: conjunct -> action -> names of the lemmas to try first (isr_lang.Conjunct.by).
+    """
 
     def __init__(
         self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]], exchange: bool = True
     ) -> None:
-        """With `exchange`, of goals that are the same but for names only one is asked (isr_check.smt.equal_goals)."""
+        """With `exchange`, only one of several goals is asked that differ in names of elements only (equal_goals)."""
         self.induction, self.hints, self.exchange = induction, hints, exchange
         types = induction.design.types()
         self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]
@@ -101,7 +109,7 @@ class Strategy:
         self.order = [c.name for c in induction.conjuncts]
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
-        """Whether every part of the goal follows; 'unsat' if so."""
+        """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
         began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
         for goal in conjuncts(query.goal):
@@ -117,7 +125,7 @@ class Strategy:
         return Answer("unsat", time.monotonic() - began, tuple(used), proofs=tuple(proofs))
 
     def _sameness(self, obligation: Obligation, query: Query) -> Sameness | None:
-        """The exchanges by which the hypotheses stay the same: of elements of a sort that the choice does not name."""
+        """The exchanges that leave the hypotheses the same: of elements of one sort that the parameters do not name."""
         design, translation = self.induction.design, self.induction.translation
         action = design.initial if obligation.action is None else design.action_named(obligation.action)
         others: list[str] = []
@@ -128,7 +136,7 @@ class Strategy:
         return Sameness(others, translation.axioms) if self.exchange and len(others) > 1 else None
 
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
-        """What proved another part of the obligation is tried first, and the next witness to that."""
+        """Try to prove one part. An attempt that proved another part is tried first, and then its next witness."""
         hopeless: set[Label] = set()
         answer = Answer("unknown", 0.0, reason="no attempt")
         worked = self._worked.setdefault((obligation.conjunct, obligation.action), {})
@@ -154,26 +162,26 @@ class Strategy:
     def _attempts(
         self, obligation: Obligation, query: Query, only: Sequence[Label] | None = None
     ) -> Iterator[tuple[Label, bool, list[Named]]]:
-        """The hypotheses to try, with the negated goal, and whether they are few; none of them twice.
+        """The attempts, each once: label, whether it is for the first round, and assertions with the denied goal.
 
-        First what the conjunct names, then that with somebody whom it tells of, then more than it names; of all these
-        those with the labels in `only`, if given.
+        First the lemmas that the conjunct names, then these with each witness, then more lemmas. `only` restricts the
+        attempts to these labels.
         """
         tried: set[tuple[frozenset[int], bool, bool]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
         own, hinted = self._hinted(obligation)
         passes = ((own, False), (own or [hinted], True), ([hinted, every], False))
         ways = SELECTIONS_OF_MANY if self.many else SELECTIONS
-        plan = [(names, way, somebody) for sets, somebody in passes for names, way in product(sets, ways)]
-        for number, (names, way, somebody) in enumerate(plan):
-            if (somebody and not way.somebody) or (only is not None and all(number != n for n, _ in only)):
+        plan = [(names, way, witnessed) for sets, witnessed in passes for names, way in product(sets, ways)]
+        for number, (names, way, witnessed) in enumerate(plan):
+            if (witnessed and not way.witnessed) or (only is not None and all(number != n for n, _ in only)):
                 continue
             hypotheses = self._selected(obligation, query, names, way)
-            key = frozenset(identity(x) for _, x in hypotheses), way.compared, somebody
+            key = frozenset(identity(x) for _, x in hypotheses), way.compared, witnessed
             if key in tried:
                 continue
             tried.add(key)
-            if not somebody:
+            if not witnessed:
                 yield (number, 0), way.first and names is not every, self._asked(query, hypotheses, way.compared)
                 continue
             for k, x in enumerate(self._witnesses(obligation, query, names)):
@@ -183,7 +191,7 @@ class Strategy:
     def _selected(
         self, obligation: Obligation, query: Query, names: Sequence[str], way: _Selection
     ) -> tuple[Named, ...]:
-        """Of the lemmas the small ones and those of these names, the guards, and what has been proved of the step."""
+        """The hypotheses of an attempt: small lemmas, lemmas of these names, guards, and conjuncts after the step."""
         guards = query.hypotheses[len(self.lemmas) :]
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
@@ -205,7 +213,7 @@ class Strategy:
         return [*asked, *((MARK, x) for x in _marks(query))]
 
     def _witnesses(self, obligation: Obligation, query: Query, names: Sequence[str]) -> Iterator[Term]:
-        """What the conjunct itself and the lemmas say of somebody without a name, one at a time."""
+        """The witnesses that the conjunct and the lemmas give, one at a time (Induction.witnesses)."""
         conjuncts = {c.name: c for c in self.induction.conjuncts}
         goals = conjuncts | {p.name: p for p in self.induction.design.properties}
         known = [(conjuncts[n], query.old) for n in (obligation.conjunct, *names) if n in conjuncts]
@@ -215,7 +223,7 @@ class Strategy:
             yield from self.induction.witnesses(goals[obligation.conjunct], query.choice, known)
 
     def _hinted(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-        """The lemmas that the conjunct names for the action, those for any action, and all that it names."""
+        """The lemmas that the conjunct names: for this action and for any action, as a list; and all of them."""
         hints = self.hints.get(obligation.conjunct, {})
         many = tuple(hints.get(ANY_NUMBER, ())) if self.many else ()
         own = [(*hints[action], *many) for action in (obligation.action or obligation.kind, "*") if action in hints]
@@ -223,7 +231,10 @@ class Strategy:
         return own, tuple(n for n in named if not n.endswith("'"))
 
     def _later(self, name: str, obligation: Obligation, query: Query) -> list[Term]:
-        """A conjunct after the step: proved before this one, so it may be used; for a promise any will do."""
+        """A conjunct after the step as hypotheses. It must come before the goal's conjunct; a promise may use any.
+
+        Raises ValueError otherwise, because the proof would be circular.
+        """
         earlier = self.order
         if obligation.conjunct in earlier:
             earlier = earlier[: earlier.index(obligation.conjunct)]
@@ -240,7 +251,7 @@ class Strategy:
         return _Lemma(name, x, about, not about, logic.about_others(x))
 
     def _sequences(self, x: Term) -> frozenset[str]:
-        """The names of the sequences whose items a term speaks of."""
+        """The names of the sequences whose items occur in a term."""
         if identity(x) not in self._about:
             found, seen, stack = set[str](), set[int](), [cast("Any", x)]
             while stack:
@@ -256,7 +267,7 @@ class Strategy:
 
 
 def _sequence(function: str, args: Sequence[Any]) -> set[str]:
-    """What a function is called if its values are items of a sequence: by the elements whose sequence it is."""
+    """The sequence whose items are the function's values, named by family and elements; empty if it has no items."""
     family, *rest = function.split(OF_MANY)
     if len(args) == len(rest):
         return set()
@@ -269,12 +280,12 @@ def _family(name: str) -> str:
 
 
 def _elsewhere(lemma: frozenset[str], goal: frozenset[str], families: set[str]) -> bool:
-    """A lemma about another of the goal's family of sequences: another log of several."""
+    """Whether a lemma is about another sequence of one of the goal's families, that of another element."""
     return any(_family(f) in families and f not in goal for f in lemma)
 
 
 def _marks(query: Query) -> list[Term]:
-    """The ends of all sequences, in view: instances of quantifiers are only made at terms that occur."""
+    """The ends of all sequences, to be marked: the solver instantiates quantifiers only at terms that occur."""
     mark = z3.Function(MARK, z3.IntSort(), z3.BoolSort())
     found: list[Term] = []
 
@@ -310,6 +321,6 @@ def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool =
             solver.add(assertion)
     status = str(solver.check())
     used = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if core else ()
-    # Without instantiation by models a state that the solver finds is only a candidate.
+    # With these options z3 does not check a model against quantifiers, so a state that it finds is only a candidate.
     reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
     return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, used, reason=reason)

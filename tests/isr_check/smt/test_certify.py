@@ -1,4 +1,7 @@
-"""A stored proof is checked again from the file alone, and whoever tampers with it is noticed."""
+"""A stored proof is checked again from the file alone, and tampering with it is noticed.
+
+Without these, a proof file that lacks an obligation, or argues in a circle, would be certified.
+"""
 
 import hashlib
 import json
@@ -104,7 +107,7 @@ def test_a_naming_is_only_for_any_number(proof: Path, tmp_path: Path, capsys: py
         said[next(k for k, a in enumerate(said) if a.startswith("guard"))] = "naming"
 
     assert certified(changed(proof, tmp_path, names), "--solver", "z3") == 65
-    assert "it gives somebody a name, but all have one" in capsys.readouterr().out
+    assert "it names an element, but every element has a name" in capsys.readouterr().out
 
     def counts(manifest: Json, files: dict[str, str]) -> None:
         names(manifest, files)
@@ -296,7 +299,7 @@ def begin_with_what_is_to_be_shown(manifest: Json, files: dict[str, str]) -> Non
     [
         (prove_nothing, "its goal says nothing, or is not denied"),
         (lose_an_obligation, "is missing"),
-        (lose_a_choice, "is not there once for the parameters"),
+        (lose_a_choice, "is not there exactly once for the parameters"),
         (list_one_twice, "is there 2 times"),
         (word_a_conjunct_otherwise, "is not worded as in the manifest"),
         (require_more, "the step does not require of mine in these words"),

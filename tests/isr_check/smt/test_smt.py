@@ -1,4 +1,8 @@
-"""The expression graph as terms of the solver says what the reference evaluator says, and proofs by induction."""
+"""The expression graph means the same as terms of the solver, and proofs by induction say what is so.
+
+Without these, an operator that the translation gets wrong would prove promises of another model, and a solver that
+gave up could count as a success.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import cast

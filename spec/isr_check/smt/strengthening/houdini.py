@@ -1,7 +1,7 @@
-"""Of many candidates, those that are inductive together beside what is known; and those of them that a proof takes.
+"""Houdini: of many candidates, the largest set that is inductive beside the known conjuncts, and what a proof needs.
 
-The way of Houdini: whatever a step can break is dropped, until no step breaks what is left. All bounds are given, so
-that the solver answers every question quickly and for certain.
+The algorithm of Flanagan and Leino: drop every candidate that some step can break, until no step breaks what is left.
+All bounds are given, so that the solver answers every question quickly and for certain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from isr_lang import Value as Setting
 
 @attrs.frozen(eq=False)
 class Case:
-    """A state that satisfies what is known, and what fails of it: itself, or what an action makes of it."""
+    """A state that satisfies the known conjuncts, and what fails: in this state, or after a step of `action` from it.
+
+    `conjunct` is the name of the known conjunct or the wanted property.
+    """
 
     conjunct: str
     action: str | None
@@ -38,7 +41,7 @@ class Case:
 
 @attrs.define(eq=False)
 class _Step:
-    """A step, or with no action the state itself; what is to hold after it, of the known and of candidates."""
+    """A step, or with action None the state itself; `known` and `goals` (of candidates) have to hold after it."""
 
     action: str | None
     new: Symbols
@@ -48,7 +51,7 @@ class _Step:
 
 
 class Houdini:
-    """The steps of a design with all bounds given, where the known conjuncts hold before each."""
+    """The steps of a design with all bounds given, from states that satisfy the known conjuncts."""
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Houdini:
     # what fails
 
     def cases(self, assuming: Collection[str]) -> list[Case]:
-        """States in which something that is known or wanted fails, or after a step from which it does; one for each."""
+        """One case for each known conjunct and wanted property that fails, in a state or after a step."""
         found: list[Case] = []
         for step in self.steps:
             left: dict[str, Term] = dict(step.known)
@@ -81,7 +84,7 @@ class Houdini:
         return found
 
     def _failed(self, step: _Step, goals: Mapping[str, Term], answer: Found, assuming: Collection[str]) -> list[str]:
-        """The goals that fail in what was found; where the solver does not know, those it cannot do alone."""
+        """The goals that fail in the state found; if the solver did not know, those that it cannot prove one by one."""
         if answer.status == "unsat":
             return []
         if answer.value is not None:
@@ -123,7 +126,7 @@ class Houdini:
         return Incremental([*always, *guards, *i.translation.defining([*guards, *goals])], self.seconds)
 
     def _after(self, properties: Sequence[Property], new: Symbols) -> dict[str, Term]:
-        """What is not the same as before the step."""
+        """The properties after a step, those of them that the step can change."""
         i, found = self.induction, dict[str, Term]()
         for p in properties:
             before, after = (logic.term(i.promised(p, s)) for s in (i.old, new))
@@ -134,7 +137,7 @@ class Houdini:
     # candidates
 
     def add(self, candidates: Sequence[Property]) -> None:
-        """More candidates, before the first question about candidates is asked."""
+        """Add candidates. ValueError if one tells the elements of a sort apart."""
         i = self.induction
         if told_apart(c.condition for c in candidates) - i.apart:
             raise ValueError("a candidate tells the elements of a sort apart")
@@ -146,7 +149,7 @@ class Houdini:
                 step.goals |= self._after(candidates, step.new)
 
     def new_to_the_known(self, candidates: Sequence[Property], most: int) -> list[Property]:
-        """The first so many of those that do not follow from the known conjuncts and the types alone."""
+        """The first `most` candidates that do not follow from the known conjuncts and the ranges of types."""
         solver, i = self._solver((), ()), self.induction
         kept: list[Property] = []
         for c in candidates:
@@ -158,11 +161,11 @@ class Houdini:
         return kept
 
     def inductive(self, end: float) -> list[str] | None:
-        """The largest set of candidates that hold at the start and that no step breaks; None if there is no time."""
+        """The largest set of candidates that hold at the start and that no step breaks; None if time ran out."""
         return self.largest([n for n, c in self.candidates.items() if self._begins(c)], end)
 
     def largest(self, candidates: Sequence[str], end: float) -> list[str] | None:
-        """Of candidates that hold at the start, the largest set that no step breaks; None if there is no time."""
+        """The largest set that no step breaks, of candidates that hold at the start; None if time ran out."""
         alive: list[str] = list(candidates)
         steps, quiet = self.steps, 0
         while quiet < len(steps):
@@ -197,7 +200,10 @@ class Houdini:
     # what a proof takes
 
     def support(self, alive: Sequence[str], end: float) -> tuple[list[str], list[str]]:
-        """Candidates that are inductive beside the known and make the rest so; and what they cannot make so."""
+        """The candidates that a proof of everything known and wanted needs, and the obligations that still fail.
+
+        The candidates are inductive beside the known conjuncts.
+        """
         needed: dict[str, None] = {}
         unproved: dict[str, None] = {}
         for step in self.steps:
@@ -216,7 +222,7 @@ class Houdini:
         return self._fewer(list(needed), end) if not unproved else list(needed), list(unproved)
 
     def _fewer(self, needed: list[str], end: float) -> list[str]:
-        """Less one after the other, the last first, as long as what is left is inductive and proves everything."""
+        """Drop candidates one by one, the last first, as long as the others are inductive and prove everything."""
         for name in reversed(needed):
             fewer = self.largest([n for n in needed if n != name], end) if name in needed else None
             if fewer is not None and all(self._follows(s, fewer) for s in self.steps):
@@ -227,7 +233,7 @@ class Houdini:
         return not step.known or step.solver.fails(list(step.known.values()), assuming).status == "unsat"
 
     def _needs(self, step: _Step, goal: Term, alive: Sequence[str], needed: dict[str, None], end: float) -> bool:
-        """Adds what the goal takes; first from what is needed anyway."""
+        """Add the candidates that a goal needs to `needed`, as few as possible; false if all of them do not suffice."""
         if step.solver.fails([goal], list(needed)).status == "unsat":
             return True
         order = [*needed, *(n for n in alive if n not in needed)]

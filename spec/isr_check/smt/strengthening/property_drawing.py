@@ -22,11 +22,11 @@ class _Graphviz(Protocol):
 
 
 class NotDrawn(Exception):
-    """There is only the DOT file, and why: one sentence."""
+    """The picture was not drawn: one sentence says why, and whether there is a DOT file instead."""
 
 
 def dot(graph: PropertyGraph) -> str:
-    """In the language of graphviz. An arrow of dashes is one of several that it takes together, joined at a point."""
+    """The graph in the language DOT. Dashed lines meet at a point where several properties imply another together."""
     lines = ["digraph properties {", "  rankdir=TB; node [fontname=Helvetica, fontsize=11]; edge [arrowsize=0.7];"]
     others = {n for group in graph.alike.values() for n in group[1:]}
     for name in dict.fromkeys((*graph.promises, *graph.conjuncts)):
@@ -53,7 +53,10 @@ def _quoted(sentence: str) -> str:
 
 
 def draw(graph: PropertyGraph, path: Path) -> Path:
-    """Write the picture, or with the ending .dot its description; NotDrawn if there is nothing to draw it with."""
+    """Write the picture, or for a name ending in .dot its description.
+
+    Raises NotDrawn if graphviz is missing (then only the description is written), or for any other ending.
+    """
     if path.suffix == ".dot":
         path.write_text(dot(graph), encoding="utf-8")
         return path

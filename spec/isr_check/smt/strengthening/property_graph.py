@@ -1,7 +1,8 @@
-"""Which property implies which: alone, and under an invariant; every edge is decided by the solver.
+"""The graph of implications among properties; every edge is decided by the solver.
 
-Alone: whatever state satisfies the one, reachable or not, satisfies the other. Under the invariant: which conjuncts a
-promise follows from, and which conjuncts follow from others. An edge that the solver cannot decide is not drawn.
+An edge from one property says that every state with it, reachable or not, has the other, too. An edge from several says
+from which conjuncts of an invariant a promise, or another conjunct, follows. An edge that the solver cannot decide is
+not drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Say = Callable[[str], None]
 
 @attrs.frozen
 class Edge:
-    """All of the sources together imply the target, and none of them can be left out."""
+    """All sources together imply the target, and none can be left out."""
 
     sources: Names
     target: str
@@ -36,11 +37,12 @@ class Edge:
 
 @attrs.frozen
 class PropertyGraph:
-    """`alone`: implications by one, less those that follow by going through others. `together`: by several at once.
+    """The implications among the `promises` and the `conjuncts` of an invariant.
 
-    `promises` are what is wanted, `conjuncts` the invariant; `alike`: groups of which each implies the others, by the
-    first; `undecided`: what the solver did not decide; `independent`: conjuncts that no others imply, and promises that
-    do not follow; `trivial`: what every state satisfies, at these bounds.
+    `alone`: implications by one property, without those that follow from two others. `together`: implications by
+    several properties. `alike`: groups of equivalent properties, by the first of each. `independent`: conjuncts that no
+    others imply, and promises that do not follow. `trivial`: properties of every state, at these bounds. `undecided`:
+    edges that the solver did not decide. `documented`: property -> its summary.
     """
 
     promises: Names
@@ -58,7 +60,10 @@ class PropertyGraph:
 
 
 class _Small:
-    """Implications where every bound has a value: quickly decided, and refuted by states that refute many."""
+    """Implications where every bound has a small value.
+
+    The solver decides them quickly, and each state that refutes one implication is first tried on the next ones.
+    """
 
     def __init__(
         self, design: Design, constants: Mapping[str, Setting], properties: Sequence[Property], seconds: float
@@ -72,11 +77,11 @@ class _Small:
         self.seen: list[dict[str, bool]] = []
 
     def refuted(self, sources: Sequence[str], target: str) -> bool:
-        """Whether a state that is known already satisfies the sources and not the target."""
+        """Whether a state seen before satisfies the sources and not the target."""
         return any(not s[target] and all(s[n] for n in sources) for s in self.seen)
 
     def implied(self, sources: Sequence[str], target: str) -> Names | None:
-        """Sources that are enough, if all of them are; None if they are not, or if that is not known."""
+        """Sources that suffice to imply the target; None if all together do not, or if the solver does not know."""
         if self.refuted(sources, target):
             return None
         found = self.solver.fails([self.terms[target]], sources)
@@ -85,7 +90,7 @@ class _Small:
         return found.core if found.status == "unsat" else None
 
     def fewest(self, sources: Sequence[str], target: str) -> Names | None:
-        """Sources none of which can be left out."""
+        """Sources that imply the target and none of which can be left out; None if all together do not imply it."""
         enough = self.implied(sources, target)
         if enough is None:
             return None
@@ -93,7 +98,7 @@ class _Small:
 
 
 class _Open:
-    """The same where bounds are left open, as the proofs ask it."""
+    """Implications where bounds are left open, asked as obligations of a proof are."""
 
     def __init__(
         self, design: Design, constants: Mapping[str, Setting | None], properties: Sequence[Property], seconds: float
@@ -102,7 +107,7 @@ class _Open:
         self.properties = {p.name: p for p in properties}
 
     def implied(self, sources: Sequence[str], target: str) -> bool | None:
-        """None where the solver does not know."""
+        """Whether the sources imply the target; None if the solver does not know."""
         induction = Induction(self.design, self.constants, [self.properties[n] for n in sources])
         wanted = self.properties[target]
         obligation = next(o for o in induction.obligations([wanted], ["-"]) if o.kind == "implies")
@@ -120,7 +125,7 @@ def property_graph(
     seconds: float = 10.0,
     say: Say = lambda _: None,
 ) -> PropertyGraph:
-    """The implications among promises and conjuncts; where a bound is None, for every value of it."""
+    """The implications among promises and conjuncts, for every value of a bound that is None."""
     return _Builder(design, constants, conjuncts, wanted, seconds, say).graph()
 
 
@@ -177,7 +182,7 @@ class _Builder:
         )
 
     def _confirmed(self, sources: Names, target: str, small: Names | None) -> bool:
-        """Whether what holds where everything is small holds as it is asked."""
+        """Whether an implication that holds with small bounds (`small`) also holds where bounds are open."""
         if small is None or self.open is None:
             return small is not None
         answer = self.open.implied(sources, target)
@@ -191,7 +196,7 @@ def _group(alike: Mapping[str, Names], name: str) -> Names:
 
 
 def _alike(names: Sequence[str], pairs: set[tuple[str, str]]) -> dict[str, Names]:
-    """Groups of properties each of which implies the others, by the first of each."""
+    """Groups of properties that imply each other, by the first of each; a property may be alone in its group."""
     found: dict[str, Names] = {}
     for a in names:
         if not any(a in g for g in found.values()):
@@ -200,7 +205,7 @@ def _alike(names: Sequence[str], pairs: set[tuple[str, str]]) -> dict[str, Names
 
 
 def reduced(names: Sequence[str], pairs: set[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs between these names less those that others make up, of a relation that is transitive."""
+    """The pairs of a transitive relation between these names, without those that follow from two other pairs."""
     inside = [(a, b) for a, b in permutations(names, 2) if (a, b) in pairs]
     kept = set(inside)
     return [(a, b) for a, b in inside if not any((a, c) in kept and (c, b) in kept for c in names if c not in (a, b))]

@@ -1,4 +1,4 @@
-"""Conditions about elements, decided on many states at once."""
+"""Samples of states, on which conditions about elements are decided for many states at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOWHERE = Where("suggested", 0)
 
 
 class Sample:
-    """One row per state and choice of elements, one column per expression; computed by the reference evaluator."""
+    """A table: a row per state and choice of elements, a column per expression, made by the reference evaluator."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Sample:
         return int(cast("int", value))
 
     def truth(self, condition: Node) -> Truths:
-        """Where the condition holds."""
+        """The rows in which a condition holds, as an array of booleans."""
         if condition not in self._columns:
             a = [self._value(x) for x in condition.args]
             match condition.op:
@@ -98,7 +98,7 @@ class Sample:
         return self.truth(node).astype(np.int64)
 
     def _begins(self) -> NDArray[np.bool_]:
-        """For any two sequences by number, whether the second begins with the first."""
+        """A matrix for sequences, which have numbers: [i, j] says whether sequence j begins with sequence i."""
         if self._prefixes is None or len(self._prefixes) != len(self._texts):
             texts = list(self._texts)
             self._prefixes = np.array([[t[: len(s)] == s for t in texts] for s in texts], dtype=np.bool_)

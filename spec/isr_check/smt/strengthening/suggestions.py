@@ -1,8 +1,8 @@
-"""Conjuncts that could strengthen an invariant: what holds of all reachable states, and is inductive.
+"""Suggestions of conjuncts that strengthen an invariant: they hold in all reachable states, and are inductive.
 
-Candidates come from templates over the design's own variables and definitions. States of an exploration drop most of
-them, the whole exploration more, and the solver all those that some step can break. Everything happens at bounds that
-are given; what is offered is to be named, understood, and proved without them.
+Candidates are made from templates over the design's own variables and definitions. A sample of states refutes most of
+them, an exploration more, and the solver drops those that some step can break. All this happens with small bounds. A
+person names and understands what is suggested, and then proves it for all bounds.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from isr_lang import Value as Setting
 from isr_lang.nodes import Node
 
 SMALL = 2
-"""The value of a bound that was left open."""
+"""The value that a bound gets if it was left open."""
 BATCH = 60
-"""Properties of one exploration."""
+"""How many properties one exploration checks."""
 
 Say = Callable[[str], None]
 
 
 @attrs.frozen
 class Effort:
-    """How much to try."""
+    """Limits of a search for suggestions.
+
+    The sample has `states` states, and an exploration `explored`. A round generates `generated` candidates and asks the
+    solver about `asked` of them. `question` is the limit of one question in seconds, `seconds` that of everything.
+    """
 
     states: int = 1500
     explored: int = 300_000
@@ -46,9 +50,9 @@ class Effort:
 
 @attrs.frozen
 class Suggestion:
-    """One conjunct that holds and is inductive; `needed`: the proof that was found takes it.
+    """A conjunct that holds and is inductive. `needed`: the proof that was found uses it.
 
-    `excludes`: names of obligations whose counterexample it rules out.
+    `excludes` names the obligations whose counterexample it rules out; `size` says how much there is to read.
     """
 
     text: str
@@ -60,9 +64,10 @@ class Suggestion:
 
 @attrs.frozen
 class Suggestions:
-    """`failing`: obligations that fail without; `unproved`: those that fail with everything that was kept.
+    """The result. `failing`: obligations that fail without suggestions; `unproved`: those that fail with all of them.
 
-    `generated` clauses hold in the sample of states, `held` in all explored ones, `asked` were not known already.
+    `generated` clauses hold in the sample of states, `held` of them in all explored states, and `asked` of these say
+    something new. `complete`: all states were explored. `in_time`: every candidate was decided.
     """
 
     failing: tuple[str, ...]
@@ -77,16 +82,16 @@ class Suggestions:
 
     @property
     def offered(self) -> tuple[Suggestion, ...]:
-        """What the proof takes."""
+        """The suggestions that the proof uses."""
         return tuple(s for s in self.kept if s.needed)
 
     @property
     def restores(self) -> bool:
-        """Whether with what is offered everything is proved, at these bounds."""
+        """Whether the suggestions prove everything, at these bounds."""
         return not self.unproved
 
     def lines(self, most: int = 20) -> list[str]:
-        """The report."""
+        """The report, with at most `most` suggestions that the proof does not use."""
         explored = "all states" if self.complete else "the states that were explored"
         told = [
             f"{len(self.failing)} obligations fail" + (f": {_some(self.failing)}" if self.failing else ""),
@@ -121,7 +126,7 @@ def suggest(
     effort: Effort | None = None,
     say: Say = lambda _: None,
 ) -> Suggestions:
-    """Conjuncts beside the known ones that help to prove these and the wanted properties, where bounds are small."""
+    """Suggest conjuncts that help to prove the known conjuncts and the wanted properties, with small bounds."""
     return _Search(design, constants, known, wanted, effort or Effort(), say).run()
 
 
@@ -176,7 +181,7 @@ class _Search:
         return self._report(first, alive, needed, unproved)
 
     def _round(self, houdini: Houdini, cases: Sequence[Case], pairs: bool) -> list[Property]:
-        """Candidates that say something new."""
+        """The candidates of a round that hold in all explored states and say something new."""
         generated = self._generated(cases, pairs)
         self.counts[0] += len(generated)
         self.say(f"{len(generated)} candidates hold in a sample of the states ({self._elapsed()})")
@@ -210,7 +215,7 @@ class _Search:
         return f"{time.monotonic() - self.began:.1f} s"
 
     def _generated(self, cases: Sequence[Case], pairs: bool) -> list[Clause]:
-        """Candidates that hold in a sample, the most useful ones first; with `pairs`, those with two guards too."""
+        """Candidates that hold in a sample, the most useful first; with `pairs`, also those with two guards."""
         if not self._sample:
             self._sample = states(self.instance, Limits(max_states=self.effort.explored), self.effort.states)
         names = [v.name for v in self.instance.variables]
@@ -229,7 +234,7 @@ class _Search:
         return clauses[: self.effort.generated]
 
     def _unheard(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """Less those of an earlier round."""
+        """The clauses that no earlier round had."""
         earlier = {str(c) for c in self.clauses.values()}
         return [c for c in clauses if str(c) not in earlier]
 
@@ -243,7 +248,7 @@ class _Search:
         )
 
     def _note(self, context: Context, clauses: Sequence[Clause], told: Sequence[Case], bad: list[State]) -> None:
-        """Which obligations' counterexamples each clause rules out."""
+        """Note for each clause the obligations whose counterexamples it rules out."""
         if not bad:
             return
         terms = list(dict.fromkeys(p for c in clauses for p in _atoms(c)))
@@ -254,7 +259,7 @@ class _Search:
                 self.excludes[str(c)] = tuple(dict.fromkeys(ruled))
 
     def _held(self, properties: list[Property]) -> list[Property]:
-        """Those that hold in every state that an exploration reaches."""
+        """The properties that hold in every state that an exploration reaches within its limits."""
         held: list[Property] = []
         for i in range(0, len(properties), BATCH):
             batch = properties[i : i + BATCH]
@@ -266,5 +271,5 @@ class _Search:
 
 
 def _atoms(clause: Clause) -> list[Node]:
-    """The conditions of a clause without their negations."""
+    """The conditions of a clause, without negations around them."""
     return [p.args[0] if p.op == "not" else p for p in clause.parts]

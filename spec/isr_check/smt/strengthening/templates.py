@@ -1,6 +1,7 @@
-"""Candidate conjuncts: clauses `guard & guard => relation` about elements, that hold in all states of a sample.
+"""Candidate conjuncts: clauses `guard & guard => relation` about elements that hold in all states of a sample.
 
-A clause is a set of conditions of which one holds. What a shorter or a stronger clause says already is left out.
+Logically a clause is a set of conditions of which at least one holds. A clause that a shorter or stronger one implies
+is left out.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Key = tuple[str, ...]
 Floats = NDArray[np.float32]
 
 ROWS = 500
-"""Of a sample that are looked at first."""
+"""How many rows of a sample are tried first."""
 GUARDS, RELATIONS = 300, 900
-"""The shortest so many, where there are two guards."""
+"""How many guards and relations are tried, the shortest, for clauses with two guards."""
 
 
 @attrs.frozen(eq=False)
 class Clause:
-    """For all elements: the guards imply the relation."""
+    """The clause that for all elements of the context the guards imply the relation."""
 
     context: Context
     guards: tuple[Node, ...]
@@ -46,16 +47,16 @@ class Clause:
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """Conditions one of which holds."""
+        """The conditions of which at least one holds: the negated guards, and the relation."""
         return (*map(negated, self.guards), self.relation)
 
     @property
     def size(self) -> int:
-        """What there is to read, for the order in which clauses are offered."""
+        """How much there is to read; shorter clauses are suggested first."""
         return sum(map(size, (*self.guards, self.relation))) + 2 * len(self.context)
 
     def property(self, name: str) -> Property:
-        """As a conjunct."""
+        """The clause as a conjunct of this name."""
         binders = {e.name: Binder(e.type, e.name) for e in self.context}
         meaning = {e.name: Node("bound", (), binders[e.name], e.type) for e in self.context}
         node = substituted(self.relation, meaning)
@@ -71,7 +72,7 @@ class Clause:
 
 
 class Names:
-    """The same clause under another choice of names has the same key."""
+    """Gives keys to clauses; clauses that differ in names of elements only have the same key."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[Node, Context, Context], str] = {}
@@ -100,9 +101,10 @@ def _ordered(condition: Node) -> str:
 
 
 class Templates:
-    """The clauses about some elements that hold in every row of a sample, the most useful ones first.
+    """The clauses about some elements that hold in every row of a sample, the most useful first.
 
-    `cases` are rows in which something fails that is to be proved: a clause that fails there too rules them out.
+    `cases` are counterexamples to induction, as rows. A clause that is false in such a row rules it out, so it is
+    useful.
     """
 
     def __init__(self, sample: Sample, cases: Sample, context: Context, vocabulary: Vocabulary) -> None:
@@ -115,7 +117,7 @@ class Templates:
         self.cases = cases
 
     def units(self, most: int) -> list[Clause]:
-        """With no guard or one."""
+        """Clauses with no guard or with one, at most `most` of the latter."""
         after, fails = _matrix(self.sample, self.relations), 1 - _matrix(self.cases, self.relations)
         always = _all(after)
         found = [Clause(self.context, (), r) for r, a in zip(self.relations, always, strict=True) if a]
@@ -129,7 +131,7 @@ class Templates:
         return [c for c in found if _about_all(c)]
 
     def pairs(self, most: int) -> list[Clause]:
-        """With two guards, where neither alone is enough; only those that rule out a case."""
+        """At most `most` clauses with two guards, both of which are needed; only clauses that rule out a case."""
         guards, relations = self._apart(self.more)[:GUARDS], self._apart(self.relations)[:RELATIONS]
         at, fails = _matrix(self.cases, guards), 1 - _matrix(self.cases, relations)
         there, failing = _any(at), _any(fails)
@@ -164,7 +166,7 @@ class Templates:
         return chosen
 
     def _apart(self, conditions: Sequence[Node]) -> list[Node]:
-        """Of conditions that agree in every row, the shortest."""
+        """The conditions, but only the shortest of those that agree in every row."""
         found: dict[bytes, Node] = {}
         for c in sorted(conditions, key=size):
             found.setdefault(self.sample.truth(c).tobytes() + self.cases.truth(c).tobytes(), c)
@@ -172,7 +174,7 @@ class Templates:
 
 
 def _varying(sample: Sample, conditions: Sequence[Node]) -> list[Node]:
-    """Those that hold in some rows and not in others: an arrow from any other says nothing."""
+    """The conditions that hold in some rows and not in others; as a guard, any other says nothing."""
     truths = ((c, sample.truth(c)) for c in conditions)
     return [c for c, truth in truths if truth.any() and not truth.all()]
 
@@ -198,7 +200,7 @@ def _sizes(nodes: Sequence[Node]) -> Column:
 
 
 def fails_in(cases: Sample, clause: Clause) -> list[int]:
-    """Of the states of a sample, by number, those that do not satisfy the clause."""
+    """The numbers of the states of a sample that do not satisfy the clause."""
     truths = np.logical_or.reduce([cases.truth(p) for p in clause.parts])
     return [int(i) for i in (~truths.reshape(-1, len(cases.choices)).all(axis=1)).nonzero()[0]]
 
@@ -216,7 +218,7 @@ def _about_all(clause: Clause) -> bool:
 
 
 def strongest(clauses: Iterable[Clause]) -> list[Clause]:
-    """Less the clauses that another one implies by what it says, and those that say the same in other names."""
+    """The clauses, without those that another one plainly implies, and without those that differ in names only."""
     names = Names()
     keyed: dict[Key, Clause] = {}
     for c in sorted(clauses, key=lambda c: (len(c.guards), c.size)):

@@ -1,6 +1,6 @@
-"""What a design can be spoken of in: expressions over its variables and definitions, and conditions made of them.
+"""The vocabulary of a design: expressions over its variables and definitions, and conditions made of them.
 
-They are about elements of sorts, `a` and `b`, which stand as parameters until a conjunct quantifies them.
+They are about elements of sorts, `a` and `b`. These are parameters until a conjunct quantifies them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_ELEMENTS = 2
 
 @attrs.frozen
 class Element:
-    """An element of a sort that a conjunct will be about."""
+    """An element of a sort that a conjunct will be about, and its name."""
 
     name: str
     type: SortType
@@ -45,7 +45,7 @@ Context = tuple[Element, ...]
 
 
 def contexts(design: Design) -> list[Context]:
-    """Nothing, one element of a sort, or two of one or of two sorts."""
+    """The contexts of conjuncts: no element, one element of a sort, or two elements of the same or of two sorts."""
     sorts = [t for t in design.types() if isinstance(t, SortType)]
     elements = [Element(ELEMENTS[2 * i + k], t) for i, t in enumerate(sorts[:4]) for k in range(MOST_ELEMENTS)]
     found: list[Context] = [()]
@@ -58,12 +58,12 @@ def contexts(design: Design) -> list[Context]:
 
 
 def parameters(node: Node) -> frozenset[str]:
-    """The elements that an expression is about."""
+    """The names of the elements that an expression is about."""
     return frozenset(n.attr for n in walk(node) if n.op == "parameter")
 
 
 def definitions(design: Design, more: Iterable[Node] = ()) -> list[Definition]:
-    """Those of the design, and those that further expressions use."""
+    """The definitions of the design, and those that further expressions use."""
     found = dict.fromkeys(design.definitions())
     waiting = list(more)
     while waiting:
@@ -94,7 +94,7 @@ class Vocabulary:
         return [e.node for e in self.context if e.type == type]
 
     def _reached(self, node: Node) -> Iterator[Node]:
-        """What can be read from a value: at an element's key, the length, the number that is there."""
+        """What can be read from a value: a map's value at an element, a sequence's length, the value of a maybe."""
         match node.type:
             case MapType(key=key):
                 for e in self._elements(key):
@@ -109,7 +109,7 @@ class Vocabulary:
                 yield node
 
     def guards(self) -> list[Node]:
-        """Plain conditions, as they stand before an arrow."""
+        """Plain conditions, for the left side of an implication."""
         found: dict[Node, None] = {}
         for x, y in combinations(self.context, 2):
             if x.type == y.type:
@@ -163,7 +163,7 @@ class Vocabulary:
 
 
 def negated(condition: Node) -> Node:
-    """The opposite, said as plainly: a < b for ~(b <= a)."""
+    """The negation in its plainest form: a < b for ~(b <= a)."""
     match condition.op:
         case "not":
             return condition.args[0]
@@ -176,7 +176,7 @@ def negated(condition: Node) -> Node:
 
 
 def stronger(condition: Node) -> list[Node]:
-    """Conditions that imply this one, by what they say alone."""
+    """Conditions that imply this one by their form alone, such as a < b for a <= b."""
     if condition.op == "at_most":
         a, b = condition.args
         return [apply("less", a, b), *equalities(a, b)]
@@ -197,7 +197,7 @@ def equalities(a: Node, b: Node) -> list[Node]:
 
 
 def substituted(node: Node, meaning: Mapping[str, Node], done: dict[Node, Node] | None = None) -> Node:
-    """The expression with other nodes for some of its parameters."""
+    """The expression with some of its parameters replaced by other nodes."""
     done = {} if done is None else done
     if node not in done:
         if node.op == "parameter":
@@ -209,5 +209,5 @@ def substituted(node: Node, meaning: Mapping[str, Node], done: dict[Node, Node] 
 
 
 def size(node: Node) -> int:
-    """How much there is to read."""
+    """How much of an expression there is to read."""
     return 1 + sum(map(size, node.args))

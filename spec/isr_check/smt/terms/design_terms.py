@@ -26,7 +26,7 @@ Environment = Mapping[object, Value]
 
 @attrs.frozen(eq=False)
 class Scope:
-    """What a name means: variables before and after a step, parameters and bound variables."""
+    """The values of names: variables before and after a step, parameters and bound variables."""
 
     old: State
     new: State | None
@@ -34,15 +34,16 @@ class Scope:
 
 
 def named(values: Mapping[str, Value]) -> Environment:
-    """What names of parameters mean."""
+    """An environment that has the values of parameters only."""
     return cast("Environment", values)
 
 
 @attrs.frozen(eq=False)
 class Choice:
-    """Parameters of an action: for a sort one element, for others an unknown value within its range.
+    """A choice of an action's parameters: for a sort one element, for another type an unknown value.
 
-    `named`: of each sort, how many of its first elements are among them.
+    `ranges` says that the values are in range. `named`: how many elements of each sort the parameters name; they are
+    the first ones of the sort.
     """
 
     values: dict[str, Value]
@@ -52,17 +53,17 @@ class Choice:
 
 @attrs.frozen(eq=False)
 class Step:
-    """What a step requires of the state before it, each with its text, and the state after it."""
+    """A step: its guards, each with its text, and the state after it."""
 
     guards: tuple[tuple[str, Truth], ...]
     new: dict[str, Value]
 
 
 class Translation:
-    """Of a design whose constants have values, or None where a bound is left open.
+    """Translates a design to terms, under constants that have values, or None where a bound is left open.
 
-    `assumed` is what holds of the open bounds; `axioms` grows with what is translated, and says what the symbols
-    mean that stand for the least or greatest of many.
+    `assumed` is known of the open bounds. `axioms` define the symbols that stand for the least or the greatest of many
+    values; their number grows with what is translated.
     """
 
     def __init__(self, design: Design, constants: Mapping[str, Setting | None]) -> None:
@@ -105,7 +106,10 @@ class Translation:
         self.absent = {v: self.evaluate(start[v], {}) for v, there in self.exists.items() if there is not True}
 
     def defining(self, terms: Sequence[Term], compared: Sequence[Term] = ()) -> list[Term]:
-        """The axioms about symbols that occur in these terms, or in those axioms; `compared`: where sizes matter."""
+        """The axioms about all symbols that occur in these terms, or in the axioms themselves.
+
+        Sizes of sets are compared only if they occur in the terms `compared`.
+        """
         found, waiting = dict[int, Term](), list(terms)
         used, symbols = set[int](), set[int]()
         sizes = set[int]().union(*map(self._occurring.symbols, compared))
@@ -122,7 +126,7 @@ class Translation:
     # states
 
     def state(self, name: str) -> dict[str, Value]:
-        """A state of which nothing is known."""
+        """A state with an unknown value for every variable; names of the symbols begin with `name`."""
         return {
             v.name: self.absent[v.name]
             if self.exists[v.name] is False
@@ -131,14 +135,14 @@ class Translation:
         }
 
     def lifted(self, values: Mapping[str, object]) -> dict[str, Value]:
-        """A state of the language, by variable; variables that do not exist may be left out."""
+        """A state, given by variable with Python values (isr_lang.types), as terms; absent variables may be missing."""
         return {
             v.name: self.shapes.lift(v.type, values[v.name]) if v.name in values else self.absent[v.name]
             for v in self.design.variables
         }
 
     def typed(self, state: State, unlike: State | None = None) -> list[Truth]:
-        """What holds of every state because its values are in range; only of what differs from another state."""
+        """The formulas that say that a state's values are in range, for the variables that differ from `unlike`."""
         found: list[Truth] = []
         for v in self.design.variables:
             there, value = self.exists[v.name], state[v.name]
@@ -152,7 +156,7 @@ class Translation:
     # steps
 
     def parameters(self, action: Action, apart: Collection[SortType] = ()) -> list[Choice]:
-        """The ways to choose the parameters; of those that differ in names of symmetric sorts only, one.
+        """The choices of an action's parameters; one of those that differ in names of symmetric sorts only.
 
         `apart` are the sorts whose elements some expression can tell apart (orbits.told_apart).
         """
@@ -176,11 +180,11 @@ class Translation:
         return ways
 
     def _chosen(self, sort: SortType, apart: Collection[SortType]) -> bool:
-        """Whether an element can be chosen although the sort may have any number of them."""
+        """Whether a parameter of the sort names an element: the elements are known, or nothing tells them apart."""
         return self.shapes.few(sort) or (sort.symmetric and sort not in apart)
 
     def _elements(self, sort: SortType, sorts: Sequence[tuple[str, SortType]]) -> range:
-        """The elements from which parameters of this sort are chosen: all, or as many as there are parameters."""
+        """The elements that parameters of this sort can name: all, or as many as there are such parameters."""
         size = self.shapes.size(sort)
         return range(sum(t == sort for _, t in sorts) if size is None else size)
 
@@ -207,7 +211,7 @@ class Translation:
         return put(self.shapes, type, old, path[0], inner)
 
     def start(self, choice: Choice) -> dict[str, Value]:
-        """An initial state."""
+        """The initial state for a choice of its parameters."""
         scope = Scope({}, None, named(choice.values))
         new = {u.variable: self.value(u.value, scope) for u in self.design.initial.updates}
         return {

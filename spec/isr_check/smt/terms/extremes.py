@@ -1,4 +1,4 @@
-"""The least and the greatest of some numbers: worked out of a few, and otherwise a symbol with its axioms."""
+"""The least and the greatest of some numbers: written out for a few numbers, otherwise a symbol with axioms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isr_lang.types import Scalar, SortType
 
 
 def extreme(candidates: Sequence[tuple[Whole, Truth]], otherwise: Whole, least: bool) -> Whole:
-    """The least or the greatest of some numbers, each with whether it counts."""
+    """The least or the greatest of those numbers whose condition holds; `otherwise` if none does."""
     found, any_yet = otherwise, cast("Truth", False)
     for x, counts in candidates:
         better = less(x, found) if least else less(found, x)
@@ -25,10 +25,10 @@ def extreme(candidates: Sequence[tuple[Whole, Truth]], otherwise: Whole, least: 
 def unbounded(
     s: Shapes, named: tuple[str, str, Scalar], domain: Members, body: Callable[[Whole], Whole], otherwise: Whole
 ) -> tuple[Whole, list[tuple[Term, Term]]]:
-    """A symbol for the least or greatest value of the body, and the axioms that say so.
+    """A symbol for the least or greatest value of the body over the domain, and the axioms that define it.
 
-    `named`: the operator, the name of its variable, and of what that is. The set is finite, so if it has a member, some
-    member attains the least.
+    `named` has the operator, the name of its variable and the variable's type. The domain is finite, so if it has a
+    member, some member attains the least value.
     """
     op, name, of = named
     x = s.bind(name, *(() if domain.below is None else (domain.below,)))

@@ -1,6 +1,6 @@
-"""z3 behind functions that fold: what Python already knows never becomes a formula.
+"""z3 behind functions that fold: a value that is known never becomes a formula.
 
-A truth is a Python bool or a z3 term, a whole number a Python int or a z3 term. This is the only module that makes
+A truth is a Python bool or a z3 term; a whole number is a Python int or a z3 term. This is the only module that makes
 z3 terms.
 """
 
@@ -66,7 +66,7 @@ def z3_equal(a: Term, b: Term) -> Term:
 
 
 def _negated(a: Term) -> Term | None:
-    """What a term made here is the negation of; asking z3 takes longer."""
+    """The term whose negation this is, if `not_` made it; asking z3 would take longer."""
     return vars(a).get("negated")
 
 
@@ -90,7 +90,7 @@ def any_of(truths: Iterable[Truth]) -> Truth:
 
 
 def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
-    """The conjunction, or the disjunction where `decides` is True."""
+    """The disjunction if `decides` is true, else the conjunction; one truth equal to `decides` decides it."""
     parts: dict[int, Term] = {}
     joined = "any of" if decides else "all of"
     for t in truths:
@@ -146,7 +146,7 @@ def if_truth(c: Truth, a: Truth, b: Truth) -> Truth:
 
 
 _counts: dict[int, tuple[Term, tuple[Truth, ...]]] = {}
-"""How many of some truths hold, as a number: that at least 1, at least 2, ... of them do."""
+"""Numbers made by `how_many`: identity -> (the number, the truths that it is at least 1, at least 2, ...)."""
 
 
 def how_many(truths: Iterable[Truth]) -> Whole:
@@ -173,7 +173,7 @@ def if_whole(c: Truth, a: Whole, b: Whole) -> Whole:
 
 
 def same_term(a: Whole, b: Whole) -> bool:
-    """Whether the two are written alike (and so are equal)."""
+    """Whether the two are the same term, so that they are equal."""
     if isinstance(a, int) or isinstance(b, int):
         return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
     return bool(a.eq(b))
@@ -223,7 +223,7 @@ def plus(a: Whole, b: Whole) -> Whole:
 
 
 def _shifted(a: Term, by: int) -> Whole:
-    """a + by; a sum with a number is written with one number, so that equal ones look alike."""
+    """a + by. Numbers in a sum are added up, so that equal sums become the same term."""
     if z3.is_add(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
         by += cast("Any", parts[1]).as_long()
         a = parts[0]
@@ -240,7 +240,7 @@ def minus(a: Whole, b: Whole) -> Whole:
 
 
 def mentioned(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
-    """Which of these constants occur, in the order of `among`."""
+    """The constants in `among` that occur in the terms, in the order of `among`."""
     found: set[int] = set()
     for t in _below(terms):
         if identity(t) in among:
@@ -249,22 +249,22 @@ def mentioned(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
 
 
 def is_symbol(t: Term) -> bool:
-    """Whether it is an unknown, or an unknown function of something."""
+    """Whether the term is an unknown, or an application of an unknown function."""
     return bool(z3.is_app(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
 
 
 class Occurring:
-    """Which functions, and which unknowns, occur in terms; each term is looked through once."""
+    """The functions and unknowns that occur in terms; each term is searched once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Term, frozenset[int], frozenset[int]]] = {}
 
     def functions(self, t: Term) -> frozenset[int]:
-        """The numbers of all functions and constants."""
+        """The numbers (`function`) of all functions and constants in a term."""
         return self._of(t)[1]
 
     def symbols(self, t: Term) -> frozenset[int]:
-        """The identities of all unknowns, and of unknown functions of something."""
+        """The identities of all unknowns, and of all applications of unknown functions, in a term."""
         return self._of(t)[2]
 
     def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int]]:
@@ -276,11 +276,11 @@ class Occurring:
 
 
 OTHER = "other "
-"""How the name of a variable begins that ranges over elements that have no name."""
+"""The beginning of the name of a bound variable that ranges over elements without a name."""
 
 
 def about_others(t: Term) -> bool:
-    """Whether it says something of every element that has no name, other than as a condition within a number."""
+    """Whether a formula speaks of every element without a name; a condition inside a number does not count."""
     if z3.is_quantifier(t):
         q = cast("Any", t)
         return (q.is_forall() and str(q.var_name(0)).startswith(OTHER)) or about_others(q.body())
@@ -289,7 +289,7 @@ def about_others(t: Term) -> bool:
 
 
 def _below(terms: Iterable[Term]) -> Iterator[Term]:
-    """Every term below these, each once."""
+    """These terms and all terms inside them, each once."""
     waiting, seen = list(terms), set[int]()
     while waiting:
         t = waiting.pop()
@@ -301,12 +301,15 @@ def _below(terms: Iterable[Term]) -> Iterator[Term]:
 
 
 def _applied(t: Term) -> bool:
-    """Whether it is an unknown function of something."""
+    """Whether the term is an application of an unknown function."""
     return bool(z3.is_app(t) and children(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
 
 
 def _patterns(x: Term, body: Term) -> list[Term]:
-    """What tells the solver at which terms to look: every function that is applied to x itself."""
+    """The patterns of a quantifier over x: every application of an unknown function to x itself.
+
+    The solver instantiates the quantifier only at terms that match one of them.
+    """
     found: list[Term] = []
     for t in _below([body]):
         if not _applied(t) or not any(a.eq(x) for a in children(t)):
@@ -323,7 +326,7 @@ def forall(x: Term, body: Truth) -> Truth:
 
 
 def forall_at(xs: Sequence[Term], body: Truth, pattern: Term) -> Truth:
-    """Of every x, but only looked at where the pattern occurs."""
+    """The body for every x, instantiated only where the pattern matches."""
     if isinstance(body, bool) or not xs:
         return body
     return cast("Term", z3.ForAll(list(xs), body, patterns=[pattern]))

@@ -1,7 +1,7 @@
-"""What each operator of the language is as a term of the solver: the table `MEANING`.
+"""The operators of the language as terms of the solver: the table `MEANING`, one function per operator.
 
-An entry takes the types at hand, the node and the values of its arguments; those that bind a variable or read a scope
-are methods of `Translation` and have their entries there.
+A function takes the shapes, the node and the values of its arguments. Operators that bind a variable or read a scope
+are methods of `Translation`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _size(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
 
 
 def candidates(s: Shapes, of: Scalar, members: Value) -> list[tuple[Value, Truth]]:
-    """Every value that can be in a set and whether it is, of a set that can be written out."""
+    """Every value that can be in a set, and whether it is in it; NotTranslatable if there is no limit to them."""
     if not isinstance(members, Members):
         return list(zip(s.elements(of), cast("tuple[Truth, ...]", members), strict=True))
     low = s.bounds(of)[0]
@@ -181,7 +181,7 @@ def look_up(s: Shapes, t: MapType, m: Value, at: Value) -> Value:
 
 
 def put(s: Shapes, t: MapType, m: Value, at: Value, value: Value) -> Value:
-    """The map with another value at one key; unchanged by a key that it does not have."""
+    """The map with another value at one key; the same map if it does not have the key."""
     if isinstance(m, Table):
         x = cast("Whole", at)
         return Table(remembered(lambda y: s.choose(t.value, logic.same_whole(x, y), value, m.at(y))))

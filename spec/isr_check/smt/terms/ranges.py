@@ -1,4 +1,4 @@
-"""What is true of every value of a type, because it is in range."""
+"""The range of a type: formulas that are true of each of its values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from isr_lang.types import BoolType, ChoiceType, MapType, MaybeType, NumberType,
 
 
 def typed(s: Shapes, type: Type, value: Value) -> Iterator[Truth]:
-    """What holds of the value. A bound that is left open bounds no number, only how long a sequence is, and names."""
+    """The formulas that say that a value is in the range of its type.
+
+    An open bound limits the lengths of sequences and the elements of sorts, but no number.
+    """
     match type:
         case BoolType():
             pass
@@ -52,7 +55,7 @@ def _items(s: Shapes, type: SeqType, value: Items) -> Iterator[Truth]:
 
 
 def one_name(name: int | Pick) -> Truth:
-    """Exactly one of the truths of a name holds."""
+    """Exactly one of the truths of a Pick holds."""
     if isinstance(name, int):
         return True
     return and_(any_of(name.at), logic.same_whole(logic.how_many(name.at), 1)) if len(name.at) > 2 else True

@@ -1,7 +1,7 @@
-"""The types of a design under constants, some of which may be left open: what all operators share.
+"""The types of a design under constants, some of which may be left open, and the operations that all operators share.
 
-A type is finite when its bounds are known; whatever ranges over a finite type is written out, and whatever ranges
-over another is a quantifier of the solver.
+A type is finite when its bounds are known. A quantifier over a finite type is written out; one over another type
+becomes a quantifier of the solver.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from isr_lang.types import (
 )
 
 NAMED = 5
-"""So many elements of a sort are written out where it is not known how many it has."""
+"""How many elements are written out of a sort that has any number of them."""
 OF_MANY = "[]"
-"""In the name of a function, once for each argument that is an element of such a sort."""
+"""A part of a function's name: once for each argument that is an element of a sort with any number of elements."""
 WRITTEN_OUT = 8
-"""A range of so many numbers at most is written out although its type has no end."""
+"""The most numbers in a range that is written out although its type has no end."""
 
 
 class Shapes:
-    """Types, and what can be done with values when only their type is known."""
+    """The operations on values that need their types only: symbols, choice, equality, quantifiers."""
 
     def __init__(self, number: Callable[[object], Whole]) -> None:
         self._number = number
@@ -57,9 +57,9 @@ class Shapes:
         self.bound: dict[int, Term] = {}
         """Every variable that a quantifier of the solver binds."""
         self.below: dict[int, list[Whole]] = {}
-        """What a bound variable is less than, wherever its value matters."""
+        """Bound variable -> limits that it is known to be below, wherever its value matters."""
         self.appended: dict[int, tuple[Term, Whole]] = {}
-        """The length of a sequence with one more item, and the length without it."""
+        """Length of a sequence made by `append` -> that length, and the length without the last item."""
 
     # types
 
@@ -79,7 +79,7 @@ class Shapes:
         return self._bounds[type]
 
     def size(self, type: Scalar) -> int | None:
-        """How many values a scalar type has, if that is known."""
+        """The number of values of a scalar type; None if a bound is left open."""
         low, high = self.bounds(type)
         return max(0, high - low + 1) if isinstance(high, int) else None
 
@@ -92,7 +92,7 @@ class Shapes:
         return [low + k for k in range(size)]
 
     def few(self, type: Scalar) -> bool:
-        """Whether its values are names that are written out, each with a truth of its own."""
+        """Whether a value of the type is a Pick: one truth for each name."""
         return isinstance(type, SortType | ChoiceType) and self.size(type) is not None
 
     def inside(self, type: Scalar, x: Whole) -> Truth:
@@ -100,7 +100,7 @@ class Shapes:
         return and_(at_most(low, x), at_most(x, high))
 
     def is_element(self, type: Scalar, value: Value, position: int) -> Truth:
-        """Whether the value is the one at this position of its type."""
+        """Whether a value is the one at this position of its type."""
         if isinstance(type, BoolType):
             return cast("Truth", value) if position else logic.not_(cast("Truth", value))
         if isinstance(type, NumberType):
@@ -108,7 +108,7 @@ class Shapes:
         return is_at(cast("int | Pick", value), position)
 
     def first(self, type: Type) -> Value:
-        """The value that stands for 'no such thing'."""
+        """The first value of a type: the answer of operators out of range."""
         match type:
             case BoolType():
                 return False
@@ -127,7 +127,7 @@ class Shapes:
                 return Table(lambda _: first) if size is None else (first,) * size
 
     def lift(self, type: Type, value: object) -> Value:
-        """A value of the language as one of ours."""
+        """A Python value (isr_lang.types) as a value of terms (`values`)."""
         match type:
             case BoolType():
                 return bool(value)
@@ -168,19 +168,19 @@ class Shapes:
         return f"{name}!{self._fresh}"
 
     def bind(self, name: str, *below: Whole) -> Term:
-        """A variable for a quantifier of the solver, and what it is less than."""
+        """A new variable for a quantifier of the solver, which is known to be below these limits."""
         x = logic.int_symbol(self.fresh(name))
         self.bound[logic.identity(x)] = x
         self.below[logic.identity(x)] = list(below)
         return x
 
     def is_below(self, x: Whole, limit: Whole) -> bool:
-        """Whether x, from 0 up, is known to be less than the limit where its value matters."""
+        """Whether x is known to be below the limit wherever its value matters."""
         known = [] if isinstance(x, int) else self.below.get(logic.identity(x), [])
         return any(logic.same_term(k, limit) for k in known)
 
     def symbol(self, type: Type, name: str, args: tuple[Term, ...] = ()) -> Value:
-        """An unknown value of a type, a function of the arguments."""
+        """An unknown value of a type; with `args`, an unknown function of them."""
         match type:
             case BoolType():
                 return logic.bool_symbol(name, args)
@@ -297,11 +297,11 @@ class Shapes:
         )
 
     def item(self, type: SeqType, s: Items, i: Whole) -> Value:
-        """The item at a position that is known to be within the sequence; anything elsewhere."""
+        """The item at a position, which must be below the length; any value elsewhere."""
         return s.items(i) if callable(s.items) else self.nth(type.of, s.items, i)
 
     def nth(self, type: Type, items: tuple[Value, ...], i: Whole) -> Value:
-        """Of a tuple, the item at a position from 0 up; beyond the end, the first value of the type."""
+        """The item of a tuple at a position; beyond the end, the first value of the type."""
         if isinstance(i, int):
             return items[i] if 0 <= i < len(items) else self.first(type)
         found = self.first(type)
@@ -343,7 +343,7 @@ class Shapes:
         return all_of(self.same(type, x, y) for x, y in pairs)
 
     def agree(self, type: SeqType, a: Items, b: Items) -> Truth:
-        """Whether the second has the items of the first, where that has any; the second is as long at least."""
+        """Whether `b` begins with the items of `a`; it must be known to be as long as `a` at least."""
         if not callable(a.items) and a.items is b.items:
             return True
 
@@ -356,13 +356,13 @@ class Shapes:
         return self.every_below(a.length, same_item)
 
     def every_number(self, type: Scalar, body: Callable[[Whole], Truth]) -> Truth:
-        """The body holds of every number of a type without end."""
+        """The formula that the body holds of every value of a type that is not finite."""
         return self.over(type, body, str(type).lower())
 
     def over(self, of: Scalar, body: Callable[[Whole], Truth], name: str, universal: bool = True) -> Truth:
-        """The body holds of every value of a type without end, or of some.
+        """The formula that the body holds of every value of a type that is not finite, or (not `universal`) of some.
 
-        Of a sort the first few are written out: most questions are about these, and all others are alike.
+        The first NAMED elements of a sort are written out: most questions are about these, and all others are alike.
         """
         named = NAMED if isinstance(of, SortType) else 0
         quantified, parts = (logic.forall if universal else logic.exists), list[Truth]()
@@ -374,7 +374,7 @@ class Shapes:
         return (all_of if universal else any_of)(parts)
 
     def every_below(self, end: Whole, body: Callable[[Whole], Truth]) -> Truth:
-        """The body holds from 0 up to `end`."""
+        """The formula that the body holds of every number from 0 up to, not including, `end`."""
         if isinstance(end, int) and end <= WRITTEN_OUT:
             return all_of(body(i) for i in range(end))
         parts: list[Truth] = []
@@ -387,7 +387,7 @@ class Shapes:
 
 
 def _guarded(guard: Truth, body: Truth, universal: bool) -> list[Truth]:
-    """The body where the guard holds; of what holds of every value, part by part."""
+    """The body under a guard: for `exists` their conjunction; for `forall` implications, one per part of the body."""
     if not universal:
         return [and_(guard, body)]
     return [logic.implies(guard, p) for p in ([body] if isinstance(body, bool) else logic.conjuncts(body))]

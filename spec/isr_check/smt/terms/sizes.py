@@ -1,9 +1,9 @@
-"""How many elements a set has whose sort has nobody knows how many: a number of which only little is said.
+"""The size of a set whose sort has any number of elements: a symbol with a few axioms.
 
-A set's size is a symbol. Three axioms say all that a proof may use of it, all true of finite sets: a set has a member
-exactly if its size is not 0; it has two if its size is neither 0 nor 1; and of two sets the first is not larger than
-the second, unless it has a member that the second has not. (So sets with the same members have the same size.) Who
-chooses between two sets, chooses between their sizes.
+Three axioms say all that a proof may use of a size. They are true of finite sets: a set has a member exactly if its
+size is not 0; it has two members if its size is neither 0 nor 1; and a set is not larger than another unless it has a
+member that the other lacks. (So sets with the same members have the same size.) The size of `when(c, a, b)` is the size
+of a or that of b.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isr_lang.types import Scalar
 
 
 class Scope(Protocol):
-    """What sizes need of the shapes that they are part of: names, bound variables and quantifiers."""
+    """What this module needs of Shapes: names, bound variables and quantifiers."""
 
     @property
     def bound(self) -> dict[int, Term]: ...
@@ -31,7 +31,7 @@ class Scope(Protocol):
 
 @attrs.frozen(eq=False)
 class Size:
-    """The size of a set as a symbol."""
+    """A symbol (`number`) for the size of a set of elements `of` a sort."""
 
     of: Scalar
     members: Members
@@ -39,7 +39,7 @@ class Size:
 
 
 class Sizes:
-    """The sizes that have been asked for, and what is known of them."""
+    """The sizes that were asked for, and the axioms about them."""
 
     def __init__(self, shapes: Scope) -> None:
         self.shapes = shapes
@@ -50,11 +50,11 @@ class Sizes:
         self._said: dict[tuple[int, int], list[Term]] = {}
 
     def known(self, members: Members, how: Callable[[], Whole]) -> None:
-        """What the size of this set is, computed if somebody asks."""
+        """Register how the size of this set is computed, if somebody asks for it."""
         self._how[id(members)] = members, how
 
     def of(self, of: Scalar, members: Members) -> Whole:
-        """How many elements the set has."""
+        """The size of a set."""
         if id(members) in self._found:
             return self._found[id(members)]
         _, how = self._how.get(id(members), (members, lambda: self._symbol(of, members)))
@@ -65,7 +65,7 @@ class Sizes:
         return number
 
     def _symbol(self, of: Scalar, members: Members) -> Whole:
-        """One symbol for sets that are written alike, a function of the bound variables that occur."""
+        """The symbol for the size of a set: the same for sets with the same formula; a function of bound variables."""
         probe = logic.int_symbol("element")
         has = logic.term(members.has(probe))
         if logic.identity(has) not in self._alike:
@@ -74,9 +74,10 @@ class Sizes:
         return self._alike[logic.identity(has)][1]
 
     def defining(self, symbols: Collection[int], compared: Collection[int]) -> Iterator[Term]:
-        """The axioms about the sizes among these symbols, other than those of bound variables.
+        """The axioms about the sizes among these symbols (identities), except sizes that depend on bound variables.
 
-        Those that name a member of a set are only given of some: every further element is one to think of.
+        Axioms that name a member of a set are given only for sizes in `compared`: every further element makes the
+        solver slower.
         """
         sizes = [self._symbols[i] for i in sorted(self._symbols.keys() & symbols)]
         for a in sizes:

@@ -1,4 +1,4 @@
-"""Values of the language out of what the solver found."""
+"""Reads values of the language from a state that the solver has found."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LARGEST = 64
 
 
 class TooLarge(ValueError):
-    """The state that was found has numbers beyond what anybody would read."""
+    """The state that was found has numbers above LARGEST, so a person could not read it."""
 
 
 class Reader:
-    """Reads values: `ask` says what a term is in the state that was found."""
+    """Reads values; `ask` gives the value of a term in the state that was found."""
 
     def __init__(self, shapes: Shapes, ask: Ask) -> None:
         self.shapes, self.ask = shapes, ask

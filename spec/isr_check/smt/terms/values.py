@@ -20,12 +20,12 @@ from isr_check.smt.terms.logic import Truth, Whole, all_of, identity, same_truth
 
 
 class NotTranslatable(ValueError):
-    """An expression that has no counterpart without a bound: one sentence."""
+    """An expression that cannot be translated while a bound is open: one sentence says which."""
 
 
 @attrs.frozen(eq=False)
 class Pick:
-    """One of a few names: at[k] is whether it is the one at position k."""
+    """One of a few names; at[k] says whether it is the name at position k."""
 
     at: tuple[Truth, ...]
 
@@ -38,7 +38,7 @@ class Option:
 
 @attrs.frozen(eq=False)
 class Members:
-    """A set of numbers by what is in it, asked of numbers in range only; `below`: all of them are less than this."""
+    """A set of numbers, known by its test `has`, which is asked of numbers in range only; all are less than `below`."""
 
     has: Callable[[Whole], Truth]
     below: Whole | None = None
@@ -46,21 +46,21 @@ class Members:
 
 @attrs.frozen(eq=False)
 class Table:
-    """A map from numbers, asked of numbers in range only."""
+    """A map from numbers, known by its function `at`, which is asked of numbers in range only."""
 
     at: Callable[[Whole], Value]
 
 
 @attrs.frozen(eq=False)
 class Items:
-    """A sequence. What `items` has beyond the length means nothing."""
+    """A sequence; items beyond the length mean nothing."""
 
     length: Whole
     items: tuple[Value, ...] | Callable[[Whole], Value]
 
     @property
     def capacity(self) -> int | None:
-        """No sequence of this form is longer, if that is known."""
+        """The greatest length that this sequence can have; None if unknown."""
         if isinstance(self.length, int):
             return self.length
         return None if callable(self.items) else len(self.items)
@@ -71,7 +71,7 @@ Key = object
 
 
 def key(value: Value) -> Key:
-    """Equal keys, equal values; the value must be kept alive."""
+    """A key for dictionaries: values with equal keys are equal. It is valid while the value is alive."""
     if isinstance(value, bool | int):
         return value
     if isinstance(value, tuple):
@@ -84,7 +84,7 @@ def key(value: Value) -> Key:
 
 
 def remembered(function: Callable[[Whole], Value]) -> Callable[[Whole], Value]:
-    """The same function, which computes each answer once."""
+    """The same function with a memory, so that it computes each answer once."""
     known: dict[Key, tuple[Whole, Value]] = {}
 
     def answer(x: Whole) -> Value:
@@ -97,12 +97,12 @@ def remembered(function: Callable[[Whole], Value]) -> Callable[[Whole], Value]:
 
 
 def pick(truths: tuple[Truth, ...]) -> int | Pick:
-    """The name, as an int where it is known."""
+    """A name from its truths: an int if it is known, else a Pick."""
     return truths.index(True) if True in truths else Pick(truths)
 
 
 def is_at(name: int | Pick, position: int) -> Truth:
-    """Whether the name is the one at this position."""
+    """Whether a name is the one at this position."""
     if isinstance(name, int):
         return name == position
     return name.at[position] if 0 <= position < len(name.at) else False

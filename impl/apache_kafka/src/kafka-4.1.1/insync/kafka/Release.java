@@ -5,37 +5,22 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import kafka.cluster.Partition;
 import kafka.log.LogManager;
-import kafka.server.FailedPartitions;
-import kafka.server.KafkaConfig;
-import kafka.server.RemoteLeaderEndPoint;
 import kafka.server.ReplicaFetcherManager;
-import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
-import org.apache.kafka.clients.FetchSessionHandler;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.server.DelayedActionQueue;
-import org.apache.kafka.server.LeaderEndPoint;
 import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
-import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
-import org.apache.kafka.server.partition.PartitionState;
-import org.apache.kafka.server.partition.PendingPartitionChange;
-import org.apache.kafka.server.purgatory.DelayedOperation;
-import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
-import org.apache.kafka.server.quota.ReplicaQuota;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
 import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.Scheduler;
@@ -101,78 +86,23 @@ final class Release {
     }
   }
 
-  /** A fetcher thread that is never started. */
-  static final class Fetcher extends ReplicaFetcherThread {
-    Fetcher(
-        String name,
-        LeaderEndPoint leader,
-        KafkaConfig config,
-        FailedPartitions failed,
-        ReplicaManager manager,
-        ReplicaQuota quota) {
-      super(name, leader, config, failed, manager, quota, name);
-    }
-
-    @Override
-    public synchronized void start() {}
-
-    @Override
-    public void awaitShutdown() {}
-  }
-
-  static final class Fetchers extends ReplicaFetcherManager {
-    private final Broker broker;
-    private final KafkaConfig config;
-    private final ReplicaManager manager;
-    private final ReplicationQuotaManager quota;
-    private final Parts.Cache cache;
-
-    Fetchers(
-        Broker broker,
-        ReplicaManager manager,
-        Parts.Cache cache,
-        Metrics metrics,
-        Time time,
-        ReplicationQuotaManager quota) {
+  /** ReplicaFetcherManager, whose threads {@link Fetchers} makes. */
+  abstract static class FetcherManager extends ReplicaFetcherManager {
+    FetcherManager(
+        Broker broker, ReplicaManager manager, Parts.Cache cache, ReplicationQuotaManager quota) {
       super(
           manager.config(),
           manager,
-          metrics,
-          time,
+          Parts.METRICS,
+          broker.clock,
           Option.empty(),
           quota,
           cache::metadataVersion,
           () -> broker.epoch);
-      this.broker = broker;
-      this.config = manager.config();
-      this.manager = manager;
-      this.quota = quota;
-      this.cache = cache;
-    }
-
-    @Override
-    public ReplicaFetcherThread createFetcherThread(int fetcher, BrokerEndPoint source) {
-      FetchSessionHandler sessions = new FetchSessionHandler(new LogContext(), source.id());
-      Parts.Sender sender = new Parts.Sender(broker, source);
-      LeaderEndPoint leader =
-          new RemoteLeaderEndPoint(
-              "",
-              sender,
-              sessions,
-              config,
-              manager,
-              quota,
-              cache::metadataVersion,
-              () -> broker.epoch);
-      return new Fetcher(
-          "fetcher-" + source.id(), leader, config, failedPartitions(), manager, quota);
     }
   }
 
   static final class Manager extends ReplicaManager {
-    private final Broker broker;
-    private final Parts.Cache cache;
-
     Manager(
         Broker broker,
         Parts parts,
@@ -192,20 +122,21 @@ final class Release {
           alter,
           Parts.STATS,
           new AtomicBoolean(),
-          purgatory("Produce", broker),
+          Parts.purgatory("Produce", broker.id),
           Option.apply(parts.parked),
-          purgatory("DeleteRecords", broker),
-          purgatory("RemoteFetch", broker),
-          purgatory("RemoteListOffsets", broker),
-          purgatory("ShareFetch", broker),
+          Parts.purgatory("DeleteRecords", broker.id),
+          Parts.purgatory("RemoteFetch", broker.id),
+          Parts.purgatory("RemoteListOffsets", broker.id),
+          Parts.purgatory("ShareFetch", broker.id),
           Option.empty(),
           () -> broker.epoch,
           Option.empty(),
           DirectoryEventHandler.NOOP,
           new DelayedActionQueue());
-      this.broker = broker;
-      this.cache = parts.cache;
-      Fields.set(this, "replicaFetcherManager", fetchers(parts.quotas.follower()));
+      Fields.set(
+          this,
+          "replicaFetcherManager",
+          new Fetchers(broker, this, parts.cache, parts.quotas.follower()));
     }
 
     @Override
@@ -213,38 +144,10 @@ final class Release {
         Metrics metrics, Time time, Option<String> prefix, ReplicationQuotaManager quota) {
       return null; // called by the constructor of ReplicaManager, before the broker is known
     }
-
-    private ReplicaFetcherManager fetchers(ReplicationQuotaManager quota) {
-      return new Fetchers(broker, this, cache, Parts.METRICS, broker.clock, quota);
-    }
   }
 
   private static <T> Seq<T> seq(List<T> list) {
     return CollectionConverters.asScala(list).toSeq();
-  }
-
-  private static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(
-      String name, Broker broker) {
-    return Option.apply(Parts.purgatory(name, broker.id));
-  }
-
-  private static Set<Integer> ids(scala.collection.immutable.Set<Object> scala) {
-    Set<Integer> all = new TreeSet<>();
-    CollectionConverters.asJava(scala).forEach(id -> all.add((Integer) id));
-    return all;
-  }
-
-  /** The in-sync set that a leader takes to be committed. */
-  static Set<Integer> isr(Partition partition) {
-    return ids(partition.partitionState().isr());
-  }
-
-  /** The in-sync set that it has proposed; empty if it has not. */
-  static Set<Integer> pending(Partition partition) {
-    PartitionState known = partition.partitionState();
-    return known instanceof PendingPartitionChange pending
-        ? new TreeSet<>(pending.sentLeaderAndIsr().isr())
-        : Set.of();
   }
 
   /** ReplicaManager.appendRecords. */

@@ -2,6 +2,8 @@ package insync.conform;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import insync.conform.SystemUnderTest.Outcome;
+import insync.conform.SystemUnderTest.Step;
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -24,10 +26,10 @@ import java.util.Map;
 public final class Conversation<W> {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  /** A world that was saved or is here, with the worlds that are known to follow it. */
+  /** A world that was saved or is here, with what is known to come of steps from it. */
   private static final class Place<W> {
     final W world;
-    final Map<String, Object> after = new HashMap<>();
+    Map<Step, Outcome<W>> after = Map.of();
 
     Place(W world) {
       this.world = world;
@@ -55,12 +57,10 @@ public final class Conversation<W> {
     PrintStream out =
         new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
     for (String line = in.readLine(); line != null; line = in.readLine()) {
-      out.print(JSON.writeValueAsString(answer(line)) + "\n");
-      if (!in.ready()) {
-        out.flush();
-      }
+      out.write(JSON.writeValueAsBytes(answer(line)));
+      out.write('\n');
+      out.flush();
     }
-    out.flush();
   }
 
   /** The answer to one line. */
@@ -82,20 +82,21 @@ public final class Conversation<W> {
         here = new Place<>(system.reset(request.get("state")));
         return Map.of();
       case "step":
-        return step(request.get("action").asText(), request.get("parameters"));
+        return step(step(request));
       case "snapshot":
         return Map.of("state", system.snapshot(here.world));
       case "enabled":
-        return Map.of("enabled", enabled());
+        return Map.of("enabled", enabled(here));
       case "save":
-        saved.put(++tokens, here);
-        return Map.of("token", tokens);
+        return Map.of("token", save(here));
       case "restore":
         here = saved.get(request.get("token").asInt());
         return Map.of();
       case "forget":
         saved.remove(request.get("token").asInt());
         return Map.of();
+      case "branch":
+        return branch(request);
       default:
         return Map.of("error", "no request of this protocol: " + request.path("do").asText());
     }
@@ -108,6 +109,7 @@ public final class Conversation<W> {
     said.put("name", greeting.name());
     said.put("saves", true);
     said.put("forgets", true);
+    said.put("branches", true);
     said.put("enabled", greeting.enabled());
     if (greeting.variables() != null) {
       said.put("variables", greeting.variables());
@@ -118,48 +120,89 @@ public final class Conversation<W> {
     return said;
   }
 
-  private Map<String, Object> step(String action, JsonNode parameters) throws Exception {
-    Object after = after(action, parameters);
-    if (after instanceof Refused refused) {
-      return refused.cannot
-          ? Map.of("cannot", refused.getMessage())
-          : Map.of("done", false, "why", refused.getMessage());
-    }
-    @SuppressWarnings("unchecked")
-    Place<W> next = (Place<W>) after;
-    here = next;
-    return Map.of("done", true);
+  private int save(Place<W> place) {
+    saved.put(++tokens, place);
+    return tokens;
   }
 
-  /** The place after a step from here, or why there is none; both are remembered. */
-  private Object after(String action, JsonNode parameters) throws Exception {
-    String key = action + parameters;
-    Object known = here.after.remove(key);
-    if (known != null) {
-      return known;
+  private Map<String, Object> step(Step step) throws Exception {
+    Outcome<W> outcome = after(here, step);
+    if (outcome.refused() == null) {
+      here = new Place<>(outcome.world());
     }
-    try {
-      return new Place<>(system.step(here.world, action, parameters));
-    } catch (Refused refused) {
-      return refused;
-    }
+    return said(outcome);
   }
 
-  @SuppressWarnings("unchecked")
-  private boolean within(Place<?> place) {
-    return system.within((W) place.world);
+  private static Map<String, Object> said(Outcome<?> outcome) {
+    Refused refused = outcome.refused();
+    Map<String, Object> said = new LinkedHashMap<>();
+    if (refused == null) {
+      said.put("done", true);
+    } else if (refused.cannot) {
+      said.put("cannot", refused.getMessage());
+    } else {
+      said.put("done", false);
+      said.put("why", refused.getMessage());
+    }
+    return said;
   }
 
-  private List<SystemUnderTest.Step> enabled() throws Exception {
-    List<SystemUnderTest.Step> found = new ArrayList<>();
-    for (SystemUnderTest.Step step : system.candidates(here.world)) {
-      JsonNode parameters = JSON.valueToTree(step.parameters());
-      Object after = after(step.action(), parameters);
-      here.after.put(step.action() + parameters, after);
-      if (after instanceof Place<?> place && within(place)) {
-        found.add(step);
-      }
-    }
+  private Outcome<W> after(Place<W> place, Step step) throws Exception {
+    Outcome<W> known = place.after.get(step);
+    return known != null ? known : system.outcome(place.world, step);
+  }
+
+  private List<Step> enabled(Place<W> place) throws Exception {
+    place.after = system.outcomes(place.world);
+    List<Step> found = new ArrayList<>();
+    place.after.forEach(
+        (step, outcome) -> {
+          if (outcome.refused() == null && system.within(outcome.world())) {
+            found.add(step);
+          }
+        });
     return found;
+  }
+
+  /** From a saved place: what is enabled there, and what comes of some steps, each from there. */
+  private Map<String, Object> branch(JsonNode request) throws Exception {
+    Place<W> place = saved.get(request.get("token").asInt());
+    request.path("forget").forEach(token -> saved.remove(token.asInt()));
+    Map<String, Object> said = new LinkedHashMap<>();
+    if (request.path("enabled").asBoolean()) {
+      said.put("enabled", enabled(place));
+    }
+    List<Object> all = new ArrayList<>();
+    for (JsonNode asked : request.get("steps")) {
+      Outcome<W> outcome = after(place, step(asked));
+      Map<String, Object> one = said(outcome);
+      if (outcome.refused() == null) {
+        one.put("state", system.snapshot(outcome.world()));
+        if (asked.path("save").asBoolean()) {
+          one.put("token", save(new Place<>(outcome.world())));
+        }
+      }
+      all.add(one);
+    }
+    place.after = Map.of();
+    said.put("after", all);
+    return said;
+  }
+
+  private static Step step(JsonNode json) {
+    Map<String, Object> parameters = new LinkedHashMap<>();
+    json.get("parameters")
+        .fields()
+        .forEachRemaining(p -> parameters.put(p.getKey(), value(p.getValue())));
+    return new Step(json.get("action").asText(), parameters);
+  }
+
+  private static Object value(JsonNode json) {
+    if (json.isArray()) {
+      List<Object> all = new ArrayList<>();
+      json.forEach(item -> all.add(value(item)));
+      return all;
+    }
+    return json.isInt() ? json.intValue() : json.isBoolean() ? json.booleanValue() : json.asText();
   }
 }

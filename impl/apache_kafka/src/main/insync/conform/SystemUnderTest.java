@@ -1,6 +1,7 @@
 package insync.conform;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -23,7 +24,7 @@ public interface SystemUnderTest<W> {
   W reset(JsonNode state) throws Exception;
 
   /** The world after this step; {@link Refused} if the system does not take it. */
-  W step(W world, String action, JsonNode parameters) throws Exception;
+  W step(W world, Step step) throws Exception;
 
   /** The variables of the model that the system tells, by name. */
   Map<String, Object> snapshot(W world) throws Exception;
@@ -32,8 +33,29 @@ public interface SystemUnderTest<W> {
    * Every step that may be tried; those that are not refused are what is enabled. Empty if that is
    * not told.
    */
-  default List<Step> candidates(W world) {
+  default List<Step> candidates() {
     return List.of();
+  }
+
+  /**
+   * What comes of every candidate. A system that finds out in one attempt which of several steps
+   * can be taken says so here.
+   */
+  default Map<Step, Outcome<W>> outcomes(W world) throws Exception {
+    Map<Step, Outcome<W>> all = new LinkedHashMap<>();
+    for (Step step : candidates()) {
+      all.put(step, outcome(world, step));
+    }
+    return all;
+  }
+
+  /** What comes of one step. */
+  default Outcome<W> outcome(W world, Step step) throws Exception {
+    try {
+      return new Outcome<>(step(world, step), null);
+    } catch (Refused refused) {
+      return new Outcome<>(null, refused);
+    }
   }
 
   /**
@@ -46,6 +68,12 @@ public interface SystemUnderTest<W> {
   /** A name of its own, and what it tells and has; null for everything that the model has. */
   record Greeting(String name, List<String> variables, List<String> actions, boolean enabled) {}
 
-  /** One step as the model names it. */
+  /**
+   * One step as the model names it; a parameter is a name, a number, true or false, or a list of
+   * them.
+   */
   record Step(String action, Map<String, Object> parameters) {}
+
+  /** The world after a step, or why there is none. */
+  record Outcome<W>(W world, Refused refused) {}
 }

@@ -7,6 +7,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import kafka.cluster.Partition;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.ReplicaFetcherThread;
@@ -31,6 +33,7 @@ import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
@@ -235,12 +238,11 @@ final class Broker {
     FetchIsolation isolation = FetchIsolation.of(request.replicaId(), request.isolationLevel());
     int least = parks ? Integer.MAX_VALUE : 1;
     FetchParams params =
-        new FetchParams(
+        Shapes.fetch(
             request.replicaId(),
             request.replicaEpoch(),
             parks ? 1000 : 0,
             least,
-            1,
             isolation,
             Optional.empty());
     return fetch(params, asked);
@@ -259,8 +261,8 @@ final class Broker {
             ? Optional.of(new ClientMetadata.DefaultClientMetadata("", "", null, null, "PLAINTEXT"))
             : Optional.empty();
     FetchParams params =
-        new FetchParams(
-            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, 1, FetchIsolation.HIGH_WATERMARK, client);
+        Shapes.fetch(
+            FetchRequest.ORDINARY_CONSUMER_ID, -1, 0, 1, FetchIsolation.HIGH_WATERMARK, client);
     return fetch(params, List.of(new Tuple2<>(new TopicIdPartition(topic, PARTITION), asked)));
   }
 
@@ -296,7 +298,7 @@ final class Broker {
       return null;
     }
     Fields.call(TRUNCATE, found.get());
-    return parts.buildFetch(found.get());
+    return Shapes.buildFetch(found.get());
   }
 
   /** The second half: AbstractFetcherThread.processFetchRequest, which finds this answer. */
@@ -312,6 +314,29 @@ final class Broker {
     Partition partition = partition();
     Option<Replica> found = partition == null ? Option.empty() : partition.getReplica(follower);
     return found.isEmpty() ? null : found.get();
+  }
+
+  /** The in-sync set that it takes to be committed. */
+  Set<Integer> isr() {
+    return ids(partition().partitionState().isr());
+  }
+
+  /** The in-sync set that it has proposed; empty if it has not. */
+  Set<Integer> pending() {
+    return partition().partitionState() instanceof PendingPartitionChange pending
+        ? ids(pending.sentLeaderAndIsr().isr())
+        : Set.of();
+  }
+
+  /** Of Java or of Scala, as the release has it. */
+  private static Set<Integer> ids(Object set) {
+    Set<Integer> all = new TreeSet<>();
+    Iterable<?> found =
+        set instanceof Iterable<?> java
+            ? java
+            : CollectionConverters.asJava((scala.collection.Iterable<?>) set);
+    found.forEach(id -> all.add((Integer) id));
+    return all;
   }
 
   /** Partition.maybeExpandIsr, which Kafka calls while it handles the follower's fetch. */

@@ -15,33 +15,33 @@ final class ControllerSteps {
   private ControllerSteps() {}
 
   static void in(Steps steps) {
-    for (String action :
+    steps.any(
         List.of(
             "controller_accepts_alter_partition",
             "controller_refuses_alter_partition",
-            "controller_rejects_stale_alter_partition")) {
-      steps.add(action, List.of("leader"), (w, p) -> decides(w, p.broker("leader"), action));
-    }
+            "controller_rejects_stale_alter_partition"),
+        List.of("leader"),
+        (w, p) -> decides(w, p.broker("leader")));
     steps.add(
         "controller_refuses_later_copy",
         List.of("leader"),
         (w, p) -> refusesLaterCopy(w, p.broker("leader")));
-    for (String action :
+    steps.any(
         List.of(
             "controller_fences_outsider",
             "controller_fences_follower",
-            "controller_fences_last_leader")) {
-      steps.add(action, List.of("r"), (w, p) -> fences(w, p.broker("r"), -1, action));
-    }
-    steps.add(
-        "controller_fences_leader",
+            "controller_fences_last_leader"),
+        List.of("r"),
+        (w, p) -> fences(w, p.broker("r"), -1));
+    steps.any(
+        List.of("controller_fences_leader"),
         List.of("r", "successor"),
-        (w, p) -> fences(w, p.broker("r"), p.broker("successor"), "controller_fences_leader"));
+        (w, p) -> fences(w, p.broker("r"), p.broker("successor")));
     steps.add("controller_unfences", List.of("r"), (w, p) -> unfences(w, p.broker("r")));
-    for (String action :
-        List.of("controller_elects_returned", "controller_elects_last_known_leader")) {
-      steps.add(action, List.of("r"), (w, p) -> elects(w, p.broker("r"), action));
-    }
+    steps.any(
+        List.of("controller_elects_returned", "controller_elects_last_known_leader"),
+        List.of("r"),
+        (w, p) -> elects(w, p.broker("r")));
     steps.add(
         "controller_moves_leadership", List.of("leader"), (w, p) -> moves(w, p.broker("leader")));
     steps.add(
@@ -50,11 +50,11 @@ final class ControllerSteps {
         (w, p) -> electsUnclean(w, p.broker("leader")));
   }
 
-  private static void decides(World world, int leader, String action) {
+  private static Steps.Became decides(World world, int leader) {
     if (!world.look(leader).alter.kind.equals("requested")) {
       throw Refused.because("no request is on its way");
     }
-    Machine at = world.at(leader);
+    Machine at = Steering.PROMPT ? world.at(leader) : world.beside(leader);
     boolean hears = Messages.hears(at);
     AlterPartitionResponseData answer = world.decides().alter(at.alter.request);
     Errors error =
@@ -67,14 +67,12 @@ final class ControllerSteps {
           case INELIGIBLE_REPLICA -> "controller_refuses_alter_partition";
           default -> "controller_rejects_stale_alter_partition";
         };
-    if (!is.equals(action)) {
-      throw Refused.because(error.name());
-    }
     at.alter.answer = answer;
     at.alter.kind = error == Errors.NONE ? "accepted" : "refused";
     if (!hears || error != Errors.NONE && error != Errors.INELIGIBLE_REPLICA) {
       Messages.drop(at);
     }
+    return new Steps.Became(is, error.name());
   }
 
   /**
@@ -104,7 +102,7 @@ final class ControllerSteps {
     at.alter = earlier;
   }
 
-  private static void fences(World world, int r, int successor, String action) {
+  private static Steps.Became fences(World world, int r, int successor) {
     boolean alive = world.look(r).process != null;
     boolean orderly = alive && world.controller().shuttingDown(r);
     boolean budget = world.history.sessionsLost < world.settings.sessionsLost();
@@ -135,10 +133,12 @@ final class ControllerSteps {
     } else {
       is = after.leader < 0 ? "controller_fences_last_leader" : "controller_fences_leader";
     }
-    if (!is.equals(action) || successor >= 0 && after.leader != successor) {
-      throw Refused.because(
-          is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads");
+    String why =
+        is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads";
+    if (successor >= 0 && after.leader != successor) {
+      throw Refused.because(why);
     }
+    return new Steps.Became(is, why);
   }
 
   /** A heartbeat comes only from a process that runs. */
@@ -159,7 +159,7 @@ final class ControllerSteps {
     }
   }
 
-  private static void elects(World world, int r, String action) {
+  private static Steps.Became elects(World world, int r) {
     boolean fenced = world.controller().fenced(r);
     if (fenced) {
       returns(world, r);
@@ -167,7 +167,7 @@ final class ControllerSteps {
     PartitionRegistration before = world.controller().partition();
     String is =
         clean(before, r) ? "controller_elects_returned" : "controller_elects_last_known_leader";
-    if (before.leader >= 0 || !is.equals(action)) {
+    if (before.leader >= 0) {
       throw Refused.because("it is not elected so");
     }
     HeldController controller = world.decides();
@@ -176,6 +176,7 @@ final class ControllerSteps {
     if (!changed || controller.partition().leader != r) {
       throw Refused.because("it is not elected so");
     }
+    return new Steps.Became(is, "it is not elected so");
   }
 
   private static boolean clean(PartitionRegistration before, int r) {

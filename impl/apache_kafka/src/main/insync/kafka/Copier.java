@@ -3,16 +3,15 @@ package insync.kafka;
 import java.lang.reflect.Array;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import jdk.internal.misc.Unsafe;
 
 /**
- * A copy of everything that a broker or the controller has become: all objects that can be reached,
+ * Copies of everything that a broker or the controller has become: all objects that can be reached,
  * field by field.
  *
  * <p>What cannot change, or is nobody's state (configurations, metrics, loggers, metadata images,
@@ -20,7 +19,9 @@ import jdk.internal.misc.Unsafe;
  */
 final class Copier {
   private static final Unsafe UNSAFE = Unsafe.getUnsafe();
-  private static final Map<Class<?>, Plan> PLANS = new ConcurrentHashMap<>();
+  private static final long BASE = UNSAFE.arrayBaseOffset(Object[].class);
+  private static final long SCALE = UNSAFE.arrayIndexScale(Object[].class);
+  private static final Map<Class<?>, Plan> PLANS = new IdentityHashMap<>();
   private static final byte REFERENCE = 0;
   private static final String[] SHARED = {
     "java.lang.",
@@ -102,106 +103,151 @@ final class Copier {
 
   /** A copy of this object and of all that it leads to. */
   static <T> T copy(T original) {
-    @SuppressWarnings("unchecked")
-    T made = (T) new Copying().copy(original);
-    return made;
+    return new Mould<>(original).copy();
   }
 
-  /** How many objects a copy of this one has, by class; to see what a copy costs. */
-  static Map<String, Integer> census(Object original) {
-    Copying copying = new Copying();
-    copying.copy(original);
-    Map<String, Integer> count = new java.util.TreeMap<>();
-    copying.made.keySet().forEach(o -> count.merge(o.getClass().getName(), 1, Integer::sum));
-    return count;
-  }
+  /**
+   * What copies of one object are made from: a copy of its own that nobody else sees, and where its
+   * objects refer to each other. To make it, each object is looked up by its identity; to copy from
+   * it, none is.
+   */
+  static final class Mould<T> {
+    private final Object[] made;
+    private final Plan[] plans;
+    private final long[] offsets;
+    private final int[] owners;
+    private final int[] targets;
 
-  private static final class Copying {
-    final IdentityHashMap<Object, Object> made = new IdentityHashMap<>(4096);
-    final ArrayDeque<Object> open = new ArrayDeque<>(1024);
-
-    Object copy(Object original) {
-      Object result = copied(original);
-      for (Object next = open.poll(); next != null; next = open.poll()) {
-        fill(next, made.get(next));
+    Mould(T original) {
+      Making making = new Making();
+      making.number(original);
+      for (int i = 0; i < making.originals.size(); i++) {
+        making.fill(i);
       }
-      return result;
+      made = making.twins.toArray();
+      plans = making.plans.toArray(Plan[]::new);
+      offsets = Arrays.copyOf(making.offsets, making.references);
+      owners = Arrays.copyOf(making.owners, making.references);
+      targets = Arrays.copyOf(making.targets, making.references);
     }
 
-    private Object copied(Object original) {
+    /** A copy of the object as it was when the mould was made. */
+    T copy() {
+      Object[] twins = new Object[made.length];
+      for (int i = 0; i < twins.length; i++) {
+        twins[i] = plans[i] == null ? array(made[i]) : object(made[i], plans[i]);
+      }
+      for (int i = 0; i < owners.length; i++) {
+        UNSAFE.putReference(twins[owners[i]], offsets[i], twins[targets[i]]);
+      }
+      @SuppressWarnings("unchecked")
+      T first = (T) twins[0];
+      return first;
+    }
+  }
+
+  /** A mould that is being made. */
+  private static final class Making {
+    final IdentityHashMap<Object, Integer> numbers = new IdentityHashMap<>(512);
+    final List<Object> originals = new ArrayList<>();
+    final List<Object> twins = new ArrayList<>();
+    final List<Plan> plans = new ArrayList<>();
+    long[] offsets = new long[1024];
+    int[] owners = new int[1024];
+    int[] targets = new int[1024];
+    int references;
+
+    /** The number of an object that is copied, -1 of one that is shared. */
+    int number(Object original) {
       if (original == null) {
-        return null;
+        return -1;
       }
-      Class<?> type = original.getClass();
-      if (type.isArray()) {
-        return array(original, type);
+      boolean array = original.getClass().isArray();
+      Plan plan = array ? null : PLANS.computeIfAbsent(original.getClass(), Copier::plan);
+      if (array ? Array.getLength(original) == 0 : plan.shared) {
+        return -1;
       }
-      Plan plan = PLANS.get(type);
-      if (plan == null) {
-        plan = plan(type);
-        PLANS.put(type, plan);
-      }
-      if (plan.shared) {
-        return original;
-      }
-      Object known = made.get(original);
+      Integer known = numbers.get(original);
       if (known != null) {
         return known;
       }
-      Object twin;
-      try {
-        twin = UNSAFE.allocateInstance(type);
-      } catch (InstantiationException problem) {
-        throw new IllegalStateException(problem);
-      }
-      for (int i = 0; i < plan.fields.length; i++) {
-        long at = plan.fields[i];
-        switch (plan.sizes[i]) {
-          case 1 -> UNSAFE.putByte(twin, at, UNSAFE.getByte(original, at));
-          case 2 -> UNSAFE.putShort(twin, at, UNSAFE.getShort(original, at));
-          case REFERENCE -> UNSAFE.putReference(twin, at, UNSAFE.getReference(original, at));
-          case 4 -> UNSAFE.putInt(twin, at, UNSAFE.getInt(original, at));
-          default -> UNSAFE.putLong(twin, at, UNSAFE.getLong(original, at));
-        }
-      }
-      made.put(original, twin);
-      if (plan.references.length > 0) {
-        open.add(original);
-      }
-      return twin;
+      int number = originals.size();
+      numbers.put(original, number);
+      originals.add(original);
+      twins.add(array ? array(original) : object(original, plan));
+      plans.add(plan);
+      return number;
     }
 
-    private Object array(Object original, Class<?> type) {
-      int length = Array.getLength(original);
-      if (length == 0) {
-        return original;
+    void fill(int owner) {
+      Object original = originals.get(owner);
+      Plan plan = plans.get(owner);
+      if (plan != null) {
+        for (long at : plan.references) {
+          refer(owner, at, UNSAFE.getReference(original, at));
+        }
+      } else if (original instanceof Object[] all) {
+        for (int i = 0; i < all.length; i++) {
+          refer(owner, BASE + (long) i * SCALE, all[i]);
+        }
       }
-      Object known = made.get(original);
-      if (known != null) {
-        return known;
-      }
-      Object twin = Array.newInstance(type.getComponentType(), length);
-      made.put(original, twin);
-      if (type.getComponentType().isPrimitive()) {
-        System.arraycopy(original, 0, twin, 0, length);
-      } else {
-        open.add(original);
-      }
-      return twin;
     }
 
-    private void fill(Object original, Object twin) {
-      if (original instanceof Object[] from) {
-        Object[] to = (Object[]) twin;
-        for (int i = 0; i < from.length; i++) {
-          to[i] = copied(from[i]);
-        }
+    private void refer(int owner, long at, Object to) {
+      int target = number(to);
+      if (target < 0) {
         return;
       }
-      for (long at : PLANS.get(original.getClass()).references) {
-        UNSAFE.putReference(twin, at, copied(UNSAFE.getReference(original, at)));
+      if (references == owners.length) {
+        offsets = Arrays.copyOf(offsets, 2 * references);
+        owners = Arrays.copyOf(owners, 2 * references);
+        targets = Arrays.copyOf(targets, 2 * references);
+      }
+      owners[references] = owner;
+      offsets[references] = at;
+      targets[references++] = target;
+      UNSAFE.putReference(twins.get(owner), at, null);
+    }
+  }
+
+  /** The same object once more, which refers to the same others. */
+  private static Object object(Object original, Plan plan) {
+    Object twin;
+    try {
+      twin = UNSAFE.allocateInstance(plan.type);
+    } catch (InstantiationException problem) {
+      throw new IllegalStateException(problem);
+    }
+    for (long at : plan.references) {
+      UNSAFE.putReference(twin, at, UNSAFE.getReference(original, at));
+    }
+    for (int i = 0; i < plan.fields.length; i++) {
+      long at = plan.fields[i];
+      switch (plan.sizes[i]) {
+        case 1 -> UNSAFE.putByte(twin, at, UNSAFE.getByte(original, at));
+        case 2 -> UNSAFE.putShort(twin, at, UNSAFE.getShort(original, at));
+        case REFERENCE -> UNSAFE.putReference(twin, at, UNSAFE.getReference(original, at));
+        case 4 -> UNSAFE.putInt(twin, at, UNSAFE.getInt(original, at));
+        default -> UNSAFE.putLong(twin, at, UNSAFE.getLong(original, at));
       }
     }
+    return twin;
+  }
+
+  private static Object array(Object original) {
+    if (original instanceof Object[] all) {
+      return all.clone();
+    }
+    if (original instanceof byte[] all) {
+      return all.clone();
+    }
+    if (original instanceof int[] all) {
+      return all.clone();
+    }
+    int length = Array.getLength(original);
+    Object twin = Array.newInstance(original.getClass().getComponentType(), length);
+    System.arraycopy(original, 0, twin, 0, length);
+    return twin;
   }
 
   private static boolean shared(Class<?> type) {

@@ -52,7 +52,7 @@ record Disk(
     HeapChannel file = process.parts.file(log);
     List<EpochEntry> epochs = process.parts.epochs(log);
     return new Disk(
-        file.content(), file.flushed(), epochs, watermark, log.topicId().orElse(null), cleanEpoch);
+        file.content(), file.flushed(), epochs, watermark, Shapes.topic(log), cleanEpoch);
   }
 
   /** The same after a power failure that only the first so many records of the log survived. */

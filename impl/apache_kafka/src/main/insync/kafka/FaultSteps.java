@@ -1,9 +1,7 @@
 package insync.kafka;
 
 import insync.conform.Refused;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.kafka.controller.HeldController;
 
 /**
@@ -14,18 +12,15 @@ final class FaultSteps {
   private FaultSteps() {}
 
   static void in(Steps steps) {
-    Map<String, Steps.Choices> crash = new LinkedHashMap<>();
-    crash.put("r", Steps::everyBroker);
-    crash.put("checkpoint", Steps::everyOffset);
-    steps.with(
-        "broker_crashes", crash, (w, p) -> crashes(w, p.broker("r"), p.number("checkpoint")));
-    Map<String, Steps.Choices> power = new LinkedHashMap<>();
-    power.put("r", Steps::everyBroker);
-    power.put("survivors", Steps::everyOffset);
-    power.put("checkpoint", Steps::everyOffset);
-    steps.with(
+    steps.add(
+        "broker_crashes",
+        List.of("r", "checkpoint"),
+        List.of(Steps::everyBroker, Steps::everyOffset),
+        (w, p) -> crashes(w, p.broker("r"), p.number("checkpoint")));
+    steps.add(
         "broker_loses_power",
-        power,
+        List.of("r", "survivors", "checkpoint"),
+        List.of(Steps::everyBroker, Steps::everyOffset, Steps::everyOffset),
         (w, p) -> losesPower(w, p.broker("r"), p.number("survivors"), p.number("checkpoint")));
     steps.add("broker_restarts", List.of("r"), (w, p) -> restarts(w, p.broker("r")));
     steps.add("broker_asks_to_shut_down", List.of("r"), (w, p) -> asksToShutDown(w, p.broker("r")));
@@ -79,7 +74,7 @@ final class FaultSteps {
     at.disk = disk;
     for (int f = 0; f < world.size(); f++) {
       if (f != at.id && world.look(f).fetch.to == at.id) {
-        world.at(f).fetch = new Machine.Fetch();
+        world.beside(f).fetch = new Machine.Fetch();
       }
     }
   }
@@ -112,7 +107,7 @@ final class FaultSteps {
 
   private static void shutsDown(World world, int r) throws Exception {
     boolean asked = world.look(r).process != null && world.controller().shuttingDown(r);
-    if (!asked || Copier.copy(world.controller()).relievable(r)) {
+    if (!asked || world.wouldDecide().relievable(r)) {
       throw Refused.because("it has not asked, or is still needed");
     }
     Machine at = world.alive(r);

@@ -21,6 +21,20 @@ final class Machine {
     Integer record;
     Broker.Ask ask;
     FetchResponse answer;
+
+    Fetch() {}
+
+    Fetch(Fetch of) {
+      kind = of.kind;
+      to = of.to;
+      epoch = of.epoch;
+      offset = of.offset;
+      last = of.last;
+      watermark = of.watermark;
+      record = of.record;
+      ask = of.ask;
+      answer = of.answer;
+    }
   }
 
   /** The AlterPartition of this leader. */
@@ -33,12 +47,21 @@ final class Machine {
     /** The broker epoch of who would join, as the request says it; 0 for nobody. */
     long joiner;
 
+    Alter() {}
+
+    Alter(Alter of) {
+      kind = of.kind;
+      request = of.request;
+      answer = of.answer;
+      whenAnswered = of.whenAnswered;
+      joiner = of.joiner;
+    }
+
     /** The same request, whose answer nobody waits for. */
     Alter withoutHandler() {
-      Alter made = new Alter();
-      made.kind = kind;
-      made.request = request;
-      made.joiner = joiner;
+      Alter made = new Alter(this);
+      made.answer = null;
+      made.whenAnswered = null;
       return made;
     }
 
@@ -48,7 +71,7 @@ final class Machine {
   }
 
   final int id;
-  final Clock clock = new Clock();
+  final Clock clock;
   Broker process;
   Disk disk = Disk.NEW;
   Fetch fetch = new Fetch();
@@ -62,6 +85,19 @@ final class Machine {
 
   Machine(int id) {
     this.id = id;
+    clock = new Clock();
+  }
+
+  /** The same process, clock and disk, and messages of its own. */
+  Machine(Machine of) {
+    id = of.id;
+    clock = of.clock;
+    process = of.process;
+    disk = of.disk;
+    fetch = new Fetch(of.fetch);
+    alter = new Alter(of.alter);
+    leadingSince = of.leadingSince;
+    late = of.late;
   }
 
   boolean leads() {

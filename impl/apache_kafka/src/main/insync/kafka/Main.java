@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import insync.conform.Conversation;
 import insync.conform.Refused;
 import insync.conform.SystemUnderTest;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -12,8 +14,18 @@ public final class Main implements SystemUnderTest<World> {
   private final Steps steps = new Steps();
   private Settings settings;
 
+  /**
+   * Every attempt with every choice of parameters, as a step of each action that may come of it.
+   */
+  private final Map<Steps.Attempt, List<List<Step>>> choices = new LinkedHashMap<>();
+
   public static void main(String[] arguments) throws Exception {
-    new Conversation<>(new Main()).run();
+    try {
+      new Conversation<>(new Main()).run();
+    } catch (Throwable problem) { // Kafka's threads would keep the process
+      problem.printStackTrace();
+      System.exit(1);
+    }
     System.err.println("expansions in which the leader's view was set: " + Steering.overridden);
     System.exit(0);
   }
@@ -21,6 +33,8 @@ public final class Main implements SystemUnderTest<World> {
   @Override
   public Greeting hello(JsonNode constants) {
     settings = Settings.of(constants);
+    choices.clear();
+    steps.attempts().forEach(attempt -> choices.put(attempt, attempt.choices(settings)));
     return new Greeting(
         "Apache Kafka " + Parts.VERSION, null, null, !Boolean.getBoolean("insync.no-enabled"));
   }
@@ -31,14 +45,45 @@ public final class Main implements SystemUnderTest<World> {
   }
 
   @Override
-  public World step(World world, String action, JsonNode parameters) throws Exception {
-    if (!steps.has(action)) {
-      throw Refused.cannot("this adapter has no " + action);
+  public World step(World world, Step step) throws Exception {
+    if (!steps.has(step.action())) {
+      throw Refused.cannot("this adapter has no " + step.action());
     }
     World draft = world.draft();
-    steps.take(draft, action, parameters);
+    steps.take(draft, step);
     draft.settle();
     return draft;
+  }
+
+  @Override
+  public Map<Step, Outcome<World>> outcomes(World world) throws Exception {
+    Map<Step, Outcome<World>> all = new HashMap<>();
+    for (Map.Entry<Steps.Attempt, List<List<Step>>> entry : choices.entrySet()) {
+      for (List<Step> same : entry.getValue()) {
+        attempt(world, entry.getKey(), same, all);
+      }
+    }
+    return all;
+  }
+
+  /** Steps that one attempt decides. */
+  private static void attempt(
+      World world, Steps.Attempt attempt, List<Step> same, Map<Step, Outcome<World>> all)
+      throws Exception {
+    World draft = world.draft();
+    Outcome<World> not;
+    String is = "";
+    try {
+      Steps.Became became = attempt.tried().take(draft, new Steps.Given(same.get(0).parameters()));
+      draft.settle();
+      is = became.action();
+      not = new Outcome<>(null, Refused.because(became.why()));
+    } catch (Refused refused) {
+      not = new Outcome<>(null, refused);
+    }
+    for (Step step : same) {
+      all.put(step, step.action().equals(is) ? new Outcome<>(draft, null) : not);
+    }
   }
 
   @Override
@@ -49,10 +94,5 @@ public final class Main implements SystemUnderTest<World> {
   @Override
   public Map<String, Object> snapshot(World world) {
     return Snapshot.of(world);
-  }
-
-  @Override
-  public List<Step> candidates(World world) {
-    return steps.candidates(world);
   }
 }

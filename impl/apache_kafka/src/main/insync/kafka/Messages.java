@@ -26,6 +26,11 @@ import org.apache.kafka.server.storage.log.FetchPartitionData;
  * back to it.
  */
 final class Messages {
+  private static final Steps.Became DIVERGES =
+      new Steps.Became("leader_answers_diverging", "the logs diverge");
+  private static final Steps.Became AGREES =
+      new Steps.Became("leader_answers_fetch", "the logs do not diverge");
+
   private Messages() {}
 
   // Fetches
@@ -76,7 +81,7 @@ final class Messages {
   }
 
   /** A leader answers a fetch: ReplicaManager.fetchMessages. */
-  static void answer(World world, int leader, int follower, boolean diverging) {
+  static Steps.Became answer(World world, int leader, int follower) {
     Machine.Fetch asked = world.look(follower).fetch;
     if (!asked.kind.equals("requested") || asked.to != leader) {
       throw Refused.because("no such request is on its way");
@@ -99,29 +104,27 @@ final class Messages {
       throw Refused.because(got.error.name());
     }
     FetchResponse response = response(got, topic);
-    Machine to = world.at(follower);
-    boolean waits = to.process != null && to.fetch.epoch == to.process.leaderEpoch();
+    Machine asks = world.look(follower);
+    boolean waits = asks.process != null && asks.fetch.epoch == asks.process.leaderEpoch();
     boolean leftOver =
         got.divergingEpoch.isPresent()
             && waits
             && !Steering.EXACT
-            && to.fetch.ask.partition().lastFetchedEpoch.orElse(0) != to.fetch.last;
+            && asked.ask.partition().lastFetchedEpoch.orElse(0) != asked.last;
     if (leftOver) {
-      dropEntry(to, response);
-      answer(world, leader, follower, diverging);
-      return;
+      dropEntry(world.at(follower), response);
+      return answer(world, leader, follower);
     }
-    if (got.divergingEpoch.isPresent() != diverging) {
-      throw Refused.because(diverging ? "the logs do not diverge" : "the logs diverge");
-    }
-    if (!waits) {
-      if (to.process != null) {
-        to.process.answer(to.fetch.ask, response);
-      }
+    if (waits) {
+      hold(at.process, world.beside(follower).fetch, got, response);
+    } else if (asks.process == null) {
+      world.beside(follower).fetch = new Machine.Fetch();
+    } else {
+      Machine to = world.at(follower);
+      to.process.answer(to.fetch.ask, response);
       to.fetch = new Machine.Fetch();
-      return;
     }
-    hold(at.process, to.fetch, got, response);
+    return got.divergingEpoch.isPresent() ? DIVERGES : AGREES;
   }
 
   /**
@@ -208,7 +211,7 @@ final class Messages {
     alter.kind = "requested";
     alter.request = process.sent;
     alter.whenAnswered = process.whenAnswered;
-    Set<Integer> members = Release.isr(process.partition());
+    Set<Integer> members = process.isr();
     for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
       if (!members.contains(proposed.brokerId())) {
         alter.joiner = proposed.brokerEpoch();

@@ -15,7 +15,6 @@ import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
 import kafka.server.KafkaConfig;
-import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.NodeApiVersions;
@@ -28,15 +27,10 @@ import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import org.apache.kafka.controller.HeldController;
-import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
-import org.apache.kafka.server.PartitionFetchState;
-import org.apache.kafka.server.ReplicaFetch;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
@@ -56,6 +50,7 @@ import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Option;
 
 /**
  * What a broker's ReplicaManager needs, held where it would wait: timers, schedulers, and the ways
@@ -129,12 +124,9 @@ final class Parts {
    * Kafka's metadata cache, whose view of other brokers can be set for one question (see
    * docs/kafka-classes.md).
    */
-  static final class Cache extends KRaftMetadataCache {
-    int eligible = -1;
-    long eligibleEpoch;
-
+  static final class Cache extends Shapes.AliveCache {
     Cache(int broker) {
-      super(broker, () -> KRaftVersion.LATEST_PRODUCTION);
+      super(broker);
     }
 
     @Override
@@ -145,11 +137,6 @@ final class Parts {
     @Override
     public boolean isBrokerShuttingDown(int broker) {
       return broker != eligible && super.isBrokerShuttingDown(broker);
-    }
-
-    @Override
-    public Optional<Long> getAliveBrokerEpoch(int broker) {
-      return broker == eligible ? Optional.of(eligibleEpoch) : super.getAliveBrokerEpoch(broker);
     }
   }
 
@@ -257,10 +244,7 @@ final class Parts {
 
   Parts(Broker broker, File folder) throws IOException {
     config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
-    quotas =
-        QUOTAS.computeIfAbsent(
-            broker.id,
-            i -> QuotaFactory.instantiate(config, METRICS, Time.SYSTEM, "insync" + i, ""));
+    quotas = QUOTAS.computeIfAbsent(broker.id, i -> Shapes.quotas(config, METRICS, "insync" + i));
     cache = new Cache(broker.id);
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();
@@ -288,12 +272,13 @@ final class Parts {
     return new KafkaConfig(given, false);
   }
 
-  static <T extends DelayedOperation> DelayedOperationPurgatory<T> purgatory(
+  /** A purgatory in which nothing runs out. */
+  static <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(
       String name, int broker) {
     DelayedOperationPurgatory<T> made =
         new DelayedOperationPurgatory<>(name, new NoTimer(), broker, 1000, false, false);
     oneShard(made);
-    return made;
+    return Option.apply(made);
   }
 
   /** One list of watchers in place of 512, which a copy would have to copy. */
@@ -383,29 +368,6 @@ final class Parts {
                 s.lastFetchTimeMs(),
                 now,
                 s.brokerEpoch()));
-  }
-
-  /** The broker epoch in the follower's last fetch. */
-  static long brokerEpoch(Replica replica, long none) {
-    return replica.stateSnapshot().brokerEpoch().orElse(none);
-  }
-
-  // Calls whose shapes differ between releases
-
-  Broker.Ask buildFetch(ReplicaFetcherThread thread) {
-    PartitionFetchState state = thread.fetchState(Broker.PARTITION).get();
-    Map<TopicPartition, PartitionFetchState> asked = new HashMap<>();
-    asked.put(Broker.PARTITION, state);
-    Optional<ReplicaFetch> fetch = thread.leader().buildFetch(asked).result();
-    return fetch
-        .map(
-            f ->
-                new Broker.Ask(
-                    thread,
-                    f.partitionData(),
-                    f.fetchRequest(),
-                    thread.leader().brokerEndPoint().id()))
-        .orElse(null);
   }
 
   void process(Broker.Ask ask) {

@@ -2,7 +2,6 @@ package insync.kafka;
 
 import insync.conform.Refused;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,14 +23,10 @@ final class ReplicaSteps {
         "follower_sends_fetch",
         List.of("follower", "leader"),
         (w, p) -> sends(w, p.broker("follower"), p.broker("leader")));
-    steps.add(
-        "leader_answers_fetch",
+    steps.any(
+        List.of("leader_answers_fetch", "leader_answers_diverging"),
         List.of("leader", "follower"),
-        (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower"), false));
-    steps.add(
-        "leader_answers_diverging",
-        List.of("leader", "follower"),
-        (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower"), true));
+        (w, p) -> Messages.answer(w, p.broker("leader"), p.broker("follower")));
     steps.add(
         "follower_appends",
         List.of("follower"),
@@ -40,12 +35,10 @@ final class ReplicaSteps {
         "follower_truncates",
         List.of("follower"),
         (w, p) -> Messages.take(w, p.broker("follower"), "diverged"));
-    Map<String, Steps.Choices> shrink = new LinkedHashMap<>();
-    shrink.put("leader", Steps::everyBroker);
-    shrink.put("lagging", Steps::everySet);
-    steps.with(
+    steps.add(
         "leader_proposes_shrink",
-        shrink,
+        List.of("leader", "lagging"),
+        List.of(Steps::everyBroker, Steps::everySet),
         (w, p) -> shrinks(w, p.broker("leader"), p.brokers("lagging")));
     steps.add(
         "leader_proposes_expansion",
@@ -55,17 +48,13 @@ final class ReplicaSteps {
         "leader_adopts_isr", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "accepted"));
     steps.add(
         "leader_rolls_back", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "refused"));
-    steps.add("becomes_leader", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_leader"));
-    steps.add(
-        "becomes_follower", List.of("r"), (w, p) -> learns(w, p.broker("r"), "becomes_follower"));
-    steps.add(
-        "leader_learns_isr",
-        List.of("leader"),
-        (w, p) -> learns(w, p.broker("leader"), "leader_learns_isr"));
-    steps.add(
-        "leader_learns_brokers",
-        List.of("leader"),
-        (w, p) -> learns(w, p.broker("leader"), "leader_learns_brokers"));
+    steps.any(
+        Map.of(
+            "becomes_leader", List.of("r"),
+            "becomes_follower", List.of("r"),
+            "leader_learns_isr", List.of("leader"),
+            "leader_learns_brokers", List.of("leader")),
+        (w, p) -> learns(w, p.broker()));
     steps.add("consumer_reads", List.of("r"), (w, p) -> reads(w, p.broker("r")));
   }
 
@@ -104,15 +93,13 @@ final class ReplicaSteps {
 
   private static void shrinks(World world, int leader, Set<Integer> lagging) {
     Machine look = world.look(leader);
-    if (!look.leads()
-        || lagging.contains(leader)
-        || !Release.isr(look.process.partition()).containsAll(lagging)) {
+    if (!look.leads() || lagging.contains(leader) || !look.process.isr().containsAll(lagging)) {
       throw Refused.because("no leader, or not members");
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     at.clock.now += 1_000_000;
-    Set<Integer> members = Release.isr(at.process.partition());
+    Set<Integer> members = at.process.isr();
     for (int f : members) {
       if (f != leader && !lagging.contains(f)) {
         Parts.caughtUpNow(at.process.replica(f), at.clock.now);
@@ -132,12 +119,12 @@ final class ReplicaSteps {
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
-    Set<Integer> members = Release.isr(at.process.partition());
+    Set<Integer> members = at.process.isr();
     at.process.expand(follower);
     if (at.process.sent == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
       Parts.Cache cache = at.process.parts.cache;
       cache.eligible = follower;
-      cache.eligibleEpoch = Parts.brokerEpoch(at.process.replica(follower), -2);
+      cache.eligibleEpoch = Shapes.brokerEpoch(at.process.replica(follower), -2);
       at.process.expand(follower);
       cache.eligible = -1;
       Steering.overridden += at.process.sent == null ? 0 : 1;
@@ -171,7 +158,7 @@ final class ReplicaSteps {
     Messages.tell(at, alter);
   }
 
-  private static void learns(World world, int r, String action) throws Exception {
+  private static Steps.Became learns(World world, int r) throws Exception {
     Machine look = world.look(r);
     if (look.process == null) {
       throw Refused.because("the broker does not run");
@@ -197,7 +184,7 @@ final class ReplicaSteps {
     String is =
         moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
     is = news ? is : "leader_learns_brokers";
-    if (!(news || brokers) || !is.equals(action) || !moved && !broker.leads()) {
+    if (!(news || brokers) || !moved && !broker.leads()) {
       throw Refused.because(news || brokers ? "it is " + is : "no news of the partition");
     }
     if (moved) {
@@ -210,6 +197,7 @@ final class ReplicaSteps {
     if (moved && !Messages.lives(world, r)) {
       Messages.send(at);
     }
+    return new Steps.Became(is, "it is " + is);
   }
 
   /**

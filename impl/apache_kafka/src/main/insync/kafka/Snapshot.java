@@ -69,8 +69,8 @@ final class Snapshot {
 
   private void leader(Machine m) {
     boolean leads = m.leads();
-    put("isr", m, leads ? Steps.names(Release.isr(m.process.partition())) : List.of());
-    put("pending_isr", m, leads ? Steps.names(Release.pending(m.process.partition())) : List.of());
+    put("isr", m, leads ? Steps.names(m.process.isr()) : List.of());
+    put("pending_isr", m, leads ? Steps.names(m.process.pending()) : List.of());
     put("partition_epoch", m, leads ? m.process.partition().getPartitionEpoch() : 0);
     Map<String, Object> ends = new TreeMap<>();
     Map<String, Object> epochs = new TreeMap<>();
@@ -78,7 +78,7 @@ final class Snapshot {
       Replica replica = leads ? m.process.replica(f) : null;
       long end = replica == null ? -1 : replica.stateSnapshot().logEndOffset();
       ends.put(Steps.name(f), end < 0 ? null : end);
-      long epoch = replica == null ? 0 : Parts.brokerEpoch(replica, 0);
+      long epoch = replica == null ? 0 : Shapes.brokerEpoch(replica, 0);
       epochs.put(Steps.name(f), HeldController.incarnation(epoch));
     }
     put("follower_end", m, ends);

@@ -1,47 +1,100 @@
 package insync.kafka;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import insync.conform.Refused;
 import insync.conform.SystemUnderTest.Step;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Function;
 
-/** The actions of the model, each with the parameters that it may have and what is done for it. */
+/**
+ * The actions of the model, each with the parameters that it may have and what is done for it.
+ *
+ * <p>Where Kafka decides what comes of one and the same thing (a fetch is answered, and the answer
+ * may be that the logs diverge), several actions share one attempt.
+ */
 final class Steps {
   /** What is done for a step: it changes the draft, or refuses. */
   interface Taken {
     void take(World draft, Given given) throws Exception;
   }
 
-  /** The values that a parameter may have. */
-  interface Choices {
-    List<Object> in(World world);
+  /** What is tried, of which Kafka decides what it is: it changes the draft, or refuses. */
+  interface Tried {
+    Became take(World draft, Given given) throws Exception;
   }
 
-  /** The parameters of one step. */
-  record Given(JsonNode json) {
+  /** Which action it was, and in a few words why it was no other. */
+  record Became(String action, String why) {}
+
+  /** The parameters of one step: a broker's name, a list of names, or a number. */
+  record Given(Map<String, Object> values) {
     int broker(String name) {
-      return id(json.get(name).asText());
+      return id((String) values.get(name));
     }
 
     Set<Integer> brokers(String name) {
       Set<Integer> all = new TreeSet<>();
-      json.get(name).forEach(broker -> all.add(id(broker.asText())));
+      ((List<?>) values.get(name)).forEach(broker -> all.add(id((String) broker)));
       return all;
     }
 
     int number(String name) {
-      return json.get(name).asInt();
+      return (Integer) values.get(name);
+    }
+
+    /** The only parameter, whatever an action calls it. */
+    int broker() {
+      return id((String) values.values().iterator().next());
     }
   }
 
-  private record Action(Map<String, Choices> parameters, Taken taken) {}
+  /**
+   * One attempt, and the actions that may come of it, each with its names for the parameters, whose
+   * values are chosen from the same lists.
+   */
+  record Attempt(
+      Map<String, List<String>> actions,
+      List<Function<Settings, List<Object>>> values,
+      Tried tried) {
+    /** All choices of parameters that exist, each as a step of every action. */
+    List<List<Step>> choices(Settings settings) {
+      List<List<Object>> all = List.of(List.of());
+      for (Function<Settings, List<Object>> one : values) {
+        List<List<Object>> longer = new ArrayList<>();
+        for (List<Object> before : all) {
+          for (Object value : one.apply(settings)) {
+            List<Object> more = new ArrayList<>(before);
+            more.add(value);
+            longer.add(more);
+          }
+        }
+        all = longer;
+      }
+      return all.stream().map(this::steps).toList();
+    }
 
-  private final Map<String, Action> actions = new TreeMap<>();
+    private List<Step> steps(List<Object> given) {
+      List<Step> same = new ArrayList<>();
+      actions.forEach(
+          (action, names) -> {
+            Map<String, Object> parameters = new LinkedHashMap<>();
+            for (int i = 0; i < given.size(); i++) {
+              parameters.put(names.get(i), given.get(i));
+            }
+            same.add(new Step(action, parameters));
+          });
+      return same;
+    }
+  }
+
+  private final Map<String, Attempt> actions = new TreeMap<>();
+  private final List<Attempt> attempts = new ArrayList<>();
 
   Steps() {
     ReplicaSteps.in(this);
@@ -50,7 +103,11 @@ final class Steps {
   }
 
   static int id(String name) {
-    return Integer.parseInt(name.substring(1)) - 1;
+    int id = 0;
+    for (int i = 1; i < name.length(); i++) {
+      id = 10 * id + name.charAt(i) - '0';
+    }
+    return id - 1;
   }
 
   static String name(int id) {
@@ -59,67 +116,79 @@ final class Steps {
 
   /** An action whose parameters are brokers. */
   void add(String action, List<String> brokers, Taken taken) {
-    Map<String, Choices> parameters = new LinkedHashMap<>();
-    brokers.forEach(name -> parameters.put(name, Steps::everyBroker));
-    actions.put(action, new Action(parameters, taken));
+    add(action, brokers, Collections.nCopies(brokers.size(), Steps::everyBroker), taken);
   }
 
   /** An action with other parameters. */
-  void with(String action, Map<String, Choices> parameters, Taken taken) {
-    actions.put(action, new Action(parameters, taken));
+  void add(
+      String action,
+      List<String> names,
+      List<Function<Settings, List<Object>>> values,
+      Taken taken) {
+    Became became = new Became(action, "");
+    Tried tried =
+        (draft, given) -> {
+          taken.take(draft, given);
+          return became;
+        };
+    add(new Attempt(Map.of(action, names), values, tried));
+  }
+
+  /** Actions of which one may come of the same attempt; their parameters are brokers. */
+  void any(Map<String, List<String>> actions, Tried tried) {
+    int brokers = actions.values().iterator().next().size();
+    add(new Attempt(actions, Collections.nCopies(brokers, Steps::everyBroker), tried));
+  }
+
+  /** The same, if they call their parameters the same. */
+  void any(List<String> actions, List<String> brokers, Tried tried) {
+    Map<String, List<String>> all = new LinkedHashMap<>();
+    actions.forEach(action -> all.put(action, brokers));
+    any(all, tried);
+  }
+
+  private void add(Attempt attempt) {
+    attempts.add(attempt);
+    attempt.actions().keySet().forEach(action -> actions.put(action, attempt));
   }
 
   boolean has(String action) {
     return actions.containsKey(action);
   }
 
-  void take(World draft, String action, JsonNode given) throws Exception {
-    actions.get(action).taken().take(draft, new Given(given));
+  /** Take this step in the draft, or refuse. */
+  void take(World draft, Step step) throws Exception {
+    Became became = actions.get(step.action()).tried().take(draft, new Given(step.parameters()));
+    if (!became.action().equals(step.action())) {
+      throw Refused.because(became.why());
+    }
   }
 
-  /** Every step with parameters that exist. */
-  List<Step> candidates(World world) {
-    List<Step> found = new ArrayList<>();
-    actions.forEach(
-        (name, action) -> {
-          List<Map<String, Object>> all = List.of(Map.of());
-          for (Map.Entry<String, Choices> parameter : action.parameters().entrySet()) {
-            List<Map<String, Object>> longer = new ArrayList<>();
-            for (Map<String, Object> before : all) {
-              for (Object value : parameter.getValue().in(world)) {
-                Map<String, Object> more = new LinkedHashMap<>(before);
-                more.put(parameter.getKey(), value);
-                longer.add(more);
-              }
-            }
-            all = longer;
-          }
-          all.forEach(parameters -> found.add(new Step(name, parameters)));
-        });
-    return found;
+  List<Attempt> attempts() {
+    return attempts;
   }
 
-  static List<Object> everyBroker(World world) {
+  static List<Object> everyBroker(Settings settings) {
     List<Object> all = new ArrayList<>();
-    for (int i = 0; i < world.size(); i++) {
+    for (int i = 0; i < settings.replicas(); i++) {
       all.add(name(i));
     }
     return all;
   }
 
-  static List<Object> everyOffset(World world) {
+  static List<Object> everyOffset(Settings settings) {
     List<Object> all = new ArrayList<>();
-    for (int i = 0; i <= world.settings.log(); i++) {
+    for (int i = 0; i <= settings.log(); i++) {
       all.add(i);
     }
     return all;
   }
 
-  static List<Object> everySet(World world) {
+  static List<Object> everySet(Settings settings) {
     List<Object> all = new ArrayList<>();
-    for (int bits = 1; bits < 1 << world.size(); bits++) {
+    for (int bits = 1; bits < 1 << settings.replicas(); bits++) {
       List<String> members = new ArrayList<>();
-      for (int i = 0; i < world.size(); i++) {
+      for (int i = 0; i < settings.replicas(); i++) {
         if ((bits >> i & 1) == 1) {
           members.add(name(i));
         }

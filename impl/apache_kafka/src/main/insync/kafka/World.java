@@ -13,10 +13,33 @@ import org.apache.kafka.metadata.PartitionRegistration;
 final class World {
   final Settings settings;
   final History history;
-  private final Machine[] machines;
+  private final Held<Machine>[] machines;
   private final boolean[] own;
-  private HeldController controller;
+  private Held<HeldController> controller;
   private boolean ownController;
+
+  /**
+   * A part of worlds that is not written to any more, with the mould that copies of it are made
+   * from.
+   */
+  private static final class Held<T> {
+    final T part;
+    private Copier.Mould<T> mould;
+
+    Held(T part) {
+      this.part = part;
+    }
+
+    Held<T> copy() {
+      if (Steering.IN_PLACE) {
+        return this;
+      }
+      if (mould == null) {
+        mould = new Copier.Mould<>(part);
+      }
+      return new Held<>(mould.copy());
+    }
+  }
 
   /**
    * The world after a reset: all brokers have learned that {@code first} leads, and the others have
@@ -25,27 +48,34 @@ final class World {
   World(Settings settings, int first) throws Exception {
     this.settings = settings;
     history = new History();
-    controller =
+    HeldController made =
         new HeldController(
             settings.replicas(),
             first,
             settings.minInsync(),
             settings.flushAlways(),
             Steering.ELIGIBLE_REPLICAS);
-    machines = new Machine[settings.replicas()];
+    controller = new Held<>(made);
+    machines = none(settings.replicas());
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
-      machines[i] = new Machine(i);
-      machines[i].process = new Broker(i, controller.epoch(i), machines[i].clock, Disk.NEW);
+      Machine machine = new Machine(i);
+      machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
+      machines[i] = new Held<>(machine);
     }
-    for (Machine machine : machines) {
-      machine.process.learn(controller.log(), controller.log().size());
+    for (Held<Machine> machine : machines) {
+      machine.part.process.learn(made.log(), made.log().size());
     }
-    for (Machine machine : machines) {
-      if (machine.id != first) {
-        Messages.send(machine);
+    for (Held<Machine> machine : machines) {
+      if (machine.part.id != first) {
+        Messages.send(machine.part);
       }
     }
+  }
+
+  @SuppressWarnings({"unchecked", "rawtypes"})
+  private static Held<Machine>[] none(int size) {
+    return new Held[size];
   }
 
   private World(World before) {
@@ -67,16 +97,26 @@ final class World {
 
   /** A broker's machine, to look at. */
   Machine look(int id) {
-    return machines[id];
+    return machines[id].part;
   }
 
   /** A broker's machine, to change. */
   Machine at(int id) {
     if (!own[id]) {
-      machines[id] = Steering.IN_PLACE ? machines[id] : Copier.copy(machines[id]);
+      machines[id] = machines[id].copy();
       own[id] = true;
     }
-    return machines[id];
+    return machines[id].part;
+  }
+
+  /**
+   * A broker's machine, to change the messages that it has on their way, and nothing else of it.
+   */
+  Machine beside(int id) {
+    if (!own[id] && !Steering.IN_PLACE) {
+      machines[id] = new Held<>(new Machine(machines[id].part));
+    }
+    return machines[id].part;
   }
 
   /** A machine without its process, to change: what it had in memory need not be copied. */
@@ -85,14 +125,14 @@ final class World {
     made.clock.now = was.clock.now;
     made.alter =
         was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
-    machines[was.id] = made;
+    machines[was.id] = new Held<>(made);
     own[was.id] = true;
     return made;
   }
 
   /** A broker's machine whose process runs, to change. */
   Machine alive(int id) {
-    if (machines[id].process == null) {
+    if (look(id).process == null) {
       throw Refused.because("the broker does not run");
     }
     Machine machine = at(id);
@@ -103,30 +143,35 @@ final class World {
 
   /** The controller, to look at. */
   HeldController controller() {
-    return controller;
+    return controller.part;
   }
 
   /** The controller, to change. */
   HeldController decides() {
     if (!ownController) {
-      controller = Steering.IN_PLACE ? controller : Copier.copy(controller);
+      controller = controller.copy();
       ownController = true;
     }
-    return controller;
+    return controller.part;
+  }
+
+  /** A copy of the controller to ask what it would do. */
+  HeldController wouldDecide() {
+    return Copier.copy(controller.part);
   }
 
   /** Whether the epochs are within the model's bounds. */
   boolean within() {
-    PartitionRegistration now = controller.partition();
+    PartitionRegistration now = controller().partition();
     return now.leaderEpoch <= settings.epochs() && now.partitionEpoch <= settings.isrChanges();
   }
 
   /** After a step: what was committed and acknowledged in it. */
   void settle() {
     for (int i = 0; i < machines.length; i++) {
-      if (own[i] && machines[i].process != null) {
-        committed(machines[i].process);
-        told(machines[i].process);
+      if (own[i] && look(i).process != null) {
+        committed(look(i).process);
+        told(look(i).process);
       }
     }
   }

@@ -1,7 +1,8 @@
-"""A behaviour that passes milestones one after the other, looked for where it is most likely, not everywhere.
+"""Best-first search for a behaviour that passes milestones one after the other.
 
-Best first: of the states known, the one that has passed most milestones is expanded, and of those the nearest. So a
-witness is found in a small part of the states, need not be a shortest one, and that none was found says nothing.
+Of the states known, the search expands the one that satisfies most milestones in a row, and of those the nearest. So it
+finds a witness among few states; the witness need not be a shortest one. Unless every state was seen, that the search
+finds none says nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from isr_lang import Instance, Property
 
 
 @attrs.frozen
-class Guided:
-    """`passed`: how many milestones the best behaviour found passes. `exhausted`: every reachable state was seen."""
+class BestFirst:
+    """The best behaviour found, and how many milestones it passes; `exhausted`: every reachable state was seen."""
 
     passed: int
     path: Path
@@ -26,10 +27,18 @@ class Guided:
     exhausted: bool
 
 
-def guided(
-    instance: Instance, milestones: Sequence[Property], most: int, stop: Callable[[], bool] = lambda: False
-) -> Guided:
-    """The behaviour that passes most milestones, of those found by expanding at most so many states."""
+Looked = Callable[[int, int], None]
+"""Told how many states were expanded, and of how many at most."""
+
+
+def best_first(
+    instance: Instance,
+    milestones: Sequence[Property],
+    most: int,
+    stop: Callable[[], bool] = lambda: False,
+    looked: Looked = lambda expanded, most: None,
+) -> BestFirst:
+    """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
     tests = [evaluator.properties[i] for i, p in enumerate(instance.properties) if p.name in names]
@@ -47,13 +56,14 @@ def guided(
     while queue and best[0] > -len(tests) and expanded < most and not stop():
         _, depth, _, state = heapq.heappop(queue)
         expanded += 1
+        looked(expanded, most)
         for action, parameters, successor in evaluator.successors(state):
             if successor not in came and successor not in starts:
                 came[successor] = (state, instance.actions[action].name, parameters)
                 entry = (-passed(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return Guided(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
+    return BestFirst(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
 
 
 def _path(

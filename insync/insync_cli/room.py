@@ -6,6 +6,7 @@ Both are asked of the designs of Kafka only: they are what `isr_premises` and `i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,6 +18,7 @@ from isr_check.engine import Exploration, Finding, Limits, Verdict
 from isr_lang import Instance
 
 if TYPE_CHECKING:
+    from insync_cli.progress import Ticker
     from isr_check.room import Room
     from isr_lang import Design, Value
 
@@ -31,7 +33,8 @@ def of_kafka(design: Design) -> bool:
 
 
 def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The constants that are given, and bounds that follow the faults among them."""
+    """The constants that are given, and bounds that follow the faults among them; UsageError where they cannot be."""
+    registry.instance_of(design, constants)
     if not of_kafka(design):
         return constants
     from isr_room import following
@@ -77,7 +80,9 @@ UNSEEN = Verdict.BUDGETED
 # Room
 
 
-def room_of(instance: Instance, found: Exploration, workers: int, limits: Limits) -> Room | None:
+def room_of(
+    instance: Instance, found: Exploration, workers: int, limits: Limits, ticker: Ticker | None = None
+) -> Room | None:
     """Whether the bounds leave room for the faults; None where nothing is said to hold in every state."""
     promised = [f for f in found.findings if f.kind in PROMISES and f.verdict is Verdict.HOLDS]
     if not promised or not of_kafka(instance.design):
@@ -88,14 +93,11 @@ def room_of(instance: Instance, found: Exploration, workers: int, limits: Limits
     engine, _ = registry.engine_named(registry.default_engine(), workers)
     most = attrs.evolve(limits, max_states=4 * found.distinct + 100_000)
     design = instance.design
-    return room(
-        observed(design),
-        MILESTONES,
-        instance.constants,
-        larger(design, instance.constants),
-        engine,
-        most,
-    )
+    bounds = larger(design, instance.constants)
+    if ticker is None:
+        return room(observed(design), MILESTONES, instance.constants, bounds, engine, most)
+    looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
+    return room(observed(design), MILESTONES, instance.constants, bounds, engine, most, ticker, looked)
 
 
 def judged(findings: Sequence[Finding], room: Room | None) -> tuple[Finding, ...]:

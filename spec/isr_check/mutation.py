@@ -1,9 +1,9 @@
-"""Mutants of a design: drop one guard, explore again, and see which promise notices.
+"""Mutants of a design: drop one guard, explore again, and see which promise is broken.
 
-Dropping a guard only adds behaviour, so a probe (`sometimes`) cannot notice; promises about states and steps
-and type-ok can. One choice of constants is seldom enough: a mutant is explored at one choice after another,
-until a promise notices that the design itself keeps there. A guard that every choice of the settings decides
-anyway makes no mutant: it is `settled`.
+Dropping a guard only adds behaviours, so no probe (`sometimes`) can notice it; promises about states and steps and
+type-ok can. One choice of constants is seldom enough. So a mutant is explored at one choice after another, until it
+breaks a promise that the design itself keeps at that choice. A guard that the settings make true at every choice
+changes nothing when it is dropped: it is `settled`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ R = TypeVar("R")
 
 EVERY_PROMISE = "every-promise"
 ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
-"""A mutant may have ROOM times the states of the design before it is given up as undecided; if that is more
-than LARGE, only as much as LARGE, or ROOM_OF_LARGE times the states of the design."""
+"""A mutant that exceeds ROOM times the states of the design is given up as undecided. If that is more than LARGE, the
+limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more."""
 
 
 class Fate(StrEnum):
-    """From strongest to weakest: a mutant's fate is the strongest it met with at any choice of constants."""
+    """The fates of a mutant, the strongest first. Of its fates at several choices of constants the strongest counts."""
 
     KILLED = "killed"
     SURVIVED = "survived"
@@ -44,7 +44,7 @@ class Fate(StrEnum):
 
 @attrs.frozen
 class Mutant:
-    """The design less guard `index` of an action; `guard` is its text."""
+    """The design without guard number `index` of an action; `guard` is its text."""
 
     action: str
     index: int
@@ -53,7 +53,7 @@ class Mutant:
 
 @attrs.frozen
 class Baseline:
-    """The design itself at one choice of constants: the promises that it keeps there, and its states."""
+    """The design itself at one choice of constants: which promises it keeps there, and how many states it has."""
 
     kept: tuple[str, ...]
     complete: bool
@@ -62,10 +62,10 @@ class Baseline:
 
 @attrs.frozen
 class Outcome:
-    """`killers`: the promises broken by the last step of the shortest such behaviour, `depth` its steps.
+    """The fate of a mutant. `killers`: the promises that its shortest counterexample breaks, in `depth` steps.
 
-    `choice` is the choice of constants that decided the fate, and `distinct` how many states the mutant has there, as
-    far as it was explored.
+    `choice` is the number of the choice of constants that decided the fate, and `distinct` counts the states of the
+    mutant that were explored there.
     """
 
     mutant: Mutant
@@ -86,7 +86,7 @@ class Campaign:
     limits: Limits
 
     def baseline(self, choice: int) -> Baseline:
-        """The design itself, which must be explored to the end."""
+        """Explore the design itself at one choice of constants; the caller demands that this was `complete`."""
         instance = self._instance(self.design, choice)
         promises = tuple(p.name for p in instance.properties if p.kind in ("always", "step"))
         found = self.engine(instance, (*promises, TYPE_OK), self.limits, lambda _: None)
@@ -94,7 +94,7 @@ class Campaign:
         return Baseline(kept, found.complete, found.distinct)
 
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
-        """What became of one mutant, at the first choice of constants at which a promise notices it, or at all."""
+        """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all."""
         mutated = without_guard(self.design, mutant)
         worst = Outcome(mutant, Fate.SETTLED)
         for choice, baseline in enumerate(known):
@@ -130,7 +130,7 @@ class Campaign:
             return reference(mutant, wanted, limits)
 
     def _instance(self, design: Design, choice: int) -> Instance:
-        """The design, or a variant of it, which may have lost the only mention of a constant."""
+        """The design or a mutant of it at a choice; a mutant may have lost the only mention of a constant."""
         known = {c.name for c in design.constants()}
         return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
 
@@ -139,12 +139,12 @@ _RANK = {fate: rank for rank, fate in enumerate(Fate)}
 
 
 def room_for(distinct: int) -> int:
-    """How many states the mutants of a design with so many states may have."""
+    """How many states a mutant may have, by the number of the design's own."""
     return max(1000, min(ROOM * distinct, LARGE), ROOM_OF_LARGE * distinct)
 
 
 def mutants(design: Design) -> list[Mutant]:
-    """One per guard, in the order of the model."""
+    """The mutants of a design, one for each guard, in the order of the model."""
     return [Mutant(a.name, i, text(g.condition)) for a in design.actions for i, g in enumerate(a.guards)]
 
 
@@ -171,7 +171,7 @@ def _outcome(mutant: Mutant) -> Outcome:
 
 
 def baselines(job: Campaign, workers: int = 1) -> Iterator[Baseline]:
-    """The design itself at every choice of constants."""
+    """The baseline at every choice of constants, in order."""
     yield from _shared(job, (), _baseline, range(len(job.choices)), workers)
 
 
@@ -183,10 +183,10 @@ def outcomes(job: Campaign, known: Sequence[Baseline], workers: int = 1) -> Iter
 def _shared(
     job: Campaign, known: Sequence[Baseline], function: Callable[[T], R], items: Sequence[T], workers: int
 ) -> Iterator[R]:
-    """The function over the items, in order, by several processes.
+    """Apply the function to the items in `workers` processes; results come in the order of the items.
 
-    A design cannot be sent to another process (it is a graph of shared nodes), so the processes are forks of this one,
-    which must not have threads of its own: it leaves all exploration to them.
+    A design is a graph of shared nodes and cannot be sent to another process. So the processes are forks of this one.
+    A fork of a process with threads can hang, so this process must have none: it leaves all exploration to the others.
     """
     global _current
     _current = job, known
@@ -198,7 +198,7 @@ def _shared(
 
 
 def one_promise(properties: list[Property], where: Where) -> Property:
-    """All promises as one about steps: the search may end as soon as any of them is broken."""
+    """All promises joined to one about steps, so that the search ends as soon as any of them is broken."""
     conditions: list[Node] = [literal(True, BOOL)]
     for p in properties:
         condition = p.condition if p.kind == "step" else after(p.condition)
@@ -208,7 +208,7 @@ def one_promise(properties: list[Property], where: Where) -> Property:
 
 
 def after(node: Node) -> Node:
-    """A condition over a state, asked of the state after the step."""
+    """A condition over one state, restated of the state after a step."""
     args = tuple(after(a) for a in node.args)
     if node.op in ("variable", "call"):
         return Node(node.op, args, (node.attr[0], True), node.type)
@@ -230,7 +230,7 @@ def broken_by(instance: Instance, path: Path, names: tuple[str, ...]) -> tuple[s
 
 
 def replay(evaluator: Evaluator, path: Path) -> list[State]:
-    """All states of a behaviour given by names."""
+    """All states of a behaviour that is given by names of actions."""
     states = [next(s for p, s in evaluator.initial_states() if p == path.initial)]
     names = [a.name for a in evaluator.instance.actions]
     for action, parameters in path.steps:
@@ -240,7 +240,7 @@ def replay(evaluator: Evaluator, path: Path) -> list[State]:
 
 
 def _same_action(one: Instance, other: Instance, name: str) -> bool:
-    """Whether the settings make two versions of an action the same."""
+    """Whether an action is the same in two instances, after the settings are folded in."""
     before, after_ = (next((a for a in i.actions if a.name == name), None) for i in (one, other))
     if before is None or after_ is None:
         return before is after_

@@ -16,7 +16,7 @@ NAME = "this-state"
 
 @attrs.frozen
 class Reached:
-    """`path` leads to the state; without one it cannot be reached if `complete`, else it has not been so far."""
+    """The answer: `path` leads to the state. Without a path the state is unreachable if `complete`, else undecided."""
 
     path: Path | None
     complete: bool

@@ -1,0 +1,44 @@
+"""Which of Kafka's releases can still take which stored counterexample, as `insync kafka stories` stored it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Final, cast
+
+from isr_report.html import code, command, table
+
+SCHEMA: Final = "insync/kafka/1"
+STORED: Final = Path(__file__).with_name("kafka-stories.json")
+MADE_BY: Final = "insync kafka stories --store --write docs/kafka-classes.md"
+
+
+def stored(path: Path = STORED) -> list[Mapping[str, str]]:
+    """A row for each case: its name under `case`, and under each release what came of it, in Markdown."""
+    report = cast("Mapping[str, object]", json.loads(path.read_text(encoding="utf-8")))
+    return cast("list[Mapping[str, str]]", report["stories"])
+
+
+def section(rows: Sequence[Mapping[str, str]]) -> str:
+    """The table, with what its cells mean and the command that makes it."""
+    releases = [name for name in rows[0] if name != "case"]
+    takes = sum("takes it" in row[releases[0]] for row in rows)
+    says = (
+        f"The steps of each stored counterexample were asked of Kafka's own classes until one was refused. "
+        f"Kafka {releases[0]} takes {takes} of {len(rows)} to the end; another stops where the mended code says no, "
+        f"or where the step belongs to a design that it has left behind."
+    )
+    cells = [(code(row["case"]), *(_cell(row[release]) for release in releases)) for row in rows]
+    header = ("case", *(f"Kafka {escape(release)}" for release in releases))
+    return (
+        f'<h3>Stored counterexamples, told to Apache Kafka\'s releases</h3><p class="quiet">{says}</p>'
+        f"{table(header, cells)}{command(MADE_BY)}"
+    )
+
+
+def _cell(markdown: str) -> str:
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(markdown))
+    return re.sub(r"\*\*([^*]*)\*\*", r'<b class="flagged">\1</b>', text)

@@ -1,0 +1,151 @@
+"""A running cluster, read with an ordinary admin client (confluent-kafka): what it tells, and nothing is changed.
+
+The client does not tell the eligible leader replicas, nor which features are on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import islice
+from typing import Final, Protocol, cast
+
+from isr_audit.cluster import FLUSH, MIN_INSYNC, OF_BROKER, UNCLEAN, Cluster, Partition, Topic
+from isr_audit.releases import PROTOCOL
+
+PATIENCE_S: Final = 10.0
+AT_A_TIME: Final = 500
+"""Topics in one request for settings."""
+OF_TOPIC: Final = (MIN_INSYNC, UNCLEAN, FLUSH, "flush.ms", "retention.ms")
+TOLD_BY_BROKERS: Final = (*OF_BROKER.values(), PROTOCOL, "process.roles", "zookeeper.connect", "broker.rack")
+
+
+class Described(Protocol):
+    """A partition as the client describes it; a leader of -1 is none."""
+
+    id: int
+    leader: int
+    replicas: list[int]
+    isrs: list[int]
+
+
+class DescribedTopic(Protocol):
+    """A topic as the client describes it."""
+
+    partitions: dict[int, Described]
+
+
+class Metadata(Protocol):
+    """What the cluster tells of itself."""
+
+    topics: dict[str, DescribedTopic]
+    brokers: dict[int, object]
+
+
+class Entry(Protocol):
+    """A setting; no value where it is not told."""
+
+    value: str | None
+
+
+class Resource(Protocol):
+    """A topic or a broker that has settings."""
+
+    name: str
+
+
+class Admin(Protocol):
+    """What is used of confluent_kafka's AdminClient, which is not typed."""
+
+    def list_topics(self, *, timeout: float) -> Metadata: ...
+    def describe_configs(
+        self, resources: list[Resource], *, request_timeout: float
+    ) -> dict[Resource, Future[dict[str, Entry]]]: ...
+
+
+class Unreachable(Exception):
+    """The cluster does not answer, or does not tell: one sentence says why."""
+
+
+def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
+    """What the cluster tells of its topics; Unreachable where it does not.
+
+    A broker that does not answer, as one that has just died, is left out: topics tell the values that hold for them.
+    """
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        raise Unreachable("confluent-kafka is not installed (pip install 'insync[audit]')") from None
+    silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
+    try:
+        admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
+        seen = admin.list_topics(timeout=PATIENCE_S)
+        configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        asked = [_asked(admin, [_resource("broker", str(b))]) for b in sorted(seen.brokers)]  # each tells its own only
+    except (KafkaException, TimeoutError) as problem:
+        raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
+    brokers: dict[str, dict[str, str]] = {}
+    for answers in asked:
+        with suppress(KafkaException, TimeoutError):
+            brokers |= dict(_told(answers, TOLD_BY_BROKERS))
+    racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}
+    found = tuple(_topic(name, described, configs[name]) for name, described in sorted(seen.topics.items()))
+    return Cluster(found, brokers, racks=racks, living=tuple(sorted(seen.brokers)))
+
+
+def client_settings(text: str) -> dict[str, str]:
+    """A client.properties file of Kafka's tools for librdkafka, which wants name and password of SASL apart."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    login = found.pop("sasl.jaas.config", "")
+    for word in ("username", "password"):
+        if told := re.search(rf'\b{word}\s*=\s*"([^"]*)"', login):
+            found[f"sasl.{word}"] = told[1]
+    return found
+
+
+def _topic(name: str, described: DescribedTopic, configs: Mapping[str, str]) -> Topic:
+    partitions = tuple(
+        Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
+        for p in sorted(described.partitions.values(), key=lambda p: p.id)
+    )
+    return Topic(name, min((len(p.replicas) for p in partitions), default=0), partitions, configs)
+
+
+def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    left = iter(names)
+    while some := list(islice(left, AT_A_TIME)):
+        yield from _told(_asked(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
+
+
+def _resource(kind: str, name: str) -> Resource:
+    from confluent_kafka import admin
+
+    return cast("Resource", vars(admin)["ConfigResource"](kind, name))
+
+
+Answers = dict[Resource, Future[dict[str, Entry]]]
+
+
+def _asked(admin: Admin, resources: list[Resource]) -> Answers:
+    return admin.describe_configs(resources, request_timeout=PATIENCE_S)
+
+
+def _told(answers: Answers, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    for resource, answer in answers.items():
+        entries = answer.result(2 * PATIENCE_S)
+        yield resource.name, {n: e.value for n, e in entries.items() if n in wanted and e.value is not None}
+
+
+def _reason(problem: Exception) -> str:
+    """What librdkafka says, without its own names."""
+    told = problem.args[0] if problem.args else f"no answer in {2 * PATIENCE_S:g} s"
+    says = getattr(told, "str", lambda: str(told))()
+    return re.sub(r"\s+", " ", str(says)).strip()

@@ -1,0 +1,118 @@
+"""Which design a cluster runs: by its release, and by what was turned on in it (docs/versions.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster
+
+Release: TypeAlias = tuple[int, ...]
+
+PROTOCOL: Final = "inter.broker.protocol.version"
+TODAY: Final = "kip-966"
+BEFORE_ELR: Final = "kraft-3.5"
+KRAFT: Final[tuple[tuple[Release, str], ...]] = (((3, 5), BEFORE_ELR), ((3, 3), "kip-841"))
+"""From which release on which design, newest first."""
+ZOOKEEPER: Final[tuple[tuple[Release, str], ...]] = (
+    ((2, 7), "kip-497"),
+    ((2, 1), "kip-320"),
+    ((2, 0), "kip-279"),
+    ((0, 11), "kip-101"),
+    ((0, 9), "zookeeper"),
+    ((0, 8), "kafka-0.8"),
+)
+WITHOUT_ZOOKEEPER: Final[Release] = (4, 0)
+ELR_BY_DEFAULT: Final[Release] = (4, 1)
+UNCLEAN_BY_DEFAULT: Final[Release] = (0, 11)
+"""Before it, unclean election was on by default."""
+
+
+@attrs.frozen
+class Running:
+    """`release` is the oldest that fits what was told, None where nothing was. `notes`: what had to be assumed."""
+
+    release: Release | None
+    design: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """The release as it is written, or "unknown"."""
+        return ".".join(map(str, self.release)) if self.release is not None else "unknown"
+
+    @property
+    def elr(self) -> bool:
+        return self.design == TODAY
+
+    @property
+    def unclean_by_default(self) -> bool:
+        return self.release is not None and self.release < UNCLEAN_BY_DEFAULT
+
+
+def release_of(text: str) -> Release | None:
+    """The numbers of `4.1.1`, `3.9-IV0` or `2.8`; None where it does not begin so."""
+    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(n) for n in match.groups() if n is not None) if match is not None else None
+
+
+def running(cluster: Cluster, release: Release | None = None, elr: bool | None = None) -> Running:
+    """What runs, by what was said on the command line, else by what the cluster tells.
+
+    Where it is not told whether eligible leader replicas are on, they are taken to be off, as in an upgraded cluster.
+    """
+    told = _told(cluster)
+    exact = release if release is not None else told
+    on = elr if elr is not None else _elr(cluster)
+    kraft = _kraft(cluster, exact)
+    notes: list[str] = []
+    taken: Release = (3, 5) if exact is None else exact
+    if exact is None:
+        since = "4.1 or later" if on else "3.5 or later with KRaft"
+        notes.append(f"the release was not told, and is taken to be {since} (--kafka 4.1.1 tells it)")
+        kraft = True if kraft is None else kraft
+    if on and (kraft is None or kraft):
+        return Running(exact, TODAY, tuple(notes))
+    if kraft is None:
+        kraft = False
+        notes.append("whether there is ZooKeeper was not told, and is taken so (give a server.properties)")
+    if on is None and exact is not None and exact[:2] >= ELR_BY_DEFAULT:
+        notes.append(
+            "whether eligible leader replicas are on was not told, and they are taken to be off "
+            "(give the output of kafka-features.sh describe, or --elr on)"
+        )
+    design = _newest(KRAFT if kraft else ZOOKEEPER, taken)
+    if not design:
+        design = ZOOKEEPER[0][1] if kraft else ZOOKEEPER[-1][1]
+        notes.append(f"no design of this release is known, and {design} is the nearest")
+    return Running(exact, design, tuple(notes))
+
+
+def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
+    return next((design for since, design in table if release[:2] >= since), "")
+
+
+def _told(cluster: Cluster) -> Release | None:
+    """The release whose protocol runs: the finalized metadata.version, else inter.broker.protocol.version."""
+    told = [cluster.features[METADATA_FEATURE]] if METADATA_FEATURE in cluster.features else cluster.told(PROTOCOL)
+    return min((r for r in map(release_of, told) if r is not None), default=None)
+
+
+def _elr(cluster: Cluster) -> bool | None:
+    if ELR_FEATURE in cluster.features:
+        return cluster.features[ELR_FEATURE] != "0"
+    return True if any(p.elr for p in cluster.partitions) else None
+
+
+def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
+    settings: Mapping[str, str] = {n: v for c in (cluster.defaults, *cluster.brokers.values()) for n, v in c.items()}
+    if METADATA_FEATURE in cluster.features or settings.get("process.roles"):
+        return True
+    if release is not None and release >= WITHOUT_ZOOKEEPER:
+        return True
+    if settings.get("zookeeper.connect") or (release is not None and release < (3, 3)):
+        return False
+    return None

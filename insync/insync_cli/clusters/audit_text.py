@@ -1,0 +1,332 @@
+"""An audit in words: for the terminal, for a ticket, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from insync_cli import terminal
+from insync_cli.terminal import count
+from isr_audit.audit import LOST, UNKNOWN, Line, Row
+from isr_audit.bugs import Bug, bugs
+from isr_audit.condition import WORDS, Condition, Trouble
+from isr_trace.story import story
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isr_audit.answers import Answer
+    from isr_audit.cluster import Cluster
+    from isr_audit.releases import Running
+    from isr_trace.story import Sentence
+
+SCHEMA = "insync/audit/1"
+LEGEND = (
+    "A crash keeps the disk; a power loss loses what was not flushed; a restart is in order. Replicas may lag, and "
+    "leadership may move, in every case."
+)
+NAMED = 6
+"""So many topics of a row, or partitions of a trouble, are named; the rest are counted."""
+
+
+@attrs.frozen
+class Audit:
+    """Everything that was found of a cluster."""
+
+    cluster: Cluster
+    runs: Running
+    rows: tuple[Row, ...]
+    now: tuple[Condition, ...]
+
+    @property
+    def bugs(self) -> tuple[Bug, ...]:
+        return tuple(b for b in bugs() if b.applies(self.runs))
+
+
+def about(audit: Audit) -> str:
+    """The cluster in one line."""
+    cluster, runs = audit.cluster, audit.runs
+    parts = [
+        f"Kafka {runs.version}",
+        f"design {runs.design}",
+        f"eligible leader replicas {'on' if runs.elr else 'off'}",
+    ]
+    brokers = cluster.living or tuple(dict.fromkeys(r for p in cluster.partitions for r in p.replicas))
+    racks = sorted(set(cluster.racks.values()))
+    parts.append(count(len(brokers), "broker") + (f" (racks told: {', '.join(racks)})" if racks else ""))
+    parts.append(f"{count(len(cluster.topics), 'topic')}, {count(len(cluster.partitions), 'partition')}")
+    return "; ".join(parts)
+
+
+def notes(audit: Audit) -> list[str]:
+    """What had to be assumed."""
+    split = audit.cluster.disagreeing()
+    said = [f"brokers disagree on {name}, and the weakest value is taken" for name in split]
+    return [*audit.runs.notes, *said]
+
+
+def title(row: Row) -> str:
+    """The topics of a row, and the settings that they share."""
+    names = [t.name for t in row.topics]
+    told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    s = row.kind.settings
+    unclean = "on" if s.unclean else "off"
+    flush = "every record flushed" if row.kind.flushed else "records not flushed"
+    return (
+        f"{told}: {s.replicas} {'replica' if s.replicas == 1 else 'replicas'}, min.insync.replicas {s.min_insync}, "
+        f"unclean election {unclean}, {flush} ({count(row.partitions, 'partition')})"
+    )
+
+
+def writes(row: Row) -> str:
+    """When writes stop, which is what the minimum means, and what the model says to it."""
+    s = row.kind.settings
+    if s.replicas == 1:
+        return "Writes stop when the broker is down."
+    if s.min_insync == 1:
+        more = ", or any other, by unclean election" if s.unclean else ""
+        return f"Writes go on while one in-sync replica is up{more}."
+    said = f"Writes with acks=all stop when {row.kind.stops}; with acks=1 when nobody in sync is up"
+    said += ", nor anybody else." if s.unclean else "."
+    return said if row.refusal is None else f"{said} The model: {row.refusal.question.promise} {row.refusal.verdict}."
+
+
+def table(row: Row) -> Iterator[tuple[str, str, str]]:
+    """acks, what becomes of acknowledged records, and when what fails, with why that is said.
+
+    Faults with one answer are one line.
+    """
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for line in row.lines:
+        found.setdefault((line.acks, line.verdict, because(line)), []).append(line.fault.says)
+    before = ""
+    for (acks, verdict, why), faults in found.items():
+        said = ", ".join(faults)
+        yield "" if acks == before else f"acks={acks}", verdict, f"{said} ({why})" if why else said
+        before = acks
+
+
+def because(line: Line) -> str:
+    parts = [line.because] if line.because else []
+    if line.verdict == LOST and line.answer is not None and line.answer.steps is not None:
+        parts.insert(0, count(line.answer.steps, "step"))
+    return "; ".join(parts)
+
+
+def losses(row: Row) -> list[tuple[Line, list[Line]]]:
+    """The lines that lose with a way of their own, each with those lost in the same way."""
+    found: dict[str, tuple[Line, list[Line]]] = {}
+    for line in row.lines:
+        if line.verdict == LOST and line.answer is not None:
+            found.setdefault(line.answer.question.command(), (line, []))[1].append(line)
+    return list(found.values())
+
+
+def told(answer: Answer) -> tuple[str, Sequence[Sentence]]:
+    """The shortest way to a loss: its headline, and at most five sentences."""
+    trace = answer.trace()
+    assert trace is not None, "only losses are told"
+    whole = story(trace)
+    return whole.headline, whole.sentences
+
+
+def steps_told(answer: Answer) -> list[str]:
+    return [f"T{s.step}: {s.text}" if s.step is not None else s.text for s in told(answer)[1]]
+
+
+def prevented(line: Line) -> str:
+    if line.change is None:
+        return "no run of other settings is known that prevents it"
+    return f"prevented by {' and '.join(line.change.settings)}; the price: {', and '.join(line.change.costs)}"
+
+
+def result_line(audit: Audit) -> str:
+    """One line for a log."""
+    risky = sum(len(row.topics) for row in audit.rows if row.at_risk)
+    stopped = sum(c.trouble <= Trouble.UNDER_MINIMUM for c in audit.now)
+    behind = sum(c.trouble == Trouble.UNDER_REPLICATED for c in audit.now)
+    topics = count(len(audit.cluster.topics), "topic")
+    return (
+        f"insync audit: {risky} of {topics} may lose acks=all records by one failure; "
+        f"{count(stopped, 'partition')} without leader or under the minimum, {behind} under-replicated"
+    )
+
+
+# Terminal
+
+
+def show(out: Console, audit: Audit) -> None:
+    out.print(about(audit), style="bold", soft_wrap=True)
+    for note in notes(audit):
+        terminal.print_wrapped(out, f"note: {note}", 2)
+    out.print("\nNow", style="bold")
+    for line in now_lines(audit):
+        terminal.print_wrapped(out, line, 2)
+    for row in audit.rows:
+        out.print()
+        out.print(title(row), style="bold", soft_wrap=True)
+        for note in row.notes:
+            terminal.print_wrapped(out, f"note: {note}", 2)
+        terminal.print_table(out, ("", "what was acknowledged", "when this fails"), list(table(row)))
+        terminal.print_wrapped(out, writes(row), 2)
+        for first, same in shown_losses(row):
+            show_loss(out, first, same)
+        out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
+        for line in kept(row):
+            out.print(f"  $ {line}", style="dim", soft_wrap=True)
+    terminal.print_lines(out, "Known bugs of what runs", bug_lines(audit))
+    out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
+    out.print(result_line(audit), soft_wrap=True)
+
+
+def shown_losses(row: Row) -> list[tuple[Line, list[Line]]]:
+    """Of each acks the loss that needs least; a ticket and a page have all of them."""
+    found: dict[str, tuple[Line, list[Line]]] = {}
+    for first, same in losses(row):
+        found.setdefault(first.acks, (first, same))
+    return list(found.values())
+
+
+def show_loss(out: Console, line: Line, same: Sequence[Line]) -> None:
+    assert line.answer is not None, "a loss has a run"
+    out.print(f"  acks={line.acks}, what fails: {line.fault.says}. The shortest way to a loss:", soft_wrap=True)
+    for sentence in steps_told(line.answer):
+        terminal.print_wrapped(out, sentence, 4)
+    for other in advised(same):
+        terminal.print_wrapped(out, other, 2)
+    out.print(f"  $ {line.answer.question.command()}", style="dim", soft_wrap=True)
+
+
+def advised(lines: Sequence[Line]) -> list[str]:
+    """What would prevent each of these, those with the same advice in one sentence. Of acks=1 only the least fault is
+    worth advice: with acks=all the others are told there."""
+    found: dict[str, list[str]] = {}
+    for line in lines if lines[0].acks == "all" else lines[:1]:
+        found.setdefault(prevented(line), []).append(line.fault.says)
+    return [f"{', '.join(faults)}: {advice}" for advice, faults in found.items()]
+
+
+def kept(row: Row) -> list[str]:
+    """The commands of the runs in which nothing is lost, or nothing was decided, each once."""
+    asked = [x.answer.question.command() for x in row.lines if x.answer is not None and x.verdict != LOST]
+    asked += [row.refusal.question.command()] if row.refusal is not None else []
+    return list(dict.fromkeys(asked))
+
+
+def now_lines(audit: Audit) -> list[str]:
+    """What is wrong now, worst first; only the first partitions of each trouble are named."""
+    lines: list[str] = []
+    for trouble in Trouble:
+        here = [c for c in audit.now if c.trouble is trouble]
+        lines += [f"{WORDS[trouble]} {c.partition.name}: {c.says}" for c in here[:NAMED]]
+        lines += [f"{WORDS[trouble]} and {count(len(here) - NAMED, 'partition')} more"] if len(here) > NAMED else []
+    if not audit.cluster.partitions:
+        return ["no partition was described"]
+    return lines or ["every partition has its leader and all its replicas in sync"]
+
+
+def bug_lines(audit: Audit) -> Iterator[str]:
+    for bug in audit.bugs:
+        yield f"{bug.name}: {bug.trigger} ({bug.evidence(audit.runs)}; {bug.show})"
+
+
+# Markdown
+
+
+def markdown(audit: Audit) -> str:
+    """The same for a ticket."""
+    lines = ["# insync audit", "", about(audit), ""]
+    lines += [f"- note: {note}" for note in notes(audit)] + ["", "## Now", ""]
+    lines += [f"- {line}" for line in now_lines(audit)]
+    for row in audit.rows:
+        lines += ["", f"## {title(row)}", "", *(f"- note: {note}" for note in row.notes), ""]
+        lines += ["| | what was acknowledged | when this fails |", "|---|---|---|"]
+        lines += [f"| {' | '.join(cells)} |" for cells in table(row)]
+        lines += ["", writes(row)]
+        for first, same in losses(row):
+            assert first.answer is not None, "a loss has a run"
+            lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
+            lines += [f"- {sentence}" for sentence in steps_told(first.answer)]
+            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.question.command()}"]
+        lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
+        lines += [f"    {command}" for command in kept(row)]
+    known = list(bug_lines(audit))
+    lines += ["", "## Known bugs of what runs", "", *(f"- {line}" for line in known)] if known else []
+    lines += ["", LEGEND]
+    return "\n".join([*lines, "", result_line(audit), ""])
+
+
+# JSON
+
+
+def document(audit: Audit) -> dict[str, object]:
+    """The report that --json writes."""
+    return {
+        "schema": SCHEMA,
+        "release": audit.runs.version,
+        "design": audit.runs.design,
+        "notes": notes(audit),
+        "topics": len(audit.cluster.topics),
+        "partitions": len(audit.cluster.partitions),
+        "now": [
+            {"partition": c.partition.name, "trouble": c.trouble.name.lower().replace("_", "-"), "says": c.says}
+            for c in audit.now
+        ],
+        "rows": [row_entry(row) for row in audit.rows],
+        "bugs": [
+            {"name": b.name, "trigger": b.trigger, "evidence": b.evidence(audit.runs), "page": b.page, "show": b.show}
+            for b in audit.bugs
+        ],
+    }
+
+
+def row_entry(row: Row) -> dict[str, object]:
+    s = row.kind.settings
+    return {
+        "topics": [t.name for t in row.topics],
+        "partitions": row.partitions,
+        "settings": {
+            "replicas": s.replicas,
+            "min_insync": s.min_insync,
+            "unclean": s.unclean,
+            "flushed": row.kind.flushed,
+        },
+        "notes": list(row.notes),
+        "at_risk": row.at_risk,
+        "writes": writes(row),
+        "refusal": run_entry(row.refusal),
+        "answers": [line_entry(line) for line in row.lines],
+    }
+
+
+def line_entry(line: Line) -> dict[str, object]:
+    change = line.change
+    return {
+        "acks": line.acks,
+        "fault": line.fault.name,
+        "verdict": {LOST: "lost", UNKNOWN: "unknown"}.get(line.verdict, "survives"),
+        "because": line.because,
+        "run": run_entry(line.answer),
+        "story": steps_told(line.answer) if line.verdict == LOST and line.answer is not None else [],
+        "change": None
+        if change is None
+        else {"settings": list(change.settings), "costs": list(change.costs), "run": run_entry(change.answer)},
+    }
+
+
+def run_entry(answer: Answer | None) -> dict[str, object] | None:
+    """The run behind an answer: what was explored, within which bounds, and what repeats it."""
+    if answer is None:
+        return None
+    of = answer.question
+    return {
+        "design": of.design,
+        "promise": of.promise,
+        "bounds": dict(of.constants),
+        "verdict": answer.verdict,
+        "states": answer.states,
+        "steps": answer.steps,
+        "command": of.command(),
+    }

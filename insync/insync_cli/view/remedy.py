@@ -1,0 +1,161 @@
+"""What to do now about a broken promise: the setting or design that keeps it under the same steps, and the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import attrs
+from rich.text import Text
+
+from insync_cli import registry, room
+from insync_cli.exits import UsageError
+from isr_check import reference
+from isr_trace.cases import command
+from isr_trace.replay import Evaluator, Replay, run_of
+from isr_trace.trace import Trace, TraceError
+from isr_visual.schedule import counterfactual, kept, mending
+
+if TYPE_CHECKING:
+    from isr_lang import Design, Value
+
+SAFER: Mapping[str, Value] = {"unclean": False, "acks": "all", "min_insync": 2}
+"""Settings as Kafka recommends them."""
+DEARER: Mapping[str, Value] = {"min_insync": 3, "flush": "always"}
+"""Settings that help where those do not, at a price: a write waits for every replica of three, or for disks."""
+OLDEST = "kafka-0.8"
+"""The first of the designs that were Kafka's, which are listed from today's on."""
+TOPIC: Mapping[str, str] = {
+    "unclean": "unclean.leader.election.enable=false",
+    "min_insync": "min.insync.replicas={}",
+    "flush": "flush.messages=1",
+}
+"""Configurations of a topic by the names of our settings."""
+ALTER = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC --add-config"
+FOLLOWING = ("epochs", "isr_changes")
+"""Bounds that follow the faults where they are not given."""
+RELEASES = "docs/versions.md says which releases of Kafka have this design"
+UNRELEASED = "no release of Kafka has this design"
+NOTHING = "No safer setting and no other design that was tried keeps the promise under these steps."
+
+
+@attrs.frozen
+class Remedy:
+    """`says`: what keeps the promise under the steps of the trace, or that nothing was found that does.
+
+    `commands`: what each is for, and how it is typed.
+    """
+
+    says: str
+    commands: tuple[tuple[str, str], ...]
+
+
+def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remedy | None:
+    """What to do about a promise that breaks in a trace, if `there` keeps it; None where none breaks."""
+    promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
+    if promised is None or promised.kind not in ("always", "step") or trace.anywhere or trace.verdict != "VIOLATED":
+        return None
+    states = run_of(trace, Replay(evaluator)).states
+    found = counterfactual(trace, states, evaluator, there) if there is not None and _promises(there, trace) else None
+    if there is None or found is None or any(trace.property_name in turn["broken"] for turn in found["turns"]):
+        return Remedy(NOTHING, ())
+    constants, design = there.instance.constants, there.instance.design
+    changed = {n: v for n, v in trace.constants.items() if n in constants and constants[n] != v}
+    add = [TOPIC[n].format(constants[n]) for n in changed if n in TOPIC]
+    told = [("set it", f"{ALTER} {','.join(add)}")] if add else []
+    told += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
+    told += [] if design.name == trace.design else [("which Kafka", RELEASES if _was_kafkas(design) else UNRELEASED)]
+    told.append(("ask whether that is always so", _asked(design, constants, trace)))
+    in_the_same_states = f"{found['label']} keeps the promise: {found['summary'].rstrip('.')}."
+    return Remedy(mending(trace, found) or in_the_same_states, tuple(told))
+
+
+def _asked(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
+    """`insync check` of the promise there. Bounds that would follow the faults to as much, or more, are not named."""
+    usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
+    given = {n: v for n, v in constants.items() if v != usual[n]}
+    free = {n: v for n, v in given.items() if n not in FOLLOWING}
+    follow = {**usual, **room.following(design, free)}
+    named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
+    gone = [a for a in registry.left_out(design) if a in trace.without]
+    return command(design.name, named, gone, trace.property_name) + registry.own_option(design)
+
+
+def remedy_lines(found: Remedy | None, path: str, own: str) -> Iterator[Text]:
+    """The remedy for the terminal, with the way to the page of the trace; `own`: what else that command needs."""
+    if found is None:
+        return
+    yield Text("What to do now", style="bold")
+    yield Text(f"  {found.says}")
+    page = ("see it on a page", f"insync show {quote(path)}{own} --html page.html")
+    for what, typed in (*found.commands, page):
+        yield Text(f"  {what}: ").append(typed)
+    yield Text()
+
+
+# What keeps the promise under the same steps
+
+
+def mender(trace: Trace, evaluator: Evaluator) -> reference.Evaluator | None:
+    """Of a violation that nobody has written about: the nearest settings or design under which the same schedule keeps
+    the promise; None if none of those tried does."""
+    promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
+    if promised is None or promised.kind not in ("always", "step") or trace.anywhere:
+        return None
+    states = run_of(trace, Replay(evaluator)).states
+    for design, constants in _nearest(evaluator.instance.design, trace.constants):
+        try:
+            there = at(design, constants, trace.without)
+            found = counterfactual(trace, states, evaluator, there)
+            if _promises(there, trace) and kept(found, trace.property_name):
+                return there
+        except (TraceError, UsageError):
+            continue  # it cannot be asked there
+    return None
+
+
+def _promises(there: Evaluator, trace: Trace) -> bool:
+    """Whether the promise that breaks in the trace is made there at all."""
+    return any(p.name == trace.property_name for p in there.instance.properties)
+
+
+def _nearest(design: Design, constants: Mapping[str, Value]) -> Iterator[tuple[Design, Mapping[str, Value]]]:
+    """The design at one safer setting each, then at all of them, then other designs, then settings that cost more."""
+    safer = {n: v for n, v in SAFER.items() if n in constants and constants[n] != v}
+    yield from ((design, {**constants, name: value}) for name, value in safer.items())
+    if len(safer) > 1:
+        yield design, {**constants, **safer}
+    yield from ((other, constants) for other in _others(design))
+    dearer = {n: v for n, v in DEARER.items() if n in constants and constants[n] != v}
+    yield from ((design, {**constants, **safer, name: value}) for name, value in dearer.items())
+
+
+def _others(design: Design) -> Iterator[Design]:
+    """Of a design that was Kafka's those that came after it, the next one first; of any other those that it was made
+    from, those that were made from it, and today's."""
+    known = registry.designs()
+    names = list(known)
+    if _was_kafkas(design):
+        yield from (known[name] for name in reversed(names[: names.index(design.name)]))
+        return
+    base = design.based_on
+    while base is not None:
+        if base.name in known:
+            yield known[base.name]
+        base = base.based_on
+    yield from (other for other in known.values() if other.based_on is not None and other.based_on.name == design.name)
+    yield known[names[0]]
+
+
+def _was_kafkas(design: Design) -> bool:
+    names = list(registry.designs())
+    return OLDEST in names and design.name in names[: names.index(OLDEST) + 1]
+
+
+def at(design: Design, constants: Mapping[str, Value], without: Sequence[str]) -> reference.Evaluator:
+    """Another design at the same bounds, less the same actions where it has them."""
+    known = {c.name for c in design.constants()}
+    named = {a.name for a in design.actions}
+    less = design.without(*(a for a in without if a in named))
+    return reference.Evaluator(registry.instance_of(less, {n: v for n, v in constants.items() if n in known}))

@@ -1,0 +1,198 @@
+"""The stored answers are what the model says today, and a run answers no more than it may.
+
+Without these an audit would go on saying what an older model said, or what nobody explored.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
+from isr_audit.audit import LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, line_of
+from isr_audit.bugs import bugs
+from isr_audit.questions import (
+    CRASH,
+    DECIDED,
+    FAULTS,
+    NOTHING,
+    POWER,
+    TWO_POWER,
+    Question,
+    Settings,
+    loss_question,
+    refusal_question,
+    stored_questions,
+)
+from isr_check.engine import Limits, silent
+from isr_designs import DESIGNS
+
+TOP = Path(__file__).parents[2]
+MAKE = "make them again: python -m tests.support.audit_answers"
+STORED = read_table()
+SMALL = [a for a in STORED if a.question.constants["replicas"] != 3 and a.states < 20_000]
+
+
+def test_no_stored_answer_is_stale() -> None:
+    hashes = json.loads(TABLE.read_text(encoding="utf-8"))["hashes"]
+    assert hashes == {name: DESIGNS[name].model_hash() for name in hashes}, MAKE
+
+
+def test_answers_of_a_changed_design_are_not_used(tmp_path: Path) -> None:
+    table = json.loads(TABLE.read_text(encoding="utf-8"))
+    table["hashes"]["kip-966"] = "0" * 16
+    (file := tmp_path / "answers.json").write_text(json.dumps(table), encoding="utf-8")
+    assert {a.question.design for a in read_table(file)} == set(table["hashes"]) - {"kip-966"}
+
+
+def test_every_usual_question_has_an_answer() -> None:
+    open_ones = [q for q in stored_questions() if answer_among(STORED, q) is None and loss_of_fewer(STORED, q) is None]
+    assert not [q.command() for q in open_ones], MAKE
+
+
+def again(answer: Answer) -> None:
+    found = explored(answer.question, Limits(), silent)
+    assert (found.verdict, found.states, found.path) == (answer.verdict, answer.states, answer.path), MAKE
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("wanted", DECIDED)
+def test_a_stored_answer_is_found_again(wanted: str) -> None:
+    again(next(a for a in SMALL if a.verdict == wanted and a.question.design == "kip-966" and a.states > 1000))
+
+
+@pytest.mark.slow
+@pytest.mark.explores
+def test_every_small_stored_answer_is_found_again() -> None:
+    """Without it a table that was edited, or made by another program, would be believed."""
+    for answer in SMALL:
+        again(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    "answer", [a for a in STORED if a not in SMALL and a.verdict in DECIDED], ids=lambda a: a.question.command()
+)
+def test_every_large_stored_answer_is_found_again(answer: Answer) -> None:
+    again(answer)
+
+
+@pytest.mark.explores
+def test_a_stored_loss_is_a_run_of_the_model() -> None:
+    """Each is played step by step on the model, which refuses a step that it does not allow."""
+    for answer in {(a.question.design, a.steps): a for a in STORED if a.path is not None}.values():
+        trace = answer.trace()
+        assert trace is not None
+        assert len(trace.steps) == answer.steps
+
+
+# What a run answers
+
+
+def question(fault: int = 0, *, unclean: bool = False, minimum: int = 1, replicas: int = 2) -> Question:
+    return loss_question("kip-966", Settings(replicas, minimum, unclean, "all"), FAULTS[fault])
+
+
+def ran(asked: Question, verdict: str) -> Answer:
+    return Answer(asked, verdict, 1)
+
+
+def test_what_is_lost_under_some_faults_is_lost_under_more() -> None:
+    lost = ran(question(FAULTS.index(POWER)), "VIOLATED")
+    assert implies(lost, question(FAULTS.index(TWO_POWER)))
+    assert implies(lost, question(FAULTS.index(POWER), unclean=True))
+    assert not implies(lost, question(FAULTS.index(NOTHING)))
+    assert not implies(lost, question(FAULTS.index(CRASH)))
+    assert not implies(lost, question(FAULTS.index(TWO_POWER), minimum=2))
+    assert not implies(lost, question(FAULTS.index(TWO_POWER), replicas=3))
+
+
+def test_what_is_kept_under_some_faults_is_kept_under_fewer() -> None:
+    held = ran(question(FAULTS.index(POWER), unclean=True), "HOLDS")
+    assert implies(held, question(FAULTS.index(POWER)))
+    assert implies(held, question(FAULTS.index(NOTHING)))
+    assert not implies(held, question(FAULTS.index(TWO_POWER)))
+    assert not implies(ran(question(FAULTS.index(POWER)), "HOLDS"), question(FAULTS.index(POWER), unclean=True))
+
+
+@pytest.mark.parametrize("verdict", ["UNKNOWN", "TOO SMALL", "VACUOUS"])
+def test_what_was_not_decided_answers_nothing_else(verdict: str) -> None:
+    asked = question(FAULTS.index(POWER))
+    assert not implies(ran(asked, verdict), asked)
+    found = answer_among([ran(asked, verdict)], asked)
+    assert found is not None
+    assert found.verdict == verdict
+
+
+def test_a_loss_with_fewer_replicas_is_never_kept_with_more() -> None:
+    """The argument of `loss_of_fewer`, held against every pair of runs that were made."""
+    pairs = [(a, answer_among(STORED, fewer(a.question, 2))) for a in STORED if a.question.constants["replicas"] == 3]
+    both = [(a, b) for a, b in pairs if b is not None and {a.verdict, b.verdict} <= set(DECIDED)]
+    assert len(both) > 5
+    assert not [a.question.command() for a, b in both if (a.verdict, b.verdict) == ("HOLDS", "VIOLATED")]
+
+
+# What an operator is told
+
+
+def told(settings: Settings, fault: int, *known: Answer, flushed: bool = False) -> Line:
+    answers = Answers(list(known), lambda _: None)
+    return line_of(Kind("kip-966", settings, flushed), settings.acks, FAULTS[fault], answers)
+
+
+def test_verdicts_in_an_operators_words() -> None:
+    settings, power = Settings(2, 1, False, "all"), FAULTS.index(POWER)
+    asked = loss_question("kip-966", settings, POWER)
+    assert told(settings, power, ran(asked, "HOLDS")).verdict == SURVIVES
+    assert told(settings, power, ran(asked, "VIOLATED")).verdict == LOST
+    for verdict in ("UNKNOWN", "TOO SMALL", "VACUOUS"):
+        assert told(settings, power, ran(asked, verdict)).verdict == UNKNOWN
+    assert told(settings, power).because == "not explored"
+
+
+def test_more_replicas_than_were_explored_may_lose_but_are_not_said_to_keep() -> None:
+    five = Settings(5, 2, False, "all")
+    asked = loss_question("kip-966", five, POWER)
+    assert asked.constants["replicas"] == 3
+    assert told(five, FAULTS.index(POWER), ran(asked, "HOLDS")).verdict == UNKNOWN
+    lost = told(five, FAULTS.index(POWER), ran(asked, "VIOLATED"))
+    assert lost.verdict == LOST
+    assert "explored with 3 replicas" in lost.because
+    many = Settings(5, 4, False, "all")
+    assert told(many, FAULTS.index(POWER), ran(loss_question("kip-966", many, POWER), "VIOLATED")).verdict == UNKNOWN
+
+
+def test_flushed_records_lose_nothing_by_power() -> None:
+    settings = Settings(2, 1, False, "all")
+    crash = ran(loss_question("kip-966", settings, CRASH), "HOLDS")
+    line = told(settings, FAULTS.index(POWER), crash, flushed=True)
+    assert (line.verdict, line.answer) == (SURVIVES, crash)
+    assert told(settings, FAULTS.index(POWER), crash).verdict == UNKNOWN
+
+
+def test_the_recommended_settings_survive_one_failure() -> None:
+    """Three replicas, a minimum of two, unclean election off, eligible leader replicas on."""
+    for fault in (NOTHING, CRASH, POWER):
+        assert told(Settings(3, 2, False, "all"), FAULTS.index(fault), *STORED).verdict == SURVIVES
+    assert told(Settings(3, 1, False, "all"), FAULTS.index(POWER), *STORED).verdict == LOST
+    below = answer_among(STORED, refusal_question("kip-966", Settings(3, 2, False, "all")))
+    assert below is not None
+    assert below.verdict == "HOLDS"
+
+
+# Bugs
+
+
+def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
+    cases = {c["name"]: c for c in tomllib.loads((TOP / "counterexamples/cases.toml").read_text("utf-8"))["case"]}
+    for bug in bugs():
+        page = (TOP / bug.page).read_text(encoding="utf-8")
+        assert bug.designs == ((cases[bug.name]["design"],) if bug.designs else ())
+        assert all(release in page for release in bug.reproduced)
+        assert bool(bug.reproduced) != bool(bug.designs)
+    found = {page.parent.name for page in (TOP / "found").glob("*/README.md")}
+    assert found == {b.name for b in bugs() if b.reproduced}

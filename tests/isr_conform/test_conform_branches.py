@@ -1,0 +1,103 @@
+"""Systems that answer `branch`: every edge from a saved state, whatever the system does at one of them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from tests.support.suts import CoresInProcess, drive
+
+from isr_broker.snapshot import Json
+from isr_conform.conformance import Limits
+from isr_conform.edge_cover import ReachableStates, SpanningTree
+from isr_conform.value_json import JsonObject
+
+
+class Branching(CoresInProcess):
+    """The broker's cores, which answer `branch` by doing what it asks for one by one."""
+
+    most = 0
+    saved = 0
+
+    def ask(self, do: str, **more: Json) -> JsonObject:
+        if do == "hello":
+            return super().ask(do, **more) | {"branches": True, "forgets": True}
+        if do == "branch":
+            return self.branch(more)
+        self.saved = 0 if do == "reset" else self.saved + (do == "save")
+        return super().ask(do, **more)
+
+    def branch(self, asked: JsonObject) -> JsonObject:
+        token, after = asked["token"], list[Json]()
+        self.saved -= len(cast("list[Json]", asked["forget"]))
+        super().ask("restore", token=token)
+        said: JsonObject = super().ask("enabled") if asked["enabled"] else {}
+        for step in cast("list[dict[str, Json]]", asked["steps"]):
+            super().ask("restore", token=token)
+            came = super().ask("step", action=step["action"], parameters=step["parameters"])
+            if came.get("done") is True:
+                came = came | super().ask("snapshot") | (self.ask("save") if step["save"] else {})
+            after.append(came)
+        self.most = max(self.most, self.saved)
+        return {**said, "after": after}
+
+
+def test_a_system_that_branches_is_driven_along_the_same_edges() -> None:
+    system = Branching()
+    whole, branched = drive(CoresInProcess()), drive(system)
+    assert branched.conforms, branched.differences
+    assert branched.complete
+    assert (branched.edges, branched.states) == (whole.edges, whole.states) == (whole.of_edges, whole.of_states)
+    assert branched.actions == whole.actions
+    assert system.most < 100
+
+
+def test_a_sample_goes_no_edge_twice_on_its_ways() -> None:
+    done = drive(Branching(), Limits(per_action=5, seed=3))
+    assert done.conforms
+    assert (done.drawn, done.complete) == (done.of_drawn, True)
+    assert done.steps == done.edges
+    assert done.resets <= 2
+
+
+def test_states_behind_an_edge_that_is_not_passed_are_reached_another_way() -> None:
+    """The system never asks for a shrink; what can be reached otherwise is driven in a second round."""
+
+    class Stubborn(Branching):
+        def ask(self, do: str, **more: Json) -> JsonObject:
+            if do == "step" and more.get("action") == "leader_proposes_shrink":
+                return {"cannot": "nobody lags"}
+            return super().ask(do, **more)
+
+        def branch(self, asked: JsonObject) -> JsonObject:
+            steps = cast("list[dict[str, Json]]", asked["steps"])
+            lags = [step["action"] == "leader_proposes_shrink" for step in steps]
+            rest: JsonObject = {**asked, "steps": [s for s, lag in zip(steps, lags, strict=True) if not lag]}
+            said = super().branch(rest)
+            others = iter(cast("list[Json]", said["after"]))
+            cannot: Json = {"cannot": "nobody lags"}
+            return {**said, "after": [cannot if lag else next(others) for lag in lags]}
+
+    by_branches, by_paths = drive(Stubborn()), drive(Stubborn(), Limits(paths=True))
+    assert by_branches.cannot
+    assert (by_branches.edges, by_branches.states) == (by_paths.edges, by_paths.states)
+    assert by_branches.edges < (by_branches.of_edges or 0)
+
+
+def test_the_first_difference_ends_it_with_answers_still_to_come() -> None:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
+        if do == "snapshot":
+            state = cast("dict[str, Json]", answer["state"])
+            return {"state": {**state, "high_watermark": {"r1": 0, "r2": 0}}}
+        return answer
+
+    done = drive(Branching(lie), Limits(stop_at_first=True))
+    assert [place.partition("[")[0] for d in done.differences for place, _, _ in d.places] == ["high_watermark"]
+    assert not done.complete
+
+
+@pytest.mark.parametrize(("left", "labels"), [([3], [7, 9]), ([2, 3], [7, 8, 9]), ([1, 5], [7]), ([], [])])
+def test_a_tree_leads_to_what_is_left_and_to_nothing_else(left: list[int], labels: list[int]) -> None:
+    tree = SpanningTree(ReachableStates({0: None, 1: (0, 7), 2: (1, 8), 3: (1, 9), 4: (0, 6)}), left)
+    assert sorted(label for children in tree.children.values() for label in children) == labels
+    assert (0 in tree.children) == bool(left)

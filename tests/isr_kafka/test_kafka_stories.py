@@ -1,0 +1,57 @@
+"""The table case x release: what is stored is what the page, the report and Kafka itself say."""
+
+from pathlib import Path
+
+import pytest
+from tests.isr_kafka.conftest import driven
+
+from insync_cli.conformance.kafka import BEGIN, END, cases, table
+from isr_conform.conformance import Limits, Schedule, conform
+from isr_conform.stories import tell_all
+from isr_kafka.system import DRIVEN, Kafka
+from isr_report import conformance, kafka_stories
+
+TOP = Path(__file__).resolve().parents[2]
+CASES = TOP / "counterexamples"
+
+
+def test_the_page_has_the_stored_table_of_all_cases_and_releases() -> None:
+    rows = kafka_stories.stored()
+    assert [row["case"] for row in rows] == sorted(path.parent.name for path in CASES.glob("*/trace.itf.json"))
+    assert {tuple(row) for row in rows} == {("case", *DRIVEN)}
+    page = (TOP / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
+    shown = page.partition(BEGIN)[2].partition(END)[0].strip()
+    assert shown == table(DRIVEN, [tuple(row.values()) for row in rows])
+
+
+def test_the_report_shows_each_case_whatever_it_was_given() -> None:
+    shown = conformance.section([])
+    assert all(f"<code>{row['case']}</code>" in shown for row in kafka_stories.stored())
+    assert all(f"Kafka {release}" in shown for release in DRIVEN)
+    assert '<b class="flagged">takes it</b>' in shown
+    assert "**" not in shown
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_the_newest_release_still_says_what_is_stored(newest: Kafka) -> None:
+    """Without it the table would go on telling what an older model, or an older adapter, found."""
+    command = newest.command(properties={"insync.exact": "true"})
+    told = {one.name: one.cell for one in tell_all(command, cases(CASES), patience=300.0)}
+    assert told == {row["case"]: row[DRIVEN[0]] for row in kafka_stories.stored()}
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_kafka_4_0_elects_a_last_known_leader_that_is_fenced() -> None:
+    """KAFKA-19522, mended in 4.1: a bug of Kafka's own that the comparison finds, where releases differ."""
+    instance, trace = next((instance, trace) for name, instance, trace in cases(CASES) if name == "minimum-of-one")
+    steps = tuple((step.action, step.parameters) for step in trace.steps)
+    limits = Limits(schedule=Schedule(initial=trace.initial, steps=steps))
+    mended = conform(instance, driven(Kafka("4.1.1")).command(), limits, patience=120.0)
+    assert mended.conforms, mended.differences
+    wrong = conform(instance, driven(Kafka("4.0.1")).command(), limits, patience=120.0)
+    (difference,) = wrong.differences
+    assert difference.action == "broker_restarts"
+    assert ("controller_leader", None, "r1") in difference.places
+    assert "fenced" not in {place for place, _, _ in difference.places}  # it still is, and leads
