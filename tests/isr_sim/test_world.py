@@ -11,7 +11,7 @@ from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.runtime import Runtime
 from isr_broker.storage.metadata_log import NAME, MetadataLog
-from isr_sim.faults import Kind
+from isr_sim.faults import ALL, Kind
 from isr_sim.simulate import QUICK, Config, Run, finished, simulate
 
 pytestmark = pytest.mark.explores
@@ -101,3 +101,12 @@ def test_what_an_unclean_leader_lacks_is_forgiven_and_nothing_else() -> None:
     outcomes = [simulate(seed, config) for seed in range(6)]
     assert [outcome.violation for outcome in outcomes] == [None] * 6
     assert sum(outcome.actions.get("controller_elects_unclean", 0) for outcome in outcomes) > 0
+
+
+def test_each_kind_of_fault_strikes() -> None:
+    struck: set[Kind] = set()
+    for seed in range(40):
+        struck |= set(simulate(seed, Config(kinds=ALL)).faults)
+        if struck == set(Kind):
+            return
+    assert struck == set(Kind)
