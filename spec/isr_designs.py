@@ -5,6 +5,8 @@ from __future__ import annotations
 import isr_bugs as bugs
 import isr_history as history
 import isr_kafka_bugs as found
+import isr_raised_minimum as raised
+import isr_removed_replica as removed
 from isr_lang import Design
 from isr_model import KIP_966
 
@@ -38,6 +40,11 @@ DESIGNS: dict[str, Design] = {
         found.KAFKA_OVERTAKEN_REQUEST,
         found.REFUSAL_IN_NEW_VERSION,
         found.REQUEST_EXPIRES,
+        raised.KAFKA_RAISED_MIN_INSYNC,
+        raised.CONFIGURATION_FIRST,
+        raised.MINIMUM_IN_NEW_VERSION,
+        removed.KAFKA_REMOVED_REPLICA,
+        removed.ELR_OF_REPLICAS,
         bugs.KAFKA_13141,
         bugs.KAFKA_14704,
         bugs.KAFKA_15583,

@@ -35,7 +35,7 @@ def becomes_leader_with(old: State, new: State, r: Replica, keeps: Bool) -> Step
     isr, ends, epochs = old.controller_isr, old.follower_end[r], old.follower_broker_epoch[r]
     kept = when(keeps, ends, blank(ends))
     up_to = replicated(old, r, log_end(old, r), kept, isr, away(old))
-    watermark = advanced(old, r, up_to, isr)
+    watermark = advanced(old, r, up_to, isr, news=True)
     return (
         behind(old, r),
         old.controller_leader == r,

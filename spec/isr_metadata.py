@@ -113,7 +113,7 @@ def enters_epoch(old: State, new: State, r: Replica, news: News | None = None) -
 
 def answers_who_waited(old: State, new: State, r: Replica, watermark: Offset, isr: Set[Replica]) -> Step:
     """A leader that is elected again answers the producers that waited for it since an epoch before."""
-    answered = acknowledged(old, r, watermark, isr)
+    answered = acknowledged(old, r, watermark, isr, news=True)
     return (new.acked == when(PRODUCERS_WAIT, old.acked | answered, old.acked),)
 
 
@@ -125,7 +125,7 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
     """
     isr = old.controller_isr
     up_to = when(isr == Set.of(r), log_end(old, r), old.high_watermark[r])
-    watermark = advanced(old, r, up_to, isr)
+    watermark = advanced(old, r, up_to, isr, news=True)
     return (
         behind(old, r),
         old.controller_leader == r,
@@ -170,7 +170,7 @@ def leader_learns_isr(old: State, new: State, leader: Replica) -> Step:
     """A leader learns newer metadata of its own epoch, which settles whatever it had asked."""
     isr, end = old.controller_isr, log_end(old, leader)
     up_to = replicated(old, leader, end, old.follower_end[leader], isr, away(old))
-    watermark = advanced(old, leader, up_to, isr)
+    watermark = advanced(old, leader, up_to, isr, news=True)
     return (
         leads(old, leader),
         old.leader_epoch[leader] == old.controller_epoch,
@@ -181,7 +181,7 @@ def leader_learns_isr(old: State, new: State, leader: Replica) -> Step:
         new.partition_epoch[leader] == old.controller_partition_epoch,
         *answer_lapses(old, new, leader),
         *commits(old, new, leader, watermark),
-        new.acked == old.acked | acknowledged(old, leader, watermark, isr),
+        new.acked == old.acked | acknowledged(old, leader, watermark, isr, news=True),
     )
 
 

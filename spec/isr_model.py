@@ -3,12 +3,13 @@
 Read in this order, each file a page: isr_state (what there is), isr_replication (append, fetch, commit),
 isr_membership (AlterPartition), isr_metadata (what brokers learn), isr_elections (sessions, leaders), isr_faults
 (crashes, returns, readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it
-implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs (found).
+implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs,
+isr_raised_minimum and isr_removed_replica (found).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
-controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment,
-transactions, log compaction and retention, KRaft's own consensus (the controller is one reliable node), time
-(what a timer may do happens at any moment at which its condition holds), and lies.
+controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment (but
+see isr_removed_replica), transactions, log compaction and retention, KRaft's own consensus (the controller is one
+reliable node), time (what a timer may do happens at any moment at which its condition holds), and lies.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) the high watermark is the smallest log end over the *maximal* in-sync set, not the committed one;

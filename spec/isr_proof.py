@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isr_committed_log import implements_committed_log
 from isr_invariant import INVARIANT
-from isr_lang import Bool, Conjunct, Count, Design, always, forall
+from isr_lang import Bool, Conjunct, Count, Design, Property, always, forall
 from isr_membership import controller_accepts_alter_partition
 from isr_properties import (
     acked_survives,
@@ -36,6 +36,7 @@ from isr_state import (
     State,
     leads,
 )
+from isr_wider_state import Adjusted, Reassigned, members_are_replicas, newest_version_has_newest_minimum
 
 PROMISES: tuple[str, ...] = tuple(
     p.name
@@ -85,10 +86,21 @@ def replaced_leaders_are_behind(s: State) -> Bool:
     )
 
 
+OF_STATE: dict[type[State], Property] = {
+    Adjusted: newest_version_has_newest_minimum,
+    Reassigned: members_are_replicas,
+}
+"""What a state with more variables needs besides."""
+
+
 def invariant(design: Design) -> tuple[Conjunct, ...]:
-    """The conjuncts for a design: one more where leaders write the in-sync set themselves (before KIP-497).
+    """The conjuncts for a design: one more where leaders write the in-sync set themselves (before KIP-497), and where
+    min.insync.replicas or the replicas change.
 
     Of the older designs this is not enough: the invariant knows of no question that is asked before the first fetch.
+    Nor is it of the designs that change more.
     """
-    asks = any(a.name == controller_accepts_alter_partition.name for a in design.actions)
-    return INVARIANT if asks else (*INVARIANT, Conjunct(replaced_leaders_are_behind))
+    more = tuple(p for state, p in OF_STATE.items() if issubclass(design.state, state))
+    if not any(a.name == controller_accepts_alter_partition.name for a in design.actions):
+        more = (*more, replaced_leaders_are_behind)
+    return (*INVARIANT, *map(Conjunct, more))

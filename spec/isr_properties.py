@@ -28,6 +28,7 @@ from isr_state import (
     Record,
     Replica,
     State,
+    enough,
     holds,
     leads,
     log_end,
@@ -219,7 +220,7 @@ def maximal_isr_covers(s: State) -> Bool:
     return forall(
         leads_now(s, r).implies(
             (s.controller_isr <= maximal_isr(s, r))
-            & (s.isr[r].size() >= MIN_INSYNC).implies(s.controller_elr <= maximal_isr(s, r))
+            & enough(s, r, s.isr[r]).implies(s.controller_elr <= maximal_isr(s, r))
         )
         for r in Replica.all()
     )
@@ -285,7 +286,7 @@ def writes_meet_minimum(old: State, new: State) -> Bool:
     NOT_ENOUGH_REPLICAS; Partition.appendRecordsToLeader.
     """
     return (old.written_in == new.written_in) | exists(
-        leads(old, r) & (log_end(old, r) < log_end(new, r)) & (old.isr[r].size() >= MIN_INSYNC) for r in Replica.all()
+        leads(old, r) & (log_end(old, r) < log_end(new, r)) & enough(old, r, old.isr[r]) for r in Replica.all()
     )
 
 

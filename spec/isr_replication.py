@@ -22,6 +22,7 @@ from isr_state import (
     Replica,
     State,
     end_of_epoch,
+    enough,
     epoch_not_above,
     larger,
     leads,
@@ -66,10 +67,28 @@ def may_commit(s: State, isr: Set[Replica]) -> Bool:
     return isr.size() >= MIN_INSYNC
 
 
-def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica]) -> Offset:
-    """The watermark after it may move up to `up_to`; a leader's watermark never goes down."""
-    was = old.high_watermark[leader]
-    return when(may_commit(old, isr), larger(was, up_to), was)
+@define
+def may_advance(s: State, leader: Replica, isr: Set[Replica]) -> Bool:
+    """(2) The same rule, as the leader applies it (Partition.isUnderMinIsr)."""
+    return may_commit(s, isr)
+
+
+@define
+def enough_on_news(s: State, leader: Replica, members: Set[Replica]) -> Bool:
+    """(7) The same number, as a leader takes it in the step in which it learns the controller's newest metadata."""
+    return members.size() >= MIN_INSYNC
+
+
+@define
+def may_advance_on_news(s: State, leader: Replica, isr: Set[Replica]) -> Bool:
+    """(2) The same rule, as a leader applies it in the step in which it learns the controller's newest metadata."""
+    return may_commit(s, isr)
+
+
+def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica], *, news: bool = False) -> Offset:
+    """The watermark after it may move up to `up_to`, by `news` of the controller; a leader's never goes down."""
+    was, rule = old.high_watermark[leader], may_advance_on_news if news else may_advance
+    return when(rule(old, leader, isr), larger(was, up_to), was)
 
 
 def commits(old: State, new: State, leader: Replica, watermark: Offset, log: Seq[Offset, Record] | None = None) -> Step:
@@ -88,6 +107,8 @@ def acknowledged(
     maximal: Set[Replica],
     log: Seq[Offset, Record] | None = None,
     written_in: Seq[Record, LeaderEpoch] | None = None,
+    *,
+    news: bool = False,
 ) -> Set[Record]:
     """The records whose producers get their acknowledgement when the watermark passes them.
 
@@ -98,7 +119,8 @@ def acknowledged(
     """
     records = old.log[leader] if log is None else log
     epochs = old.written_in if written_in is None else written_in
-    enough = (ACKS == Acks.ALL) & (maximal.size() >= MIN_INSYNC)
+    rule = enough_on_news if news else enough
+    answers_now = (ACKS == Acks.ALL) & rule(old, leader, maximal)
 
     def waiting(m: Record) -> Bool:
         led_on = leads(old, leader) & (old.leading_since[leader] <= epochs[m])
@@ -106,7 +128,7 @@ def acknowledged(
 
     return Record.all().where(
         lambda m: (
-            enough
+            answers_now
             & exists((records[o] == m) & (old.high_watermark[leader] <= o) for o in Offset.below(watermark))
             & waiting(m)
         )
@@ -131,7 +153,7 @@ def leader_appends(old: State, new: State, leader: Replica) -> Step:
         leads(old, leader),
         log_end(old, leader) < LOG,
         record < RECORDS,
-        (ACKS != Acks.ALL) | (old.isr[leader].size() >= MIN_INSYNC),
+        (ACKS != Acks.ALL) | enough(old, leader, old.isr[leader]),
         new.log[leader] == log,
         new.written_in == epochs,
         *commits(old, new, leader, watermark, log),

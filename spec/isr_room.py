@@ -19,6 +19,7 @@ from isr_lang import (
     Instance,
     Set,
     Step,
+    Struct,
     Value,
     action,
     define,
@@ -218,9 +219,18 @@ def nobody_leaves(s: Observed) -> Bool:
     return s.in_sync_since == s.in_sync_since
 
 
+def watched_state(state: type[Struct]) -> type[Struct]:
+    """The state of a design with the history variables, whatever variables of its own it has."""
+    if issubclass(Observed, state):
+        return Observed
+    more = [v.name for v in Observed.variables() if v.name not in {own.name for own in State.variables()}]
+    hints = {name: Observed.__annotations__[name] for name in more}
+    return type("Observed", (state,), {"__annotations__": hints, **{name: vars(Observed)[name] for name in more}})
+
+
 def observed(design: Design) -> Design:
     """The design, watched for MILESTONES."""
-    watched = design.observed(Observed, unobserved, observes, MILESTONES)
+    watched = design.observed(watched_state(design.state), unobserved, observes, MILESTONES)
     if any(u.variable == "controller_isr" for a in design.actions for u in a.updates):
         return watched
     return watched.replacing(

@@ -361,6 +361,12 @@ def maximal_isr(s: State, leader: Replica) -> Set[Replica]:
     return s.isr[leader] | s.pending_isr[leader]
 
 
+@define
+def enough(s: State, leader: Replica, members: Set[Replica]) -> Bool:
+    """(7) The set has min.insync.replicas members, as the leader takes that number (Partition.effectiveMinIsr)."""
+    return members.size() >= MIN_INSYNC
+
+
 def smaller(a: Offset, b: Offset) -> Offset:
     """The lesser of two offsets."""
     return when(a <= b, a, b)

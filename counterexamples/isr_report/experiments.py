@@ -74,6 +74,8 @@ def _totals(report: Json) -> str:
     sure = ""
     if isinstance(bound, float):
         sure = f"; where nothing was lost, less than {bound:.1e} of the writes are, with {CONFIDENCE:.0%} confidence"
+    if more := number(sums, "lost_unacknowledged"):
+        sure = f", and {more:,} that somebody read, though they were never acknowledged{sure}"
     n = {key: f"{number(sums, key):,}" for key in sums}
     get = n.get
     return (

@@ -99,7 +99,7 @@ def _derived(row: Row) -> str:
     """What follows from the lane: the end of the log, the watermark, and over whom a leader takes the minimum."""
     parts = [f"LEO {len(row.cells)}"]
     parts += [f"HW {row.watermark}"] if row.watermark is not None else []
-    parts += [f"maximal ISR {{{', '.join(row.maximal_isr)}}}"] if row.maximal_isr else []
+    parts += [row.over] if row.over else []
     return ", ".join(parts)
 
 

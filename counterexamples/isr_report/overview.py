@@ -102,7 +102,7 @@ def _world(m: Material) -> str:
 
 def _key(m: Material) -> str:
     names = "".join(
-        f"<div><dt>{escape(f['name'])}</dt><dd>{escape(f['says'])}</dd></div>"
+        f"<div><dt>{escape(named(f))}</dt><dd>{escape(f['says'])}</dd></div>"
         for f in m.matrix["faults"]
         if not f["recommended"]
     )
@@ -167,6 +167,11 @@ def kind_of(said: PromiseEntry | None) -> str:
     return KINDS.get(said["verdict"], "open")
 
 
+def named(fault: FaultEntry) -> str:
+    """The fault in a word or two."""
+    return fault["name"] if fault["count"] else "no fault"
+
+
 def weakest(found: Sequence[Asked]) -> PromiseEntry:
     """The entry with the weakest verdict: broken the soonest, else whatever is least certain; one that was never put to
     the test counts only where all are so."""
@@ -186,7 +191,7 @@ def summary_line(m: Material, design: str, promise: str) -> str:
 
 
 def _told(found: Sequence[tuple[FaultEntry, PromiseEntry]], word: str) -> str:
-    broken = ", ".join(f"{f['name']} in {counted(p['depth'] or 0, 'step')}" for f, p in found if p["verdict"] == word)
+    broken = ", ".join(f"{named(f)} in {counted(p['depth'] or 0, 'step')}" for f, p in found if p["verdict"] == word)
     return f"{word} ({broken})" if word == "VIOLATED" else word
 
 
@@ -204,7 +209,7 @@ def _square(m: Material, promise: str, design: str) -> str:
 def _marks(m: Material, found: Sequence[Asked], word: PromiseEntry) -> str:
     """The faults that break it or leave it open, each by its name; then those that test nothing."""
     marks = "".join(_mark(m, *one) for one in found if kind_of(one[2]) in ("violated", "open"))
-    idle = [f["name"] for f, _, p in found if kind_of(p) == "vacuous"] if kind_of(word) != "vacuous" else []
+    idle = [named(f) for f, _, p in found if kind_of(p) == "vacuous"] if kind_of(word) != "vacuous" else []
     untested = f'<p class="untested">untested: {escape(", ".join(idle))}</p>' if idle else ""
     return (f'<p class="marks">{marks}</p>' if marks else "") + untested
 
@@ -214,7 +219,7 @@ def _mark(m: Material, fault: FaultEntry, cell: CellEntry, said: PromiseEntry) -
     steps = f" in {counted(said['depth'], 'step')}" if said["depth"] and broken else ""
     label = f"{fault['says']}: {said['verdict']}{steps}"
     href = target(m, said["trace"]) if said["trace"] else f"{m.folder}/{cell['run']}"
-    text = f"{escape(fault['name'])} <b>{said['depth'] if steps else SIGNS['open']}</b>"
+    text = f"{escape(named(fault))} <b>{said['depth'] if steps else SIGNS['open']}</b>"
     return link(href, text, f"mark {kind_of(said)}").replace(
         "<a ", f'<a title="{escape(label)}" aria-label="{escape(label)}" ', 1
     )

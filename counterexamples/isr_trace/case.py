@@ -107,7 +107,7 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
     known = f" ({', '.join(case.tracker)})" if case.tracker else ""
     because = plain_text(reason_lines(explanation.reason, lines=False))
     sections: list[tuple[str, list[str]]] = [
-        ("Result", [_result(case, trace), "", case.result]),
+        ("Result", [_result(case, trace), "", case.result, *_operator(case)]),
         ("Property", [f"`{case.property_name}`: {explanation.promise or trace.promise}"]),
         ("Steps", list(_steps(trace))),
         ("Minimality", list(_minimality(case, trace, explanation))),
@@ -124,6 +124,12 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
 def without(actions: Sequence[str]) -> str:
     """` without a, b`, or nothing."""
     return f" without {', '.join(actions)}" if actions else ""
+
+
+def _operator(case: Case) -> Iterator[str]:
+    if case.operator is not None:
+        yield ""
+        yield from (f"- **{question}?** {answer}" for question, answer in case.operator.answers())
 
 
 def _result(case: Case, trace: Trace) -> str:

@@ -14,6 +14,7 @@
     why_missed = "Why checking missed it before: what a check must have in it to see this."
     fix = "What fixed it."
     public = "What the public specifications find, and why ours differs where it does."
+    operator = { lost = "...", under = "...", noticed = "..." }  # for who runs Kafka; absent: history.
 
     [[waiting]]
     name = "KAFKA-10101"
@@ -47,6 +48,23 @@ class FixedBy:
 
 
 @attrs.frozen
+class ForOperators:
+    """What somebody who runs Kafka asks first: what is lost, under which settings, how one would notice."""
+
+    lost: str
+    under: str
+    noticed: str
+
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """Each question with its answer."""
+        return (
+            ("What is lost", self.lost),
+            ("Under which settings", self.under),
+            ("How one would notice", self.noticed),
+        )
+
+
+@attrs.frozen
 class Case:
     """A historic bug: where it is found, by which property, and the prose that only people can write."""
 
@@ -63,6 +81,7 @@ class Case:
     why_missed: str
     fix: str
     public: str
+    operator: ForOperators | None = None
 
     @property
     def command(self) -> str:
@@ -115,7 +134,7 @@ def option(name: str, value: Value) -> str:
 # reading
 
 _PROSE = ("title", "design", "property", "result", "why_fails", "why_missed", "public")
-_KEYS = {"name", *_PROSE, "tracker", "settings", "without", "fixed_by", "fix"}
+_KEYS = {"name", *_PROSE, "tracker", "settings", "without", "fixed_by", "fix", "operator"}
 
 
 def load_cases(path: Path) -> Corpus:
@@ -165,6 +184,7 @@ def _case(entry: dict[str, Json]) -> Case:
         why_missed=prose["why_missed"],
         fix=_prose(entry, "fix", what) if "fix" in entry else "",
         public=prose["public"],
+        operator=_operator(entry, what) if "operator" in entry else None,
     )
 
 
@@ -181,6 +201,13 @@ def _fixed_by(entry: dict[str, Json], what: str) -> FixedBy | None:
     _known(fixed, {"design", "settings"}, f"fixed_by of {what}")
     settings = _settings(fixed.get("settings", {}), f"settings of fixed_by of {what}")
     return FixedBy(_prose(fixed, "design", f"fixed_by of {what}"), settings)
+
+
+def _operator(entry: dict[str, Json], what: str) -> ForOperators:
+    said = table(entry["operator"], f"operator of {what}")
+    keys = ("lost", "under", "noticed")
+    _known(said, set(keys), f"operator of {what}")
+    return ForOperators(*(_prose(said, key, f"operator of {what}") for key in keys))
 
 
 def _settings(value: Json, what: str) -> dict[str, Value]:

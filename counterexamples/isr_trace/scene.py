@@ -70,8 +70,9 @@ class Row:
     remarks: tuple[str, ...]
     room: int
     """Characters between the brackets, so that all rows of a trace end in one column."""
-    maximal_isr: tuple[str, ...]
-    """Of a leader: its ISR and whom it has proposed for it. It commits what all of these have (KIP-497)."""
+    over: str
+    """Of a leader: its ISR, or its maximal ISR while it has proposed another (KIP-497). It commits what all of these
+    have."""
 
     def text(self) -> str:
         marks = f"{'x' if self.down else 'L' if self.leads else ' '}{'*' if self.in_sync else ' '}"
@@ -196,14 +197,16 @@ class View:
             int(watermark) if isinstance(watermark, str) and watermark.isdecimal() else None,
             tuple(remarks),
             room,
-            self.maximal_isr(replica),
+            self.over(replica),
         )
 
-    def maximal_isr(self, replica: str) -> tuple[str, ...]:
+    def over(self, replica: str) -> str:
         """Of a leader that lives: its ISR with those that it has proposed, in the order of the replicas."""
-        members = {*_texts(self.each("own isr", replica)), *_texts(self.each("pending isr", replica))}
-        leads = self.leads(replica) and not self.down(replica)
-        return tuple(r for r in self.replicas if r in members) if leads else ()
+        pending = _texts(self.each("pending isr", replica))
+        members = {*_texts(self.each("own isr", replica)), *pending}
+        if not members or not self.leads(replica) or self.down(replica):
+            return ""
+        return f"{'maximal ISR' if pending else 'ISR'} {_set(tuple(r for r in self.replicas if r in members))}"
 
     def notes(self) -> Iterator[str]:
         leader, epoch = self.found.get("leader"), self.found.get("controller epoch")

@@ -20,6 +20,7 @@ PHRASES: Mapping[str, str] = {
     "becomes_follower": "{r} began to follow",
     "becomes_leader": "{r} began to lead",
     "broker_crashes": "{r} crashed, and its disk stayed",
+    "broker_learns_minimum": "{r} learned of another min.insync.replicas",
     "broker_loses_power": "{r} lost power",
     "broker_restarts": "{r} started again",
     "broker_restarts_unnoticed": "{r} was back before the controller had noticed",
@@ -27,6 +28,7 @@ PHRASES: Mapping[str, str] = {
     "consumer_is_reset": "a consumer was out of range at {r} and started again there",
     "consumer_reads": "a consumer read from {r}",
     "controller_accepts_alter_partition": "the controller accepted what {leader} had proposed",
+    "controller_adds_replica": "the controller gave {r} a replica",
     "controller_elects_last_known_leader": "the controller elected {r}, the last leader it knew",
     "controller_elects_returned": "the controller elected {r}, which was back",
     "controller_elects_unclean": "the controller chose {leader} in an unclean election",
@@ -36,6 +38,8 @@ PHRASES: Mapping[str, str] = {
     "controller_moves_leadership": "the controller moved leadership to {leader}",
     "controller_refuses_alter_partition": "the controller refused what {leader} had proposed",
     "controller_refuses_later_copy": "the controller refused the copy of {leader}'s request that came first",
+    "controller_removes_replica": "the controller took the replica of {r} away",
+    "controller_sets_minimum": "min.insync.replicas was set to {value}",
     "controller_unfences": "the controller let {r} back in",
     "follower_appends": "{follower} appended what it was sent",
     "follower_raises_watermark_first": "{follower} took over the watermark of a diverging answer",
@@ -53,6 +57,7 @@ PHRASES: Mapping[str, str] = {
     "leader_proposes_expansion": "{leader} asked to add {f} to the in-sync set",
     "leader_proposes_shrink": "{leader} put {lagging} out of its in-sync set",
     "leader_rolls_back": "{leader} took back what it had proposed",
+    "replica_is_deleted": "{r} deleted its replica",
 }
 """What an action is in a story, with its parameters; any other action is told by its name."""
 

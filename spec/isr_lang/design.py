@@ -120,6 +120,31 @@ class Design:
         """The design with more actions. Where they call a definition that it has replaced, they call the new one."""
         return attrs.evolve(self, actions=(*self.actions, *map(self._restated_action, actions)))
 
+    def in_state(self, state: type[Struct], start: Action) -> Design:
+        """The design in a state that has more variables, with their first values; so far no action changes them."""
+        return attrs.evolve(
+            self,
+            state=state,
+            initial=attrs.evolve(self.initial, updates=(*self.initial.updates, *start.updates)),
+        )
+
+    def extending(self, **more: Action) -> Design:
+        """The design where some actions, by name, take the guards and updates of another, too; it has no further
+        parameters."""
+        for slot, extra in more.items():
+            known = dict(self.action_named(slot).parameters)
+            if any(known.get(name) != type for name, type in extra.parameters):
+                raise ModelError(f"{extra.name} has a parameter that {slot} has not", extra.where)
+
+        def extended(a: Action) -> Action:
+            extra = more.get(a.name)
+            if extra is None:
+                return a
+            extra = self._restated_action(extra)
+            return attrs.evolve(a, guards=(*a.guards, *extra.guards), updates=(*a.updates, *extra.updates))
+
+        return attrs.evolve(self, actions=tuple(map(extended, self.actions)))
+
     def promising(self, *properties: Property) -> Design:
         """The design with more promises. Where they call a definition that it has replaced, they call the new one."""
         taken = {p.name: p for p in self.properties}

@@ -15,6 +15,8 @@ PLACES_OF = [(bug.name, place) for bug in FOUND.values() for place in bug.places
 FIXES = [(bug.name, fix) for bug in FOUND.values() for fix in bug.fixes]
 FIXES_ON = [(bug.name, fix, place) for bug in FOUND.values() for fix in bug.fixes for place in bug.places]
 
+QUESTIONS = ("What is lost", "Under which settings", "How one would notice")
+
 
 @pytest.fixture
 def kafka() -> None:
@@ -48,6 +50,15 @@ def test_the_bugs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["found"]) == 0
     said = capsys.readouterr().out
     assert all(bug in said for bug in FOUND)
+
+
+@pytest.mark.parametrize("bug", FOUND)
+def test_its_case_opens_with_what_an_operator_asks(capsys: pytest.CaptureFixture[str], bug: str) -> None:
+    assert main(["show", bug, "--plain"]) == 0
+    opening, _, story = capsys.readouterr().out.partition("\n\n")
+    asked = [line.partition(":")[0] for line in opening.splitlines() if line.partition(":")[0] in QUESTIONS]
+    assert asked == list(QUESTIONS)
+    assert "VIOLATED" in story.splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +134,4 @@ def test_variations_of_what_one_delta_hides_come_out_as_the_page_says(release: s
     command = [java(), *JVM, "-cp", classpath(classes, found), "insync.found.classes.Variations"]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.count(": as expected") == 5
+    assert ran.stdout.count(": as expected") == 6

@@ -10,6 +10,7 @@ After a change of either, write them again and read the difference:
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -171,6 +172,62 @@ CLAIMS: list[Claim] = [
     ("kept-positions", "kafka-keeps-positions", "acks-meet-minimum", {}, 11),
     ("kept-positions", "kafka-keeps-positions", "acked-survives", {"producers_wait": False}, HOLDS),
 ]
+
+
+SAID_OF_STEPS = {
+    "kept-positions": {
+        4: "leader_answers_fetch",
+        5: "controller_moves_leadership",
+        8: "leader_answers_diverging",
+        9: "controller_fences_leader",
+        10: "becomes_leader",
+        11: "controller_moves_leadership",
+        12: "follower_truncates",
+        13: "becomes_leader",
+    },
+    "overtaken-request": {
+        5: "controller_fences_follower",
+        6: "controller_unfences",
+        8: "leader_proposes_expansion",
+        9: "controller_fences_outsider",
+        11: "leader_learns_brokers",
+        12: "leader_answers_fetch",
+        13: "controller_unfences",
+        14: "controller_accepts_alter_partition",
+    },
+    "raised-min-insync": {
+        1: "controller_sets_minimum",
+        2: "controller_fences_follower",
+        3: "leader_appends",
+        4: "leader_learns_isr",
+        5: "controller_unfences",
+        6: "controller_fences_leader",
+        7: "becomes_leader",
+    },
+    "answered-before-metadata": {
+        2: "leader_proposes_shrink",
+        3: "controller_sets_minimum",
+        4: "controller_accepts_alter_partition",
+        5: "controller_fences_leader",
+        6: "leader_adopts_isr",
+        7: "becomes_leader",
+    },
+    "removed-replica": {
+        1: "controller_removes_replica",
+        2: "becomes_leader",
+        3: "leader_appends",
+        4: "controller_adds_replica",
+        5: "controller_fences_leader",
+    },
+}
+"""What the prose of a found bug says that its steps do; the steps that it names are these."""
+
+
+@pytest.mark.parametrize("name", SAID_OF_STEPS)
+def test_the_steps_that_the_prose_names_do_what_it_says(name: str) -> None:
+    named = {int(n) for n in re.findall(r"\bT(\d+)\b", CORPUS.case(name).why_fails)}
+    done = [step.action for step in trace_from_text((FOLDER / name / TRACE_FILE).read_text()).steps]
+    assert {n: done[n - 1] for n in named} == SAID_OF_STEPS[name]
 
 
 def steps(found: Exploration, name: str) -> int | None:

@@ -221,7 +221,9 @@ def test_a_lane_says_whose_minimum_it_takes_and_nothing_runs_into_its_log(
 ) -> None:
     (tmp_path / "page.html").write_text(page_text("last-replica-standing"), encoding="utf-8")
     with opened(browser, tmp_path / "page.html", size=ViewportSize(width=width, height=800)) as tab:
-        assert any(text.startswith("maximal ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        assert any(text.startswith("ISR {r1}: min LEO = ") for text in tab.texts("#scene .rule"))
+        tab.value("insync.go(5)")
+        assert any(text.startswith("maximal ISR {r1, r2}: min LEO") for text in tab.texts("#scene .rule"))
         crossing = """[...document.querySelectorAll('#scene svg text.t-small')].filter((text) => {
             const a = text.getBoundingClientRect();
             return [...document.querySelectorAll('#scene svg .cell rect')].some((cell) => {

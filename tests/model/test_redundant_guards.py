@@ -45,7 +45,7 @@ SAMPLE: list[tuple[Mapping[str, Value], str, str, tuple[str, ...]]] = [
     ),
     (TWO_LEADERS, "leader_rolls_back", "old.alter[leader] == refused", ("maximal-isr-covers",)),
     (TWO_LEADERS, "controller_accepts_alter_partition", "current(leader)", ("leader-in-isr",)),
-    (PLAIN, "leader_appends", "ACKS != all | MIN_INSYNC <= old.isr[leader].size()", ("writes-meet-minimum",)),
+    (PLAIN, "leader_appends", "ACKS != all | enough(leader, old.isr[leader])", ("writes-meet-minimum",)),
     (PLAIN, "controller_accepts_alter_partition", "eligible(leader)", ("fenced-out-of-isr",)),
     (FLUSHED, "broker_loses_power", "FLUSH == never", ("leaders-complete",)),
     ({**LONE, "epochs": 2, "isr_changes": 3}, "controller_elects_unclean", "UNCLEAN", ("clean-election",)),

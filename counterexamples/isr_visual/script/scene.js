@@ -392,7 +392,7 @@ class Scene {
     const ends = group.map((m) => (m === r ? this.roles.log(r).length : /^\d+$/.test(seen[m]) ? Number(seen[m]) : 0));
     const lit = this.changed("own isr", r) || this.changed("pending isr", r);
     const least = Math.min(...ends);
-    const whose = `${pending === undefined ? "" : "maximal "}ISR ${braced(group)}`;
+    const whose = `${Array.isArray(pending) && pending.length ? "maximal ISR" : "ISR"} ${braced(group)}`;
     const wordings = [`${whose}: min LEO = min(${ends.join(", ")}) = ${least}`, `${whose}: min LEO = ${least}`];
     const said = wordings.find((words) => words.length * 7.4 < this.card - this.left) ?? `min LEO = ${least}`;
     return shape("tspan", { class: marked("rule", lit) }, said);

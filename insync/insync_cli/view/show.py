@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from insync_cli import options, registry
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, arguments, design_name, flag, group, option
-from insync_cli.terminal import Output, count
+from insync_cli.terminal import Output, count, print_wrapped
 from insync_cli.tracefiles import check_behaviour, load, missing_file, saying_which, steps_of, trace_file
-from insync_cli.view.pages import strip_of, what_to_do, write_page
+from insync_cli.view.pages import case_of, strip_of, what_to_do, write_page
 from insync_cli.view.remedy import remedy_lines
 from isr_trace.browse import browse
 from isr_trace.diagrams import mermaid, plantuml
@@ -22,6 +23,9 @@ from isr_trace.show import print_trace
 from isr_trace.trace import Trace, TraceError
 from isr_visual.picture import picture
 from isr_visual.shiviz import shiviz
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLE = """\
 insync show jepsen-2013
@@ -110,12 +114,23 @@ def show(given: Options, path: Path, trace: Trace) -> None:
         browse(trace, given.output.console())
     elif given.output.for_people:
         out = given.output.console()
+        _open(path, trace, out)
         print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
         known = registry.designs().get(trace.design)
         if known is not None and not other_version(trace):
             out.print()
             for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
                 out.print(line, soft_wrap=True)
+
+
+def _open(path: Path, trace: Trace, out: Console) -> None:
+    """What somebody who runs Kafka asks first, of a case that answers it."""
+    case = case_of(path, trace)
+    if case is None or case.operator is None:
+        return
+    for question, answer in case.operator.answers():
+        print_wrapped(out, f"{question}: {answer}", 0)
+    out.print()
 
 
 def _draw(trace: Trace, target: Path, step: int | None) -> str:

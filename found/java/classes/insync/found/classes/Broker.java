@@ -213,6 +213,11 @@ public final class Broker {
     return new DelayedProduce.PartitionStatusValidator.Result((Boolean) result._1(), result._2());
   }
 
+  /** What ReplicaManager does every half of replica.lag.time.max.ms: who lags is to leave the ISR. */
+  public void shrink() {
+    partition.maybeShrinkIsr();
+  }
+
   /** What the producer was told; null while its request is parked. */
   public Errors answer() {
     return answer;
@@ -280,6 +285,11 @@ public final class Broker {
   /** Its log's end. */
   public long logEnd() {
     return log.logEndOffset();
+  }
+
+  /** min.insync.replicas, as its log has it. */
+  public int minimum() {
+    return log.config().minInSyncReplicas;
   }
 
   /** Its high watermark. */

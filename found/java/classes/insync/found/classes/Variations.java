@@ -1,6 +1,7 @@
 package insync.found.classes;
 
 import insync.found.Story;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.kafka.common.protocol.Errors;
 
@@ -22,7 +23,8 @@ public final class Variations {
             & run("follower, two epochs in one delta: truncates", Variations::follower)
             & run("follower, three epochs in one delta: truncates", Variations::followerOfThree)
             & run("leader, its own ISR changes in one delta: waits", Variations::isrChanges)
-            & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed);
+            & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed)
+            & run("leader, its shrink answered before a raised minimum: lost", Variations::answered);
     System.exit(good ? 0 : 1);
   }
 
@@ -109,6 +111,30 @@ public final class Variations {
     all.r3.fetchFrom(all.r1);
     all.r3.askAt(all.r1);
     return all.r1.highWatermark() == 0 && all.r1.answer() == null;
+  }
+
+  /**
+   * r3 lags, r1 asks to take it out of the ISR, and the answer comes before the metadata that raise
+   * min.insync.replicas to 3: r1 commits with r2, while r3 is in the ELR. Then r2 and r1 shut down.
+   */
+  private static boolean answered(Replicas all) throws Exception {
+    appendA(all);
+    all.clock.sleep(31_000);
+    all.r2.askAt(all.r1);
+    all.r1.shrink();
+    all.channel.run();
+    all.controller.setMinimum(3);
+    all.channel.deliver(all.channel.copies().get(0), all.controller);
+    boolean committed = all.r1.answer() == Errors.NONE && all.r1.highWatermark() == 1;
+    boolean kept = Arrays.equals(all.controller.partition().elr, new int[] {3});
+    all.controller.askToShutDown(2);
+    all.controller.askToShutDown(1);
+    all.r3.learn();
+    return committed
+        && kept
+        && all.r1.minimum() == 2
+        && all.controller.partition().leader == 3
+        && all.r3.values().isEmpty();
   }
 
   /** All but r1 shut down, r1 loses its session and gets it back: epoch 1 has no leader. */

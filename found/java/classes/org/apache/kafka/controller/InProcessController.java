@@ -20,6 +20,7 @@ import org.apache.kafka.common.message.CreateTopicsResponseData;
 import org.apache.kafka.common.message.ElectLeadersRequestData;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
+import org.apache.kafka.common.metadata.ClearElrRecord;
 import org.apache.kafka.common.metadata.ConfigRecord;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.metadata.MetadataRecordType;
@@ -99,13 +100,24 @@ public final class InProcessController {
       register(broker);
       heartbeat(broker);
     }
-    replay(
-        new ConfigRecord()
-            .setResourceType(ConfigResource.Type.TOPIC.id())
-            .setResourceName(TOPIC)
-            .setName("min.insync.replicas")
-            .setValue("2"));
+    replay(minimum(2));
     topicId = createTopic(List.of(1, 2, 3));
+  }
+
+  private static ConfigRecord minimum(int replicas) {
+    return new ConfigRecord()
+        .setResourceType(ConfigResource.Type.TOPIC.id())
+        .setResourceName(TOPIC)
+        .setName("min.insync.replicas")
+        .setValue(Integer.toString(replicas));
+  }
+
+  /** Somebody sets min.insync.replicas of the topic; ConfigurationControlManager adds its records. */
+  public void setMinimum(int replicas) {
+    List<ApiMessageAndVersion> batch = new ArrayList<>();
+    batch.add(new ApiMessageAndVersion(minimum(replicas), (short) 0));
+    batch.addAll(configs.createClearElrRecordsAsNeeded(List.copyOf(batch)));
+    replay(batch);
   }
 
   private static SnapshotRegistry snapshotRegistry() {
@@ -301,6 +313,7 @@ public final class InProcessController {
       case BROKER_REGISTRATION_CHANGE_RECORD ->
           cluster.replay((BrokerRegistrationChangeRecord) record);
       case CONFIG_RECORD -> configs.replay((ConfigRecord) record);
+      case CLEAR_ELR_RECORD -> replication.replay((ClearElrRecord) record);
       case TOPIC_RECORD -> replication.replay((TopicRecord) record);
       case PARTITION_RECORD -> replication.replay((PartitionRecord) record);
       case PARTITION_CHANGE_RECORD -> replication.replay((PartitionChangeRecord) record);

@@ -1,0 +1,42 @@
+"""States with more variables, for the designs that change what others have as a constant, and what holds of them."""
+
+from __future__ import annotations
+
+from isr_lang import Bool, Map, Number, Set, always, forall, var
+from isr_properties import leads_now
+from isr_state import REPLICAS, Replica, State
+
+
+class Minimum(Number, high=REPLICAS):
+    """A value of min.insync.replicas; one above the number of replicas counts as that number (effectiveMinIsr)."""
+
+
+class Adjusted(State):
+    """The state with min.insync.replicas as a variable, at the controller and in each broker's logs."""
+
+    minimum: Minimum = var("min.insync.replicas, as the controller has it")
+    own_minimum: Map[Replica, Minimum] = var("min.insync.replicas, as each broker's log has it (LogConfig)")
+
+
+class Reassigned(State):
+    """The state where not every broker has a replica of the partition all the time."""
+
+    replicas: Set[Replica] = var("who has a replica of the partition, as the controller assigned it")
+    own_replicas: Map[Replica, Set[Replica]] = var("whom each leader takes to have one; blank elsewhere")
+
+
+@always
+def newest_version_has_newest_minimum(s: Adjusted) -> Bool:
+    """A leader that knows the newest version of the partition knows the newest min.insync.replicas."""
+    return forall(
+        (leads_now(s, r) & (s.partition_epoch[r] == s.controller_partition_epoch)).implies(
+            s.own_minimum[r] == s.minimum
+        )
+        for r in Replica.all()
+    )
+
+
+@always
+def members_are_replicas(s: Reassigned) -> Bool:
+    """Whoever is in the ISR or the ELR has a replica."""
+    return (s.controller_isr | s.controller_elr) <= s.replicas
