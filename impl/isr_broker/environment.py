@@ -1,11 +1,17 @@
-"""What a broker needs of the world around it; `server` is it, for sockets and a clock."""
+"""What a broker needs of the world around it: `server` is it, for sockets and a clock, and the simulator's world.
+
+Beside it a broker needs a disk (`storage.disk`) and is told the time with every input.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from isr_broker.core.messages import BrokerId, Message, TopicPartition
-from isr_broker.core.stamps import Stamped
+from isr_broker.core.controller import ControllerStep
+from isr_broker.core.inputs import ControllerInput, LogOpened, NodeInput
+from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
+from isr_broker.core.node import Node, NodeStep
+from isr_broker.core.stamps import Stamp, Stamped
 
 Address: TypeAlias = tuple[str, int]
 
@@ -31,4 +37,28 @@ class Outside(Protocol):
 
     def log(self, line: str) -> None:
         """Something a person may want to know."""
+        ...
+
+
+class Steps(Protocol):
+    """Who is told of each step of a core, before it has any effect: a trace, or the simulator."""
+
+    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+        """A log was found on the disk when the process started, with these batches."""
+        ...
+
+    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+        """The broker's core has taken an input; its effects are not yet performed."""
+        ...
+
+    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+        """The controller has taken an input; its effects are not yet performed."""
+        ...
+
+    def stamped(self, message: Message) -> Message | Stamped:
+        """The message as it leaves."""
+        ...
+
+    def hears(self, stamp: Stamp) -> None:
+        """A message with this stamp arrives; the next step is about it."""
         ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final, TypeAlias
 
 import attrs
@@ -68,12 +68,11 @@ from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refused
 from isr_broker.environment import Address as Address
-from isr_broker.environment import Outside
+from isr_broker.environment import Outside, Steps
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import MetadataLog
-from isr_broker.trace import Trace
 
 Admin: TypeAlias = (
     CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
@@ -144,10 +143,12 @@ class Runtime:
     requests: int = 0
     running: bool = False
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
-    trace: Trace | None = None
-    controller_trace: Trace | None = None
+    trace: Steps | None = None
+    controller_trace: Steps | None = None
     _inbox: deque[tuple[BrokerId, Message | Stamped]] = attrs.field(factory=deque[tuple[BrokerId, Message | Stamped]])
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
+    _admin: dict[int, Millis] = attrs.field(factory=dict[int, Millis])
+    """When each request to the controller that waits is given up: its answer may be lost with the controller."""
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _busy: bool = False
@@ -220,6 +221,8 @@ class Runtime:
                 break
             for tick in due:
                 self._step(tick, now)
+        for given_up in [request for request, at in self._admin.items() if at <= now]:
+            self._answered(AdminAnswer(request=given_up, error=Error.REQUEST_TIMED_OUT), b"")
         if self.wall is not None and self._next_retention <= now:
             self._next_retention = now + self.settings.log_retention_check_interval_ms
             for kept in self.logs.retain(self.wall(), dict(nodes.watermarks(self.node.held.values()))):
@@ -232,6 +235,7 @@ class Runtime:
         times = [0 if self._later else self._deadline_of_node()]
         if self.controller is not None:
             times.append(controllers.deadline(self.controller))
+        times += islice(self._admin.values(), 1)  # in the order in which they were asked
         wanted = [t for t in times if t is not None]
         return min(wanted) if wanted and self.running else None
 
@@ -297,10 +301,12 @@ class Runtime:
             if isinstance(request, Produce) and request.acks == 0:
                 self.waiting.pop(request.request, None)
         else:
+            self._admin[self.requests] = now + self.settings.controller_socket_timeout_ms
             self._send(CONTROLLER, self.me, request)
             self._drain(now)
 
     def _answered(self, answer: ClientAnswer, records: bytes) -> None:
+        self._admin.pop(answer.request, None)
         then = self.waiting.pop(answer.request, None)
         if then is not None:
             then(answer, records)

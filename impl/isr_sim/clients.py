@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Callable
 from typing import Final
 
 import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerProduce
 from isr_broker.core.inputs import Consume, Produce
-from isr_broker.core.messages import BrokerId, Error, Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import batches, new_batch
+from isr_broker.core.messages import (
+    BrokerId,
+    CreateTopic,
+    DeleteTopic,
+    ElectUncleanLeader,
+    Error,
+    Offset,
+    TopicPartition,
+)
+from isr_broker.core.record_batch import BadBatch, batches, new_batch
+from isr_broker.runtime import Admin as AdminRequest
 from isr_sim.invariants import Invariants, Violation
-from isr_sim.world import Answer, World
+from isr_sim.world import Reply, World
 
 PATIENCE_MS: Final = 900
 PAUSE_MS: Final = 40
 PERSISTENCE: Final = 20
 """How often a producer takes an error about its sequence for a passing one, before it begins a new epoch."""
 
+ADMIN: Final = 99
+"""Where an admin is, to the network."""
+
+ADMIN_PATIENCE_MS: Final = 300
+
 _STARTS_AGAIN: Final = {Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH}
 
 
 def _believed_leader(world: World, tp: TopicPartition) -> BrokerId:
     """Whom some living broker believes to lead; anybody, if nobody knows."""
-    alive = [h for h in world.hosts.values() if h.node is not None]
+    alive = [h for h in world.hosts.values() if h.alive]
     asked = world.random.choice(alive) if alive else None
     metadata = asked.node.partitions.get(tp) if asked is not None and asked.node is not None else None
     if metadata is None or metadata.leader is None:
@@ -37,14 +51,14 @@ class Producer:
     """A producer with one batch in flight. With acks=all it is idempotent, so that trying again is safe.
 
     `sent` counts its batches, `acked` those that it knows to be in the log, `refused` those for which
-    there were not enough replicas.
+    there were not enough replicas; `asked` its requests.
     """
 
     identity: int
     tp: TopicPartition
     acks: int
     invariants: Invariants
-    requests: count[int]
+    asked: int = 0
     sequence: int = 0
     epoch: int = 0
     sent: int = 0
@@ -53,7 +67,6 @@ class Producer:
     size: int = 1
     stopped: bool = False
     bewildered: int = 0
-    _batch: bytes = b""
     _request: int = -1
 
     def next(self, world: World) -> None:
@@ -67,11 +80,15 @@ class Producer:
     def _send(self, world: World) -> None:
         identity = (self.identity, self.epoch, self.sequence) if self.acks == -1 else (-1, -1, -1)
         body = f"{self.identity}/{self.sent}".encode()
-        self._batch = new_batch(body, count=self.size, timestamp=self.sent, producer=identity)
-        request = self._request = next(self.requests)
-        world.clients[request] = self
-        told = Produce(request=request, partition=self.tp, records=self._batch, acks=self.acks, timeout_ms=PATIENCE_MS)
-        world.send(self.identity, _believed_leader(world, self.tp), told)
+        batch = new_batch(body, count=self.size, timestamp=self.sent, producer=identity)
+        self.asked += 1
+        request = self._request = self.asked
+
+        def asks(number: int) -> Produce:
+            return Produce(request=number, partition=self.tp, records=batch, acks=self.acks, timeout_ms=PATIENCE_MS)
+
+        leader = _believed_leader(world, self.tp)
+        world.ask(self.identity, leader, asks, lambda reply: self._hears(world, request, reply))
         world.after(PATIENCE_MS + PAUSE_MS, lambda: self._gives_up(world, request))
 
     def _gives_up(self, world: World, request: int) -> None:
@@ -80,19 +97,20 @@ class Producer:
 
     def _again(self, world: World) -> None:
         """The same batch, under the same sequence number; without one it is given up."""
-        world.clients.pop(self._request, None)
         self._request = -1
         if self.acks == -1:
             world.after(PAUSE_MS, lambda: self._send(world))
         else:
             world.after(PAUSE_MS, lambda: self.next(world))
 
-    def answered(self, world: World, answer: Answer, records: bytes) -> None:
+    def _hears(self, world: World, request: int, reply: Reply) -> None:
+        if request == self._request and isinstance(reply.answer, AnswerProduce):
+            self.answered(world, reply.answer, reply.topic_id)
+
+    def answered(self, world: World, answer: AnswerProduce, topic_id: int) -> None:
         """An acknowledgement, or an error, to the request that is in flight."""
-        if answer.request != self._request or not isinstance(answer, AnswerProduce):
-            return
         if answer.error is Error.NONE:
-            self._acknowledged(world, answer.offset)
+            self._acknowledged(world, answer.offset, topic_id)
             return
         self.refused += answer.error is Error.NOT_ENOUGH_REPLICAS
         if answer.error in _STARTS_AGAIN:
@@ -102,9 +120,9 @@ class Producer:
                 self.epoch, self.sequence, self.bewildered = self.epoch + 1, 0, 0
         self._again(world)
 
-    def _acknowledged(self, world: World, offset: Offset) -> None:
+    def _acknowledged(self, world: World, offset: Offset, topic_id: int) -> None:
         if self.acks == -1:
-            self.invariants.acknowledged(self.tp, offset, self.size)
+            self.invariants.acknowledged(self.tp, offset, self.size, topic_id)
             self.sequence += self.size
         self.acked += 1
         self.bewildered = 0
@@ -119,7 +137,7 @@ class Consumer:
     identity: int
     tp: TopicPartition
     invariants: Invariants
-    requests: count[int]
+    asked: int = 0
     position: Offset = 0
     stopped: bool = False
     _request: int = -1
@@ -128,29 +146,87 @@ class Consumer:
         """Ask for what comes next."""
         if self.stopped:
             return
-        request = self._request = next(self.requests)
-        world.clients[request] = self
-        told = Consume(request=request, partition=self.tp, offset=self.position, max_wait_ms=300, max_bytes=200)
+        self.asked += 1
+        request, position = self.asked, self.position
+        self._request = request
+
+        def asks(number: int) -> Consume:
+            return Consume(request=number, partition=self.tp, offset=position, max_wait_ms=300, max_bytes=200)
+
         from_anybody = world.settings.insync_follower_reads
         to = world.random.choice(sorted(world.hosts)) if from_anybody else _believed_leader(world, self.tp)
-        world.send(self.identity, to, told)
+        world.ask(self.identity, to, asks, lambda reply: self._hears(world, request, reply))
         world.after(PATIENCE_MS, lambda: self._gives_up(world, request))
 
-    def _gives_up(self, world: World, request: Millis) -> None:
+    def _gives_up(self, world: World, request: int) -> None:
         if request == self._request:
-            world.clients.pop(request, None)
             self.next(world)
 
-    def answered(self, world: World, answer: Answer, records: bytes) -> None:
-        """Records, which must be committed, and continue what was read before."""
-        if answer.request != self._request or not isinstance(answer, AnswerConsume):
-            return
-        world.clients.pop(answer.request, None)
+    def _hears(self, world: World, request: int, reply: Reply) -> None:
+        if request == self._request and isinstance(reply.answer, AnswerConsume):
+            self.answered(world, reply.answer, reply.records, reply.topic_id)
+
+    def answered(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
+        """Records, which must be committed, and continue what was read before (Fetcher, with check.crcs).
+
+        Where there are none to be had at the position it goes to where the log starts (auto.offset.reset=earliest).
+        """
         self._request = -1
-        if answer.error is Error.NONE and records:
-            self.invariants.read(self.tp, records)
+        if answer.error is Error.OFFSET_OUT_OF_RANGE:
+            self.position = _first_offset(world, self.tp)
+        elif answer.error is Error.NONE and records and _whole(records):
+            self.invariants.read(self.tp, records, topic_id)
             found = list(batches(records))
             if found[0].base_offset > self.position:
                 raise Violation("reads-stable", f"{self.tp}: asked for {self.position}, got {found[0].base_offset}")
             self.position = found[-1].next_offset
         world.after(PAUSE_MS, lambda: self.next(world))
+
+
+def _whole(records: bytes) -> bool:
+    try:
+        return bool(list(batches(records, check=True)))
+    except BadBatch:
+        return False
+
+
+def _first_offset(world: World, tp: TopicPartition) -> Offset:
+    """Where the log that starts last does (ListOffsets)."""
+    held = [host.node.held[tp] for host in world.hosts.values() if host.node is not None and tp in host.node.held]
+    return max((replica.log.start for replica in held), default=0)
+
+
+@attrs.define
+class Admin:
+    """Wants a topic to be there, and asks one broker after the other until it is; `dislikes` the topic of this id."""
+
+    topic: str
+    where: tuple[tuple[BrokerId, ...], ...]
+    dislikes: int = 0
+    asked: int = 0
+
+    def next(self, world: World) -> None:
+        """Look at what the controller has, and ask for what is not so."""
+        there = self._there(world)
+        if not there:
+            self._asks(world, lambda n: CreateTopic(request=n, topic=self.topic, assignments=self.where))
+        elif there == self.dislikes:
+            self._asks(world, lambda n: DeleteTopic(request=n, topic=self.topic))
+        world.after(ADMIN_PATIENCE_MS, lambda: self.next(world))
+
+    def _there(self, world: World) -> int:
+        """The id of the topic; 0 if there is none."""
+        return next((p.topic_id for tp, p in world.controller.partitions.items() if tp.topic == self.topic), 0)
+
+    def wants_another(self, world: World) -> None:
+        """Have the topic that is there deleted, and created again."""
+        self.dislikes = self._there(world)
+
+    def elects(self, world: World, tp: TopicPartition) -> None:
+        """Have anybody lead who can, whatever he lacks."""
+        self._asks(world, lambda n: ElectUncleanLeader(request=n, partition=tp))
+
+    def _asks(self, world: World, make: Callable[[int], AdminRequest]) -> None:
+        self.asked += 1
+        brokers = sorted(world.hosts)
+        world.ask(ADMIN, brokers[(self.asked - 1) % len(brokers)], make, lambda _: None)

@@ -15,8 +15,11 @@ import attrs
 
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import BrokerId, Millis
-from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
-from isr_sim.invariants import Invariants
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Survival
+from isr_broker.storage.metadata_log import NAME as METADATA_LOG
+from isr_sim.clients import Admin
+from isr_sim.host import Died, Host
+from isr_sim.invariants import Invariants, Violation
 from isr_sim.world import World
 
 
@@ -33,10 +36,23 @@ class Kind(Enum):
     DISK = "a write to a log or checkpoint fails, by EIO or ENOSPC, and the process halts"
     CONTROLLER_RESTART = "the controller dies and comes back with its durable log"
     CONTROLLER_PAUSE = "the controller does nothing for a while"
+    CONTROLLER_POWER_LOSS = "the controller's machine dies in the middle of a turn"
+    CONTROLLER_ROT = "a bit of the metadata log flips while the controller is down; an operator mends it"
+    FULL_DISK = "a disk is full until somebody makes room"
+    READS = "for a while blocks of a log cannot be read, or are read as zeros"
+    LOST_TAIL = "the end of a log is lost while its process is down, after whatever end"
+    RETENTION = "on one broker old segments are removed"
+    RECREATION = "the topic is deleted, and created again"
 
 
 ALL = tuple(Kind)
-KEEPING = tuple(kind for kind in Kind if kind is not Kind.POWER_LOSS)
+OF_THE_MODEL = ALL[: ALL.index(Kind.CONTROLLER_POWER_LOSS)]
+"""What the model knows; traces of runs with others are not to be validated."""
+
+KEEPING = tuple(kind for kind in OF_THE_MODEL if kind is not Kind.POWER_LOSS)
+
+
+_OF_CONTROLLER = (Kind.CONTROLLER_RESTART, Kind.CONTROLLER_PAUSE, Kind.CONTROLLER_POWER_LOSS, Kind.CONTROLLER_ROT)
 
 
 @attrs.define
@@ -61,6 +77,7 @@ class Faults:
 
     world: World
     invariants: Invariants
+    admin: Admin
     kinds: tuple[Kind, ...]
     every_ms: Millis
     longest_ms: Millis
@@ -89,35 +106,43 @@ class Faults:
     def _happens(self, kind: Kind, broker: BrokerId) -> bool:
         """Do it, if it can be done now."""
         world, host = self.world, self.world.hosts[broker]
-        if kind in (Kind.CONTROLLER_RESTART, Kind.CONTROLLER_PAUSE):
-            if kind is Kind.CONTROLLER_RESTART:
-                world.restart_controller()
+        if kind in _OF_CONTROLLER:
+            return self._strikes_controller(kind)
+        if kind in (Kind.RETENTION, Kind.RECREATION):
+            if kind is Kind.RETENTION:
+                self.retains(host)
             else:
-                world.controller_paused_until = world.now + self._lasting()
+                self.admin.wants_another(world)
             return True
+        if kind is Kind.LOST_TAIL:
+            return not host.alive and self._bearable(kind, broker) and self.loses_tail(host)
         if kind in (Kind.CUT_ONE_WAY, Kind.ISOLATE, Kind.CUT_FROM_CONTROLLER):
             self._cut(kind, broker)
             return True
         if not host.alive or not self._bearable(kind, broker):
             return False
         if kind is Kind.PAUSE:
-            world.pause(broker, self._lasting())
+            world.pause(host, self._lasting())
             return True
+        if kind is Kind.READS:
+            return self.misreads(host)
         before = self.crashed.get(broker)
         if kind is not Kind.SHUTDOWN or not self._registered(broker):
             self.crashed[broker] = host.life
         match kind:
             case Kind.CRASH:
-                world.stop(broker, Everything())
+                self._dies(host, Everything())
             case Kind.POWER_LOSS:
                 self.lossy.add(broker)
                 self.invariants.lossy = True
-                world.stop(broker, Survivors(world))
+                self._dies(host, Survivors(world))
             case Kind.SHUTDOWN:
-                world.shut_down(broker)
+                world.shut_down(host)
+            case Kind.FULL_DISK:
+                self.fills(host)
             case _:
                 host.disk.hook = self._failing_once()
-        slowly = kind in (Kind.SHUTDOWN, Kind.DISK)
+        slowly = kind in (Kind.SHUTDOWN, Kind.DISK, Kind.FULL_DISK) or host.disk.hook is not None
         self._comes_back(broker, before, self.longest_ms if slowly else 0)
         return True
 
@@ -127,9 +152,10 @@ class Faults:
         life = host.life
 
         def back() -> None:
+            full, host.disk.room = host.disk.room is not None, None
             if not host.alive:
-                self.world.start(broker)
-            elif host.life == life and host.disk.hook is not None:
+                self.world.start(host)
+            elif host.life == life and (full or host.disk.hook is not None):
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
                 del self.crashed[broker]
@@ -137,6 +163,116 @@ class Faults:
                     self.crashed[broker] = before
 
         self.world.after(at_least + self._lasting(), back)
+
+    def _strikes_controller(self, kind: Kind) -> bool:
+        world, seat = self.world, self.world.seat
+        if not seat.alive:
+            return False
+        match kind:
+            case Kind.CONTROLLER_RESTART:
+                world.restart_controller()
+            case Kind.CONTROLLER_PAUSE:
+                world.pause(seat, self._lasting())
+            case Kind.CONTROLLER_ROT:
+                self.rots_metadata()
+            case _:
+                self._dies(seat, Survivors(world))
+                world.after(self._lasting(), self.revive_controller)
+        return True
+
+    def revive_controller(self) -> None:
+        """Start the controller's process, if it has ended by now."""
+        self.world.seat.disk.hook = None
+        if not self.world.seat.alive:
+            self.world.start(self.world.seat)
+
+    def rots_metadata(self) -> None:
+        """The controller dies, and while it is down a bit of what was durable in its log flips.
+
+        It must not start on that. Somebody who has a copy puts it back, soon.
+        """
+        world, seat = self.world, self.world.seat
+        world.stop(seat, Everything())
+        image = seat.disk.image(METADATA_LOG)
+        good, at = image.durable, world.random.randrange(8 * max(1, len(image.durable)))
+        if good:
+            image.settle(good[: at // 8] + bytes([good[at // 8] ^ 1 << at % 8]) + good[at // 8 + 1 :])
+        world.note(f"bit {at} of the metadata log flips")
+        world.start(seat)
+        if not seat.alive:
+            left = len(seat.disk.image(METADATA_LOG).durable)
+            if left != len(good):
+                raise Violation("metadata-survives", f"of {len(good)} durable bytes {left} are left")
+            seat.disk.image(METADATA_LOG).settle(good)
+            world.after(self._lasting(), self.revive_controller)
+
+    def fills(self, host: Host) -> None:
+        """A disk has room for little more; somebody makes room when the process comes back."""
+        host.disk.room = self.world.random.randint(0, 400)
+
+    def retains(self, host: Host) -> None:
+        """For a while everything old is too old: all segments but the last may go, as far as they are committed."""
+        host.wall_ahead = 2 * self.world.settings.log_retention_ms
+
+        def back() -> None:
+            host.wall_ahead = 0
+
+        self.world.after(2 * self.world.settings.log_retention_check_interval_ms, back)
+
+    def misreads(self, host: Host) -> bool:
+        """Some reads of a log fail, or give zeros from some byte on."""
+        if host.disk.reads is not None:
+            return False
+        chance = self.world.random
+
+        def reads(path: str, found: bytes) -> bytes:
+            if not path.endswith(".log") or path == METADATA_LOG or chance.random() < 0.7:
+                return found
+            if chance.random() < 0.3:
+                raise OSError(errno.EIO, "cannot be read")
+            good = chance.randint(0, len(found))
+            return found[:good] + bytes(len(found) - good)
+
+        host.disk.reads = reads
+
+        def heals() -> None:
+            if host.disk.reads is reads:
+                host.disk.reads = None
+
+        self.world.after(self._lasting(), heals)
+        return True
+
+    def loses_tail(self, host: Host) -> bool:
+        """The newest bytes of one log are gone, though they were flushed, and though the stop may have been clean."""
+        paths = sorted(p for p in host.disk.names_now if p.endswith(".log") and "/" in p)
+        newest = [p for p in paths if host.disk.image(p).durable]
+        if not newest:
+            return False
+        image, gone = (
+            host.disk.image(newest[-1]),
+            self.world.random.randint(1, self.world.random.choice((60, 300, 3_000))),
+        )
+        self.world.note(f"{newest[-1]} on {host.broker} loses {gone} bytes")
+        image.settle(image.durable[:-gone])
+        self.crashed[host.broker] = host.life
+        self.lossy.add(host.broker)
+        self.invariants.lossy = True
+        return True
+
+    def _dies(self, host: Host, survival: Survival) -> None:
+        """Now, between two turns, or in the middle of one: when it is about to use its disk, soon."""
+        left = [self.world.random.choice((0, 0, 0, 1, 2, 3, 5, 8))]
+        if left[0] == 0:
+            self.world.stop(host, survival)
+            return
+
+        def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
+            left[0] -= 1
+            if left[0] <= 0:
+                raise Died(survival)
+            return None
+
+        host.disk.hook = hook
 
     def _failing_once(self) -> Callable[[MemoryDisk, str, str], Fault | None]:
         chance, left = self.world.random, [1]
@@ -168,7 +304,7 @@ class Faults:
                 self.lossy.discard(other)
         if kind is Kind.PAUSE or (kind is Kind.SHUTDOWN and self._registered(broker)):
             return True
-        crashed, lossy = {*self.crashed, broker}, self.lossy or kind is Kind.POWER_LOSS
+        crashed, lossy = {*self.crashed, broker}, self.lossy or kind in (Kind.POWER_LOSS, Kind.LOST_TAIL)
         minimum = min((p.min_insync_replicas for p in partitions), default=1)
         return not lossy or len(crashed) <= (minimum - 1 if self.bears is None else self.bears)
 
@@ -195,14 +331,13 @@ class Faults:
         self.world.note("heals")
         self.world.cut.clear()
         self.world.lag.clear()
-        self.world.controller_paused_until = 0
-        for host in self.world.hosts.values():
-            host.disk.hook = None
-            host.paused_until = 0
+        for host in self.world.machines:
+            host.disk.hook = host.disk.reads = host.disk.room = None
+            host.busy_until = 0
         self.revive()
 
     def revive(self) -> None:
         """Start every broker that does not run; one that was shutting down may have ended since."""
-        for broker, host in sorted(self.world.hosts.items()):
+        for host in self.world.machines:
             if not host.alive:
-                self.world.start(broker)
+                self.world.start(host)

@@ -20,7 +20,7 @@ from isr_broker.storage.disk import Disk
 from isr_sim.clients import PAUSE_MS, Consumer, Producer
 from isr_sim.invariants import Invariants
 from isr_sim.simulate import Config, Run
-from isr_sim.world import Answer, World
+from isr_sim.world import World
 
 Record: TypeAlias = "list[int | str | None]"
 NANOSECONDS: Final = 1_000_000
@@ -39,10 +39,13 @@ class Silent(Invariants):
     def stepped(self, world: World) -> None:
         """Not looked at."""
 
-    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int) -> None:
+    def governed(self, world: World) -> None:
         """Not looked at."""
 
-    def read(self, tp: TopicPartition, data: bytes) -> None:
+    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:
+        """Not looked at."""
+
+    def read(self, tp: TopicPartition, data: bytes, topic_id: int) -> None:
         """Not looked at."""
 
     def tells(self, world: World, kind: str, f: str, process: int, **more: object) -> None:
@@ -87,13 +90,12 @@ class TellingProducer(Producer):
             Producer._again(self, world)
             return
         _tells(self).tells(world, "info", "produce", self.identity)
-        world.clients.pop(self._request, None)
         self._request = -1
         world.after(PAUSE_MS, lambda: self.next(world))
 
-    def _acknowledged(self, world: World, offset: int) -> None:
+    def _acknowledged(self, world: World, offset: int, topic_id: int) -> None:
         _tells(self).tells(world, "ok", "produce", self.identity, offset=offset)
-        Producer._acknowledged(self, world, offset)
+        Producer._acknowledged(self, world, offset, topic_id)
 
 
 @attrs.define
@@ -111,19 +113,17 @@ class TellingConsumer(Consumer):
             _tells(self).tells(world, "info", "poll", self.identity)
         Consumer._gives_up(self, world, request)
 
-    def answered(self, world: World, answer: Answer, records: bytes) -> None:
+    def answered(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
         """What came of the poll."""
-        if answer.request != self._request or not isinstance(answer, AnswerConsume):
-            return
         found = list(_records(records, self.position))
         if found and found[-1][1] is None:
             # A client cannot go on past bytes that are no record.
-            self.stopped = True
+            self.stopped, self._request = True, -1
             _tells(self).tells(world, "ok", "poll", self.identity, records={str(self.tp): found})
             return
         told = {"records": {str(self.tp): found}} if found else {}
         _tells(self).tells(world, "ok", "poll", self.identity, **told)
-        Consumer.answered(self, world, answer, records)
+        Consumer.answered(self, world, answer, records, topic_id)
 
 
 def _records(data: bytes, at: Offset) -> Iterator[Record]:

@@ -1,13 +1,22 @@
-"""A simulated process: a broker's core, its logs on a disk in memory, and a clock that is wrong."""
+"""A simulated machine: a disk in memory, a clock that is wrong, and the broker that runs on it, if one does."""
 
 from __future__ import annotations
 
 import attrs
 
-from isr_broker.core.messages import BrokerId, Millis
+from isr_broker.core.messages import BrokerId, Millis, TopicPartition
 from isr_broker.core.node import Node
-from isr_broker.storage.disk_memory import MemoryDisk
+from isr_broker.runtime import Runtime
+from isr_broker.storage.disk_memory import MemoryDisk, Survival
 from isr_broker.storage.log_directory import LogDirectory
+
+
+class Died(BaseException):
+    """The process dies while it is about to use its disk, in the middle of a turn; no broker can catch that."""
+
+    def __init__(self, survival: Survival) -> None:
+        super().__init__()
+        self.survival = survival
 
 
 @attrs.define
@@ -28,18 +37,44 @@ class Clock:
 
 @attrs.define
 class Host:
-    """One broker's machine. `node` is None while no process runs; `life` counts the processes."""
+    """One machine. `runtime` is None while no process runs; `life` counts the processes, and how often they ended.
+
+    - `busy_until`: the process is paused, or waits for its disk, until then.
+    - `alarm`: the number of the timer that was set last; earlier ones are off.
+    - `ended`: why the process wants to end, empty if it does not; it is gone at the end of the turn.
+    - `wall_ahead`: how far the time that producers write into records is ahead here.
+    """
 
     broker: BrokerId
     disk: MemoryDisk = attrs.field(factory=MemoryDisk)
     clock: Clock = attrs.field(factory=Clock)
-    node: Node | None = None
-    logs: LogDirectory | None = None
+    runtime: Runtime | None = None
     life: int = 0
-    paused_until: Millis = 0
+    busy_until: Millis = 0
     alarm: int = 0
+    ended: str = ""
+    wall_ahead: Millis = 0
 
     @property
     def alive(self) -> bool:
         """A process runs, though it may be paused."""
-        return self.node is not None
+        return self.runtime is not None
+
+    @property
+    def node(self) -> Node | None:
+        """The core of the process that runs."""
+        return None if self.runtime is None else self.runtime.node
+
+    @property
+    def logs(self) -> LogDirectory | None:
+        """The logs of the process that runs."""
+        return None if self.runtime is None else self.runtime.logs
+
+    def contents(self, tp: TopicPartition) -> bytes:
+        """All batches of a log of the process that runs, as they are on the disk, however that reads now."""
+        logs, reads = self.logs, self.disk.reads
+        assert logs is not None
+        self.disk.reads = None
+        found = logs.logs[tp].contents()
+        self.disk.reads = reads
+        return found

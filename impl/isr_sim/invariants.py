@@ -7,11 +7,12 @@ The chain follows what the cores were told is done, and is made again from the d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from isr_broker.core.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
+from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading, Replica
@@ -27,6 +28,10 @@ class Violation(Exception):
     def __init__(self, promise: str, how: str) -> None:
         super().__init__(f"{promise}: {how}")
         self.promise = promise
+
+
+NOBODYS: Final = -1
+"""Where a log says to have records that it was never given."""
 
 
 @attrs.define
@@ -65,9 +70,21 @@ class Chain:
         del self.records[end:]
         del self.links[end + 1 :]
 
-    def agrees(self, other: Chain, up_to: Offset) -> bool:
-        """Both have everything before the offset, and the same."""
-        return up_to <= self.end and up_to <= other.end and self.links[up_to] == other.links[up_to]
+    def continued(self, end: Offset, other: Chain) -> None:
+        """Up to the offset it is as the other, and where that ends before as no log ever was."""
+        self.cut(0)
+        for record in other.records[:end]:
+            self.append(record)
+        while self.end < end:
+            self.append(hash((end, self.end, NOBODYS)))
+
+    def agrees(self, other: Chain, up_to: Offset, since: Offset = 0) -> bool:
+        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`."""
+        if up_to > self.end or up_to > other.end:
+            return False
+        return self.links[up_to] == other.links[up_to] or (
+            0 < since <= up_to and self.records[since:up_to] == other.records[since:up_to]
+        )
 
 
 Copy: TypeAlias = tuple[BrokerId, TopicPartition]
@@ -79,19 +96,26 @@ class Invariants:
     """All promises of one run, and the true committed sequence that they are about.
 
     `lossy` is whether unflushed records may have been lost by now: then no-divergence is promised only between a leader
-    and the followers it has met, as in the model.
+    and the followers it has met, as in the model. `topics` are the ids of the topics that this is about: when one is
+    made again everything begins anew. If it `forgives`, so does what is committed with an unclean leader, whose epoch
+    is then in `forked`.
     """
 
     logs: dict[Copy, Chain] = attrs.field(factory=dict[Copy, Chain])
     committed: dict[TopicPartition, Chain] = attrs.field(factory=dict[TopicPartition, Chain])
     acked: dict[TopicPartition, dict[Offset, int]] = attrs.field(factory=dict[TopicPartition, dict[Offset, int]])
     leaders: dict[Led, BrokerId] = attrs.field(factory=dict[Led, BrokerId])
-    sent: dict[TopicPartition, set[tuple[int, int, int]]] = attrs.field(
-        factory=dict[TopicPartition, set[tuple[int, int, int]]]
+    sent: dict[TopicPartition, dict[tuple[int, int, int], Offset]] = attrs.field(
+        factory=dict[TopicPartition, dict[tuple[int, int, int], Offset]]
     )
+    kept_from: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     rulings: dict[TopicPartition, PartitionMetadata] = attrs.field(factory=dict[TopicPartition, PartitionMetadata])
     lossy: bool = False
+    forgives: bool = False
+    topics: dict[TopicPartition, int] = attrs.field(factory=dict[TopicPartition, int])
+    forked: dict[TopicPartition, LeaderEpoch] = attrs.field(factory=dict[TopicPartition, LeaderEpoch])
     checks: int = 0
+    governed_up_to: int = 0
 
     def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
         return self.logs.setdefault((broker, tp), Chain())
@@ -103,12 +127,17 @@ class Invariants:
             if not is_whole(disk, path):
                 raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
 
-    def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
-        """A log was found on the disk."""
+    def opened(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
+        """A log was found on the disk. What it no longer has counts as what it had, if it ever had it."""
+        found, first = list(batches(records)), log.end
+        if found:
+            first = found[0].base_offset
+        before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
+        chain.continued(first, before if before.end >= first else self.committed.get(tp, Chain()))
         chain.append_batches(records)
 
-    def changed(self, broker: BrokerId, operation: DiskOperation) -> None:
+    def changed(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done."""
         chain = self._chain(broker, operation.partition)
         match operation:
@@ -118,20 +147,66 @@ class Invariants:
                 chain.cut(offset)
             case AssignEpoch():
                 pass
+        if log.start == log.end or chain.end != log.end:
+            # It has begun anew, or it says to end where it never was.
+            chain.continued(log.end, self._before(operation.partition, log))
+
+    def _before(self, tp: TopicPartition, log: LogView) -> Chain:
+        """What a log counts as having had that begins anew: as in Kafka, all that its leader has before its start."""
+        committed, ruling = self.committed.get(tp, Chain()), self.rulings.get(tp)
+        if log.start < log.end or committed.end >= log.end or ruling is None or ruling.leader is None:
+            return committed
+        return self._chain(ruling.leader, tp)
+
+    def governed(self, world: World) -> None:
+        """metadata-survives: a controller finds in its log all that it has told of."""
+        written = world.controller.written
+        if written < self.governed_up_to:
+            raise Violation("metadata-survives", f"{self.governed_up_to} records were durable, {written} are found")
 
     def stepped(self, world: World) -> None:
         """Every promise, for every partition."""
         self.checks += 1
+        self.governed_up_to = max(self.governed_up_to, world.controller.written)
+        for tp in [tp for tp in self.topics if tp not in world.controller.partitions]:
+            self._forgets(tp)
         for tp, metadata in world.controller.partitions.items():
-            held = {b: r for b, r in _replicas(world, tp)}
+            if self.topics.get(tp, metadata.topic_id) != metadata.topic_id:
+                self._forgets(tp)
+            self.topics[tp] = metadata.topic_id
+            if self.forgives:
+                self._forks(tp, metadata)
+            held = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
+            self.kept_from[tp] = max([self.kept_from.get(tp, 0), *(replica.log.start for replica in held.values())])
             for broker, replica in held.items():
-                if isinstance(replica.role, Leading):
+                if isinstance(replica.role, Leading) and replica.leader_epoch >= self.forked.get(tp, 0):
                     self._commits(tp, broker, replica)
             self._leaders_are_complete(world, tp, metadata, held)
             self._no_divergence(tp, held)
             if self.rulings.get(tp) is not metadata:
                 self._is_ruled_well(world, tp, metadata)
                 self.rulings[tp] = metadata
+
+    def _forgets(self, tp: TopicPartition) -> None:
+        """The topic is no more, or another one: a broker that has not heard of that goes on, and nobody minds."""
+        for known in (self.topics, self.committed, self.acked, self.sent, self.rulings, self.forked, self.kept_from):
+            known.pop(tp, None)
+        for led in [led for led in self.leaders if led[0] == tp]:
+            del self.leaders[led]
+
+    def _forks(self, tp: TopicPartition, metadata: PartitionMetadata) -> None:
+        """An unclean election: committed is what the new leader has, as far as it knows."""
+        before, leader = self.rulings.get(tp), metadata.leader
+        if before is None or leader is None or metadata.leader_epoch == before.leader_epoch:
+            return
+        if leader in (before.isr | before.elr or {before.last_known_leader}):
+            return
+        self.lossy, self.forked[tp] = True, metadata.leader_epoch
+        self.acked.pop(tp, None)
+        self.sent.pop(tp, None)
+        committed, chain = self.committed.setdefault(tp, Chain()), self._chain(leader, tp)
+        agreed = next((o for o in range(min(committed.end, chain.end), 0, -1) if committed.agrees(chain, o)), 0)
+        committed.cut(agreed)
 
     def _is_ruled_well(self, world: World, tp: TopicPartition, metadata: PartitionMetadata) -> None:
         """leader-in-isr, isr-and-elr-apart, fenced-out-of-isr, clean-election."""
@@ -161,11 +236,12 @@ class Invariants:
             raise Violation("committed-only-grows", f"{tp}: leader {broker} commits other records below {watermark}")
         for offset in range(committed.end, watermark):
             committed.append(chain.records[offset])
-            batch = chain.sent.get(offset)
-            if batch is not None and batch in self.sent.setdefault(tp, set()):
+            batch, known = chain.sent.get(offset), self.sent.setdefault(tp, {})
+            if batch is not None and known.get(batch, -1) >= self.kept_from.get(tp, 0):
+                # Of a batch that some replica no longer has nobody need know who sent it.
                 raise Violation("no-duplicates", f"{tp}: the batch at {offset} is committed a second time")
             if batch is not None:
-                self.sent[tp].add(batch)
+                known[batch] = offset
 
     def _leaders_are_complete(
         self, world: World, tp: TopicPartition, metadata: PartitionMetadata, held: dict[BrokerId, Replica]
@@ -186,9 +262,11 @@ class Invariants:
                 if settled and not metadata.isr <= maximal_isr(replica):
                     counted = sorted(maximal_isr(replica))
                     raise Violation("maximal-isr-covers", f"{tp}: leader {broker} counts {counted}")
-            known = world.controller.brokers[broker]
-            eligible = broker in metadata.isr | metadata.elr and replica.broker_epoch == known.epoch
-            if settled and eligible and not chain.agrees(committed, committed.end):
+            known = world.controller.brokers.get(broker)
+            current = known is not None and replica.broker_epoch == known.epoch
+            eligible = broker in metadata.isr | metadata.elr and current
+            since = replica.log.start if self.forgives else 0
+            if settled and eligible and not chain.agrees(committed, committed.end, since):
                 raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
 
     def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
@@ -204,21 +282,26 @@ class Invariants:
                 if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
-                if not self._chain(a, tp).agrees(self._chain(b, tp), below):
+                since = max(one.log.start, other.log.start) if self.forgives else 0
+                if not self._chain(a, tp).agrees(self._chain(b, tp), below, since):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
 
     # From clients
 
-    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int) -> None:
+    def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:
         """A producer was told, with acks=all, that its records are at the offset: they must be committed there."""
+        if topic_id != self.topics.get(tp) or tp in self.forked:
+            return
         committed = self.committed.get(tp, Chain())
         if committed.end < offset + count:
             raise Violation("acked-survives", f"{tp}: acknowledged at {offset}, committed up to {committed.end}")
         for o in range(offset, offset + count):
             self.acked.setdefault(tp, {})[o] = committed.records[o]
 
-    def read(self, tp: TopicPartition, data: bytes) -> None:
+    def read(self, tp: TopicPartition, data: bytes, topic_id: int) -> None:
         """A consumer was given these batches: reads-committed, and so reads-stable."""
+        if topic_id != self.topics.get(tp) or tp in self.forked:
+            return
         committed = self.committed.get(tp, Chain())
         try:
             found = list(batches(data, check=True))
@@ -231,10 +314,12 @@ class Invariants:
                     raise Violation("reads-committed", f"{tp}: what was read at {offset} is not committed there")
 
 
-def _replicas(world: World, tp: TopicPartition) -> Iterator[tuple[BrokerId, Replica]]:
+def _replicas(world: World, tp: TopicPartition, topic_id: int) -> Iterator[tuple[BrokerId, Replica]]:
+    """Those whose log is of this topic; for one that was deleted, some may still have one under its name."""
     for broker, host in world.hosts.items():
-        replica = host.node.held.get(tp) if host.node is not None else None
-        if replica is not None:
+        node = host.node
+        replica = node.held.get(tp) if node is not None else None
+        if node is not None and replica is not None and node.topic_ids.get(tp) == topic_id:
             yield broker, replica
 
 

@@ -13,6 +13,7 @@ in `cut` there are `controller` and `clients`, too; `leader` is whom the control
 | statement | |
 |---|---|
 | `design NAME`, `set NAME VALUE`, `brokers N` | what runs; settings by Kafka's names, over `simulate.QUICK` |
+| `unclean forgiven` | what an unclean leader has not is lost by consent: only what is acknowledged since counts |
 | `weather fair` or `weather bad` | whether messages are also lost, doubled and late by chance; fair unless said |
 | `at T crash B` | the process dies (broker_crashes) |
 | `at T lose-power B` | the machine dies, and with it all that was not flushed (broker_loses_power) |
@@ -22,6 +23,11 @@ in `cut` there are `controller` and `clients`, too; `leader` is whom the control
 | `at T slow A -> B by D`, `at T slow A - B by D` | messages sent from then on take so much longer |
 | `at T join A -> B`, `at T join A - B`, `at T join all` | they arrive again, and in time |
 | `at T lead B` | an admin puts B first in the order of assignment, and has the preferred leader elected |
+| `at T retain B` | for a moment all old segments of a broker are too old (log.retention.ms) |
+| `at T lose-tail B` | the end of a log is lost on a broker that does not run |
+| `at T fill B` | the disk has room for little more, until the broker is started again |
+| `at T remake topic` | the topic is deleted, and created again under its name |
+| `at T rot metadata` | the controller dies, and a bit of its log flips; somebody mends it |
 | `at T restart controller`, `at T pause controller for D` | with its durable log; as a process that hangs |
 | `end T` | from then on everything works and runs, and the cluster must converge |
 | `expect kept` | every promise was kept, and the cluster converged |
@@ -40,8 +46,8 @@ from typing import Final
 import attrs
 
 from isr_broker.core.effects import CONTROLLER
-from isr_broker.core.inputs import Received
 from isr_broker.core.messages import BrokerId, ElectPreferredLeader, Millis
+from isr_broker.runtime import Runtime
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk_memory import Everything, Nothing
 from isr_sim.invariants import Invariants, Violation
@@ -53,8 +59,9 @@ LEADER: Final = 0
 
 CLIENTS: Final = -2
 
-DEEDS: Final = ("crash", "lose-power", "shut-down", "start", "pause", "cut", "slow", "join", "restart", "lead")
-STATEMENTS: Final = ("design", "set", "brokers", "weather", "at", "end", "expect")
+OF_A_BROKER: Final = ("crash", "lose-power", "shut-down", "start", "lead", "retain", "lose-tail", "fill")
+DEEDS: Final = (*OF_A_BROKER, "pause", "cut", "slow", "join", "restart", "remake", "rot")
+STATEMENTS: Final = ("design", "set", "brokers", "weather", "unclean", "at", "end", "expect")
 
 
 class BadScenario(ValueError):
@@ -76,6 +83,10 @@ class Deed:
         match self.kind:
             case "cut" | "join" if self.to is None:
                 what = "all"
+            case "remake":
+                what = "topic"
+            case "rot":
+                what = "metadata"
             case "slow":
                 what = f"{_name(self.who)} {'-' if self.both else '->'} {_name(self.to)} by {self.lasting}"
             case "cut" | "join":
@@ -117,6 +128,7 @@ class Scenario:
     settings: tuple[tuple[str, str], ...] = ()
     brokers: int = 3
     bad_weather: bool = False
+    forgives_unclean: bool = False
     deeds: tuple[Deed, ...] = ()
     end: Millis = 8_000
     expectations: tuple[Expectation, ...] = (Expectation("kept"),)
@@ -125,6 +137,7 @@ class Scenario:
         head = [f"design {v}" if n == "insync.design" else f"set {n} {v}" for n, v in self.settings]
         head += [f"brokers {self.brokers}"] if self.brokers != 3 else []
         head += ["weather bad"] if self.bad_weather else []
+        head += ["unclean forgiven"] if self.forgives_unclean else []
         lines = [*head, *map(str, self.deeds), f"end {self.end}", *map(str, self.expectations)]
         return "\n".join(lines) + "\n"
 
@@ -135,7 +148,14 @@ class Scenario:
         copies = {"default.replication.factor": str(min(self.brokers, 3))}
         settings = Settings.from_properties({**quick, **copies, **dict(self.settings)})
         weather = Weather() if self.bad_weather else FAIR
-        return Config(settings=settings, brokers=self.brokers, kinds=(), weather=weather, safety_ms=self.end)
+        return Config(
+            settings=settings,
+            brokers=self.brokers,
+            kinds=(),
+            weather=weather,
+            safety_ms=self.end,
+            forgives_unclean=self.forgives_unclean,
+        )
 
 
 def _name(who: BrokerId | None) -> str:
@@ -182,6 +202,8 @@ def _with(found: Scenario, words: list[str]) -> Scenario:
             return attrs.evolve(found, brokers=_number(count, "a number of brokers", 1))
         case ["weather", "fair" | "bad" as weather]:
             return attrs.evolve(found, bad_weather=weather == "bad")
+        case ["unclean", "forgiven"]:
+            return attrs.evolve(found, forgives_unclean=True)
         case ["end", at]:
             return attrs.evolve(found, end=_number(at, "a time"))
         case ["at", at, *deed]:
@@ -199,8 +221,12 @@ def _setting(found: Scenario, name: str, value: str) -> Scenario:
 
 def _deed(at: Millis, words: list[str]) -> Deed:
     match words:
-        case ["crash" | "lose-power" | "shut-down" | "start" | "lead" as kind, who]:
+        case [kind, who] if kind in OF_A_BROKER:
             return Deed(at, kind, _broker(who))
+        case ["remake", "topic"]:
+            return Deed(at, "remake")
+        case ["rot", "metadata"]:
+            return Deed(at, "rot")
         case ["pause", "controller", "for", lasting]:
             return Deed(at, "pause", CONTROLLER, lasting=_number(lasting, "a duration"))
         case ["pause", who, "for", lasting]:
@@ -300,36 +326,56 @@ def do(run: Run, deed: Deed) -> None:
     if deed.kind == "lead":
         _leads(world, who)
         return
+    if deed.kind == "remake":
+        run.admin.wants_another(world)
+        return
+    if deed.kind == "rot":
+        run.faults.rots_metadata()
+        return
     if who == CONTROLLER:
         if deed.kind == "restart":
             world.restart_controller()
         else:
-            world.controller_paused_until = world.now + deed.lasting
+            world.pause(world.seat, deed.lasting)
         return
     host = world.hosts[who]
     match deed.kind:
         case "start" if not host.alive:
-            world.start(who)
+            host.disk.room = None
+            world.start(host)
+        case "lose-tail" if not host.alive:
+            run.faults.loses_tail(host)
+        case "fill" if host.alive:
+            run.faults.fills(host)
+        case "retain" if host.alive:
+            run.faults.retains(host)
         case "crash" if host.alive:
-            world.stop(who, Everything())
+            world.stop(host, Everything())
         case "lose-power" if host.alive:
             run.invariants.lossy = True
-            world.stop(who, Nothing())
+            world.stop(host, Nothing())
         case "shut-down" if host.alive:
-            world.shut_down(who)
+            world.shut_down(host)
         case "pause" if host.alive:
-            world.pause(who, deed.lasting)
+            world.pause(host, deed.lasting)
         case _:
             pass
 
 
 def _leads(world: World, broker: BrokerId) -> None:
     """Another order of assignment (AlterPartitionReassignments), and an election of the preferred leader by it."""
-    core, (tp, partition) = world.controller, min(world.controller.partitions.items())
-    replicas = (broker, *(b for b in partition.replicas if b != broker))
-    partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
-    world.controller = attrs.evolve(core, partitions=partitions)
-    world.tell_controller(Received(CONTROLLER, ElectPreferredLeader(request=0, partition=tp)))
+
+    def happens(runtime: Runtime, now: Millis) -> None:
+        core = runtime.controller
+        assert core is not None
+        tp, partition = min(core.partitions.items())
+        replicas = (broker, *(b for b in partition.replicas if b != broker))
+        partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
+        runtime.controller = attrs.evolve(core, partitions=partitions)
+        elect = ElectPreferredLeader(request=0, partition=tp)
+        runtime.received([(world.seat.broker, CONTROLLER, elect)], now)
+
+    world.turn(world.seat, happens)
 
 
 def _who(run: Run, who: BrokerId) -> BrokerId:

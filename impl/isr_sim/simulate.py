@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import count
 from random import Random
 from typing import Final
 
 import attrs
 
-from isr_broker.core.controller import Controller
-from isr_broker.core.effects import CONTROLLER
-from isr_broker.core.inputs import Received
-from isr_broker.core.messages import CreateTopic, Millis, TopicPartition
+from isr_broker.core.controller import Controller, placed
+from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.settings import Settings
-from isr_sim.clients import Consumer, Producer
-from isr_sim.faults import ALL, Faults, Kind
+from isr_sim.clients import PATIENCE_MS, PAUSE_MS, Admin, Consumer, Producer
+from isr_sim.faults import OF_THE_MODEL, Faults, Kind
 from isr_sim.host import Clock, Host
 from isr_sim.invariants import Chain, Invariants, Violation
 from isr_sim.world import FAIR, Weather, World
@@ -33,6 +30,8 @@ QUICK: Final = Settings(
     leader_imbalance_check_interval_seconds=1,
     log_segment_bytes=700,
     log_index_interval_bytes=200,
+    log_retention_ms=3_600_000,
+    log_retention_check_interval_ms=400,
 )
 """Kafka's settings with all times shortened, so that more happens in fewer steps."""
 
@@ -41,6 +40,7 @@ QUICK: Final = Settings(
 class Config:
     """What a run is about: the settings, with the design; which faults may happen, how often, and for how long.
 
+    `forgives_unclean`: after an unclean election what the new leader has counts as committed, and no more.
     `bears` is how many brokers may be crashed at a time if one of them lost something; `min.insync.replicas` - 1 if
     None.
     """
@@ -48,7 +48,8 @@ class Config:
     settings: Settings = QUICK
     brokers: int = 3
     partitions: int = 1
-    kinds: tuple[Kind, ...] = ALL
+    kinds: tuple[Kind, ...] = OF_THE_MODEL
+    forgives_unclean: bool = False
     weather: Weather = attrs.field(factory=Weather)
     safety_ms: Millis = 8_000
     every_ms: Millis = 350
@@ -93,10 +94,12 @@ class Run:
     kind: type[World] = World
     producer: type[Producer] = Producer
     consumer: type[Consumer] = Consumer
+    admin: Admin = attrs.field(init=False)
     producers: list[Producer] = attrs.field(factory=list[Producer])
     consumers: list[Consumer] = attrs.field(factory=list[Consumer])
 
     def __attrs_post_init__(self) -> None:
+        self.invariants.forgives = self.config.forgives_unclean
         chance = Random(self.seed)
         hosts = {
             broker: Host(broker, clock=Clock(chance.randint(0, 10_000), chance.randint(900, 1_100)))
@@ -105,9 +108,12 @@ class Run:
         self.world = self.kind(
             self.config.settings, chance, hosts, self.invariants, keeps_lines=self.config.keeps_lines, weather=FAIR
         )
+        copies = self.config.settings.default_replication_factor
+        self.admin = Admin("t", tuple(placed(sorted(hosts), self.config.partitions, copies, 0)))
         self.faults = Faults(
             self.world,
             self.invariants,
+            self.admin,
             self.config.kinds,
             self.config.every_ms,
             self.config.longest_ms,
@@ -116,19 +122,17 @@ class Run:
 
     def set_up(self) -> None:
         """All brokers run, and the topic is there."""
-        for broker in self.world.hosts:
-            self.world.start(broker)
+        for host in self.world.machines:
+            self.world.start(host)
         self.world.run(1_000)
-        create = CreateTopic(request=0, topic="t", partitions=self.config.partitions)
-        self.world.send(100, CONTROLLER, Received(100, create))
+        self.admin.next(self.world)
         self.world.run(1_500)
         assert len(self.world.controller.partitions) == self.config.partitions
-        requests = count(1)
         for number in range(self.config.partitions):
             tp = TopicPartition("t", number)
             for identity, acks in ((100, -1), (101, -1), (102, 1)):
-                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants, requests))
-            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants, requests))
+                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants))
+            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants))
         for producer in self.producers:
             producer.next(self.world)
         for consumer in self.consumers:
@@ -154,11 +158,23 @@ class Run:
             written = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
             if written and all(client.stopped for client in self.producers):
                 if self._converged() is None:
-                    return self.world.now - began
+                    healed = self.world.now - began
+                    self._leaves_nothing()
+                    return healed
             elif written:
                 for producer in self.producers:
                     producer.stopped = True
         raise Violation("convergence", self._converged() or "producers get no acknowledgements")
+
+    def _leaves_nothing(self) -> None:
+        """every-request-answered: once clients are gone no process remembers a request."""
+        for consumer in self.consumers:
+            consumer.stopped = True
+        self.world.run(self.world.now + PATIENCE_MS + PAUSE_MS)
+        for host in self.world.machines:
+            if host.runtime is not None and host.runtime.waiting:
+                left = sorted(host.runtime.waiting)
+                raise Violation("every-request-answered", f"broker {host.broker} never answered requests {left}")
 
     def stranded(self) -> set[TopicPartition]:
         """Partitions that have no leader and nobody who may become it."""
@@ -172,6 +188,8 @@ class Run:
         """What is not yet well: every replica in sync, and every log and watermark the same."""
         controller: Controller = self.world.controller
         stranded = self.stranded()
+        if len(controller.partitions) != self.config.partitions:
+            return f"there are {len(controller.partitions)} partitions"
         for tp, metadata in sorted(controller.partitions.items()):
             if tp in stranded:
                 continue
@@ -185,7 +203,8 @@ class Run:
                     return f"{tp}: broker {broker} holds no replica"
                 ends = (replica.log.end, replica.high_watermark, committed.end)
                 chain = self.invariants.logs[broker, tp]
-                if len(set(ends)) != 1 or not chain.agrees(committed, committed.end):
+                since = replica.log.start if self.invariants.forgives else 0
+                if len(set(ends)) != 1 or not chain.agrees(committed, committed.end, since):
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
         return None
 

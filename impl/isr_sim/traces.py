@@ -1,7 +1,6 @@
 """The simulator writes the event log that processes write (docs/trace-format.md): one life of each node in a file.
 
-A core is a value, so each step is computed twice: once for its line, which comes before its effects as in a process,
-and once by the world. Chance is asked for nothing more, so a run is the same with a trace and without.
+Chance is asked for nothing more, so a run is the same with a trace and without.
 """
 
 from __future__ import annotations
@@ -11,99 +10,33 @@ from typing import cast
 
 import attrs
 
-from isr_broker.core import controller as controllers
-from isr_broker.core import node as nodes
-from isr_broker.core.effects import CONTROLLER, DiskOperation
-from isr_broker.core.inputs import ControllerInput, LogOpened, NodeInput, Received, Start
-from isr_broker.core.messages import BrokerId, Message, Millis
-from isr_broker.core.stamps import Stamp, Stamped
+from isr_broker.core.messages import BrokerId
+from isr_broker.environment import Steps
 from isr_broker.settings import Settings
 from isr_broker.snapshot import Json
 from isr_broker.storage.disk import Disk
-from isr_broker.storage.disk_memory import MemoryDisk, Survival
+from isr_broker.storage.disk_memory import MemoryDisk
 from isr_broker.trace import Trace
 from isr_sim.faults import Kind
+from isr_sim.host import Host
 from isr_sim.simulate import Config, Run, finished
 from isr_sim.world import Weather, World
 
 
 @attrs.define
 class TracedWorld(World):
-    """A world whose nodes write what they do to `notes`."""
+    """A world whose processes write what they do to `notes`."""
 
     notes: Disk = attrs.field(factory=MemoryDisk)
-    traces: dict[BrokerId, Trace] = attrs.field(factory=dict[BrokerId, Trace])
-    stamps: dict[int, tuple[NodeInput | ControllerInput, Stamp]] = attrs.field(
-        factory=dict[int, tuple[NodeInput | ControllerInput, Stamp]]
-    )
-    starting: set[BrokerId] = attrs.field(factory=set[BrokerId])
     origin: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
 
-    def _begins(self, node: BrokerId, at: Millis) -> Trace:
-        trace = self.traces[node] = Trace(node, self.notes)
+    def _steps(self, host: Host, node: BrokerId) -> Steps | None:
+        """A trace, as the server has one (`Server.start`)."""
+        trace = Trace(node, self.notes)
         settings: dict[str, Json] = dict(self.settings.properties())
         told: dict[str, Json] = {"simulation": dict(self.origin)} if self.origin else {}
-        trace.begins(at, {"wall": self.now, "settings": settings, **told})
+        trace.begins(host.clock.local(self.now), {"wall": self.now, "settings": settings, **told})
         return trace
-
-    def _hears(self, trace: Trace, told: NodeInput | ControllerInput) -> None:
-        found = self.stamps.get(id(told))
-        if found is not None:
-            trace.hears(found[1])
-
-    def send(self, source: BrokerId, to: BrokerId, told: NodeInput) -> None:
-        """The message carries the stamp of the line that tells of it; the input itself is what arrives."""
-        trace = self.traces.get(source)
-        if trace is not None and isinstance(told, Received):
-            stamped = trace.stamped(told.message)
-            if isinstance(stamped, Stamped):
-                self.stamps[id(told)] = (told, stamped.stamp)
-        World.send(self, source, to, told)
-
-    def start(self, broker: BrokerId) -> None:
-        """A new life, with a file of its own."""
-        self._begins(broker, self.hosts[broker].clock.local(self.now))
-        self.starting.add(broker)
-        World.start(self, broker)
-
-    def stop(self, broker: BrokerId, survival: Survival) -> None:
-        """The life ends; what its last step would yet have sent is lost."""
-        World.stop(self, broker, survival)
-        self.traces[broker].stamps.clear()
-
-    def tell(self, broker: BrokerId, told: NodeInput, done: DiskOperation | None = None) -> None:
-        """The line of the step, then the step."""
-        host, trace = self.hosts[broker], self.traces[broker]
-        if host.node is not None and host.paused_until <= self.now:
-            at = host.clock.local(self.now)
-            if isinstance(told, LogOpened) and broker in self.starting and host.logs is not None:
-                trace.opened(told, host.logs.logs[told.partition].contents(), at)
-            if isinstance(told, Start):
-                self.starting.discard(broker)
-            self._hears(trace, told)
-            trace.node_stepped(host.node, told, nodes.handle(host.node, told, at), at)
-        World.tell(self, broker, told, done)
-        trace.stamps.clear()
-
-    def tell_controller(self, told: ControllerInput) -> None:
-        """The line of the step, then the step."""
-        trace = self.traces.get(CONTROLLER) or self._begins(CONTROLLER, self.now)
-        if self.controller_paused_until <= self.now:
-            self._hears(trace, told)
-            trace.controller_stepped(told, controllers.handle(self.controller, told, self.now), self.now)
-        World.tell_controller(self, told)
-        trace.stamps.clear()
-
-    def restart_controller(self) -> None:
-        """A new life of the controller."""
-        self._begins(CONTROLLER, self.now)
-        World.restart_controller(self)
-
-    def _tell_broker(self, to: BrokerId, message: Message) -> None:
-        """What goes to a client has its number too, and is read by nobody who writes a trace."""
-        if to not in self.hosts:
-            self.traces[CONTROLLER].stamped(message)
-        World._tell_broker(self, to, message)
 
 
 # A run again

@@ -1,7 +1,8 @@
-"""Time, chance and the network: events in order, hosts that take them, and what their effects set off.
+"""Time, chance and the network around brokers as they run: each a `Runtime`, on a disk in memory.
 
 Everything that happens is an event in one queue, ordered by time and then by the order in which it was caused. Chance
-comes from one generator with one seed.
+comes from one generator with one seed. A process takes what arrives in turns, as the server's loop does, and the world
+is what a `Runtime` needs of one: `Outside`, the disk, the clock, and who is told of each step (`Steps`).
 """
 
 from __future__ import annotations
@@ -10,56 +11,44 @@ import hashlib
 import heapq
 from collections.abc import Callable
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from isr_broker.core import controller as controllers
-from isr_broker.core import node as nodes
-from isr_broker.core.controller import Controller, recovered
-from isr_broker.core.effects import (
-    CONTROLLER,
-    AdvanceLogStart,
-    AnswerConsume,
-    AnswerFetch,
-    AnswerProduce,
-    AppendLog,
-    AppendMetadata,
-    AssignEpoch,
-    CheckpointWatermarks,
-    DeleteLog,
-    DiskOperation,
-    Effect,
-    Halt,
-    OpenLog,
-    Send,
-    StopProcess,
-    Took,
-    TruncateLog,
+from isr_broker.core.controller import Controller, ControllerStep
+from isr_broker.core.effects import CONTROLLER, AppendLog, AssignEpoch, DiskOperation, Effect, Took, TruncateLog
+from isr_broker.core.inputs import Appended, ControllerInput, EpochAssigned, LogOpened, NodeInput, Truncated
+from isr_broker.core.log_view import LogView
+from isr_broker.core.message_json import Parcel
+from isr_broker.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerId,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Millis,
+    OffsetForLeaderEpochResponse,
+    TopicPartition,
 )
-from isr_broker.core.inputs import (
-    ControllerInput,
-    DiskDone,
-    DiskFailed,
-    LogOpened,
-    NodeInput,
-    Received,
-    ShutDown,
-    Start,
-    Tick,
-    Written,
-)
-from isr_broker.core.messages import BrokerId, Message, MetadataRecord, Millis, TopicPartition
+from isr_broker.core.node import Node, NodeStep, Phase
+from isr_broker.core.stamps import Stamp, Stamped, bare
+from isr_broker.environment import Address, Steps
+from isr_broker.runtime import Asked, ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_memory import Everything, Survival
-from isr_broker.storage.log_directory import LogDirectory
-from isr_sim.host import Host
+from isr_broker.storage.metadata_log import DamagedMetadata
+from isr_sim.host import Died, Host
 
 Event: TypeAlias = tuple[Millis, int, Callable[[], object]]
 """When, in which order among those of the same time, and what happens."""
 
-Answer: TypeAlias = AnswerProduce | AnswerConsume
+Turn: TypeAlias = Callable[[Runtime, Millis], object]
+"""What a process does in one turn, with the time of its clock."""
+
+APART: Final[BrokerId] = 0
+"""The broker that has the controller and no replica, unless the controller is with another broker."""
 
 
 class Digest(Protocol):
@@ -81,12 +70,16 @@ class Watcher(Protocol):
         """A process is about to load what is on its disk."""
         ...
 
-    def opened(self, broker: BrokerId, tp: TopicPartition, records: bytes) -> None:
-        """A log was found on the disk with these batches."""
+    def opened(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
+        """A log was found on the disk, or made, with these batches."""
         ...
 
-    def changed(self, broker: BrokerId, operation: DiskOperation) -> None:
-        """A disk operation was reported done to the broker's core."""
+    def changed(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
+        """A disk operation was reported done to the broker's core; the log as it is since."""
+        ...
+
+    def governed(self, world: World) -> None:
+        """A process with the controller has found its metadata log."""
         ...
 
     def stepped(self, world: World) -> None:
@@ -94,17 +87,22 @@ class Watcher(Protocol):
         ...
 
 
-class Client(Protocol):
-    """A producer or consumer."""
+@attrs.frozen
+class Reply:
+    """What a client is answered: the answer, the records that come with it, and the id of the topic that answered."""
 
-    def answered(self, world: World, answer: Answer, records: bytes) -> None:
-        """A broker's answer has arrived."""
-        ...
+    answer: ClientAnswer
+    records: bytes = b""
+    topic_id: int = 0
 
 
 @attrs.frozen(kw_only=True)
 class Weather:
-    """How the network and the disks behave, in probabilities and milliseconds."""
+    """How the network and the disks behave, in probabilities and milliseconds.
+
+    `disk_ms` is the most that a process is held up when it has used its disk. `tells` is how often the sender of a
+    message that found nobody is told so, as by a connection that breaks.
+    """
 
     loss: float = 0.01
     twice: float = 0.01
@@ -112,40 +110,158 @@ class Weather:
     quick_ms: Millis = 8
     slow_ms: Millis = 1_500
     disk_ms: Millis = 3
+    tells: float = 0.5
 
 
 FAIR = Weather(loss=0.0, twice=0.0, slow=0.0)
 
 
 @attrs.define
+class Process:
+    """What one process has outside; what it sends leaves at the end of its turn."""
+
+    world: World
+    host: Host
+    sent: list[Callable[[], object]] = attrs.field(factory=list[Callable[[], object]])
+
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
+        """A message leaves; who asks may be told that it found nobody."""
+        self.sent.append(lambda: self.world.send(self.host, (source, to, message), tells=True))
+
+    def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
+        """An answer leaves, and if it is lost nobody is told."""
+        of_broker = isinstance(bare(answer), FetchResponse | OffsetForLeaderEpochResponse)
+        source = self.host.broker if of_broker else CONTROLLER
+        self.sent.append(lambda: self.world.send(self.host, (source, to, answer), tells=False))
+
+    def leaves(self, partition: TopicPartition) -> None:
+        """Nobody remembers who was asked."""
+
+    def stopped(self, why: str) -> None:
+        """The process ends with the turn."""
+        self.host.ended = why
+
+    def log(self, line: str) -> None:
+        """Nobody reads."""
+
+
+@attrs.define
+class Witness:
+    """Sees each step of one of a process's cores, and writes its trace, if there is one.
+
+    `asked` are the disk operations whose reports the core awaits.
+    """
+
+    world: World
+    host: Host
+    trace: Steps | None = None
+    asked: dict[TopicPartition, DiskOperation] = attrs.field(factory=dict[TopicPartition, DiskOperation])
+
+    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+        """A log was found when the process started."""
+        self.world.watcher.opened(self.host.broker, found.partition, found.log, records)
+        if self.trace is not None:
+            self.trace.opened(found, records, at)
+
+    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+        """A broker's core has taken an input."""
+        if self.trace is not None:
+            self.trace.node_stepped(before, told, step, at)
+        broker = self.host.broker
+        self.world.note(f"{broker} {told!r}")
+        match told:
+            case Appended(partition=tp) | Truncated(partition=tp) | EpochAssigned(partition=tp):
+                self.world.watcher.changed(broker, self.asked.pop(tp), told.log)
+            case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
+                self.world.watcher.opened(broker, tp, told.log, self.host.contents(tp))
+            case _:
+                pass
+        for effect in step.effects:
+            if isinstance(effect, AppendLog | TruncateLog | AssignEpoch):
+                self.asked[effect.partition] = effect
+        self._sees(broker, step.effects)
+
+    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+        """The controller has taken an input."""
+        if self.trace is not None:
+            self.trace.controller_stepped(told, step, at)
+        self.world.controller = step.core
+        self.world.note(f"controller {told!r}")
+        self._sees(CONTROLLER, step.effects)
+
+    def _sees(self, who: BrokerId, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            if isinstance(effect, Took):
+                self.world.actions[effect.action] = self.world.actions.get(effect.action, 0) + 1
+                self.world.note(f"{who} took {effect.action} {effect.partition} {effect.replica}")
+        self.world.steps += 1
+        self.world.watcher.stepped(self.world)
+
+    def stamped(self, message: Message) -> Message | Stamped:
+        """The message with its stamp, if there is a trace."""
+        return message if self.trace is None else self.trace.stamped(message)
+
+    def hears(self, stamp: Stamp) -> None:
+        """The trace hears it."""
+        if self.trace is not None:
+            self.trace.hears(stamp)
+
+
+_WITH_TOPIC: Final = (FetchRequest, FetchResponse, AlterPartitionRequest, AlterPartitionResponse)
+"""Messages that say on the wire which topic they mean by its id (Fetch from version 13, AlterPartition from 2)."""
+
+
+def _topic_id(host: Host, who: BrokerId, message: Message) -> int | None:
+    """The id of the topic that a process knows by the name in a message: one of another topic is refused.
+
+    `wire.fetcher` and `wire.controller_channels` write the ids, `wire.fetch_requests` and `wire.broker_requests` look
+    for them.
+    """
+    runtime = host.runtime
+    if runtime is None or not isinstance(message, _WITH_TOPIC):
+        return None
+    if who == CONTROLLER:
+        known = None if runtime.controller is None else runtime.controller.partitions.get(message.partition)
+        return 0 if known is None else known.topic_id
+    learned = runtime.node.partitions.get(message.partition)
+    return 0 if learned is None else learned.topic_id
+
+
+@attrs.define
 class World:
-    """Everything there is in one run."""
+    """Everything there is in one run.
+
+    `hosts` are the machines with replicas; the controller is with one of them, or on a machine of its own (`apart`).
+    `controller` is its core as it was after its last step.
+    """
 
     settings: Settings
     random: Random
     hosts: dict[BrokerId, Host]
     watcher: Watcher
     weather: Weather = attrs.field(factory=Weather)
+    apart: bool = True
     now: Millis = 0
     queue: list[Event] = attrs.field(factory=list[Event])
     caused: int = 0
     steps: int = 0
     cut: set[tuple[BrokerId, BrokerId]] = attrs.field(factory=set[tuple[BrokerId, BrokerId]])
     lag: dict[tuple[BrokerId, BrokerId], Millis] = attrs.field(factory=dict[tuple[BrokerId, BrokerId], Millis])
-    clients: dict[int, Client] = attrs.field(factory=dict[int, Client])
     actions: dict[str, int] = attrs.field(factory=dict[str, int])
     lines: list[str] = attrs.field(factory=list[str])
     keeps_lines: bool = False
-    controller: Controller = attrs.field(init=False)
-    controller_log: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
-    controller_life: int = 0
-    controller_paused_until: Millis = 0
-    controller_alarm: int = 0
-    controller_durable_at: Millis = 0
     digest: Digest = attrs.field(factory=hashlib.sha256)
+    seat: Host = attrs.field(init=False)
+    controller: Controller = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.controller = recovered(self.settings, [], 0)
+        self.seat = Host(APART) if self.apart else self.hosts[min(self.hosts)]
+        self.controller = Controller(settings=self.settings)
+
+    @property
+    def machines(self) -> list[Host]:
+        """All machines, that of the controller first."""
+        return [self.seat, *(host for _, host in sorted(self.hosts.items()) if host is not self.seat)]
 
     # Time
 
@@ -175,59 +291,90 @@ class World:
 
     # The network
 
-    def send(self, source: BrokerId, to: BrokerId, told: NodeInput) -> None:
-        """A message leaves; it arrives late, twice, or not at all, and never at a later process than it was sent to."""
+    def _carry(self, source: BrokerId, to: BrokerId, arrives: Callable[[], object]) -> bool:
+        """Something is under way: it arrives late, twice, or not at all, which is False."""
         if (source, to) in self.cut or self.random.random() < self.weather.loss:
-            return
-        life = self.controller_life if to == CONTROLLER else self.hosts[to].life
+            return False
         for _ in range(2 if self.random.random() < self.weather.twice else 1):
-            self.after(self._delay() + self.lag.get((source, to), 0), lambda: self._arrives(to, life, told))
+            slow = self.random.random() < self.weather.slow
+            delay = self.random.randint(1, self.weather.slow_ms if slow else self.weather.quick_ms)
+            self.after(delay + self.lag.get((source, to), 0), arrives)
+        return True
 
-    def _delay(self) -> Millis:
-        slow = self.random.random() < self.weather.slow
-        return self.random.randint(1, self.weather.slow_ms if slow else self.weather.quick_ms)
+    def send(self, sender: Host, parcel: Parcel, tells: bool) -> None:
+        """A message leaves; it never arrives at a later process than it was sent to."""
+        source, to, sent = parcel
+        target = self.seat if to == CONTROLLER else self.hosts.get(to, self.seat)
+        life, of_sender = target.life, sender.life
+        topic_id = _topic_id(sender, source, bare(sent))
 
-    def _arrives(self, to: BrokerId, life: int, told: NodeInput) -> None:
-        if to == CONTROLLER:
-            if life == self.controller_life and isinstance(told, Received):
-                self.tell_controller(told)
-        elif life == self.hosts[to].life:
-            self.tell(to, told)
+        def lost() -> None:
+            if tells and sender.life == of_sender and self.random.random() < self.weather.tells:
+                self.turn(sender, lambda runtime, now: runtime.undelivered([parcel], now))
 
-    def answer(self, source: BrokerId, answer: Answer, records: bytes) -> None:
-        """An answer leaves for a client."""
-        client = self.clients.get(answer.request)
-        if client is not None and self.random.random() >= self.weather.loss:
-            self.after(self._delay(), lambda: client.answered(self, answer, records))
+        def arrives() -> None:
+            if target.alive and target.life == life and _topic_id(target, to, bare(sent)) == topic_id:
+                self.turn(target, lambda runtime, now: runtime.received([parcel], now))
+            elif tells:
+                self.after(1, lost)
 
-    # Brokers
+        if not self._carry(source, to, arrives) and tells:
+            self.after(self.settings.replica_socket_timeout_ms, lost)
 
-    def tell(self, broker: BrokerId, told: NodeInput, done: DiskOperation | None = None) -> None:
-        """A broker's core takes an input, now or when its process is no longer paused."""
-        host = self.hosts[broker]
-        if host.node is None:
+    def ask(
+        self, client: BrokerId, to: BrokerId, make: Callable[[int], Asked], then: Callable[[Reply], object]
+    ) -> None:
+        """A client asks a broker something; `then` takes the reply, if there is one."""
+        host = self.hosts[to]
+        life = host.life
+
+        def answered(answer: ClientAnswer, records: bytes) -> None:
+            tp = getattr(answer, "partition", None)
+            node = host.node
+            topic_id = 0 if node is None or tp is None else node.topic_ids.get(tp, 0)
+            self._carry(to, client, lambda: then(Reply(answer, records, topic_id)))
+
+        def arrives() -> None:
+            if host.life == life:
+                self.turn(host, lambda runtime, now: runtime.ask(make, answered, now))
+
+        self._carry(client, to, arrives)
+
+    # Processes
+
+    def turn(self, host: Host, happens: Turn) -> None:
+        """One turn of a process, now or when it is no longer held up; what it sends leaves when the turn ends."""
+        runtime, life = host.runtime, host.life
+        if runtime is None:
             return
-        if host.paused_until > self.now:
-            self._later(host, host.paused_until - self.now, told, done)
+        if host.busy_until > self.now:
+            self.after(host.busy_until - self.now, lambda: self.turn(host, happens) if host.life == life else None)
             return
-        if done is not None and not isinstance(told, DiskFailed):
-            self.watcher.changed(broker, done)
-        self.steps += 1
-        self.note(f"{broker} {told!r}")
-        step = nodes.handle(host.node, told, host.clock.local(self.now))
-        host.node = step.core
+        outside, used = runtime.outside, host.disk.operations
+        assert isinstance(outside, Process)
         try:
-            for effect in step.effects:
-                self._perform(host, effect)
-        except OSError as error:
-            # A checkpoint or the orderly end could not be written: the process ends at once, leaving no mark.
-            self.note(f"{broker} halts: {error}")
-            self.stop(broker, Everything())
-        self.watcher.stepped(self)
-        self._set_alarm(host)
+            happens(runtime, host.clock.local(self.now))
+        except Died as died:
+            # Of what it had already given to the network some first part has left.
+            self._leave(outside, self.random.randint(0, len(outside.sent)))
+            self.stop(host, died.survival)
+            return
+        self._leave(outside, len(outside.sent))
+        if host.ended:
+            self.note(f"{host.broker} ends: {host.ended}")
+            self.stop(host, Everything())
+            return
+        if host.disk.operations != used:
+            host.busy_until = self.now + self.random.randint(0, self.weather.disk_ms)
+        self._set_alarm(host, runtime)
 
-    def _set_alarm(self, host: Host) -> None:
-        at = nodes.deadline(host.node) if host.node is not None else None
+    def _leave(self, outside: Process, count: int) -> None:
+        sent, outside.sent = outside.sent[:count], []
+        for leaves in sent:
+            leaves()
+
+    def _set_alarm(self, host: Host, runtime: Runtime) -> None:
+        at = runtime.deadline()
         host.alarm += 1
         if at is None:
             return
@@ -235,164 +382,61 @@ class World:
 
         def rings() -> None:
             if host.alarm == alarm:
-                self.tell(host.broker, Tick())
+                self.turn(host, lambda runtime, now: runtime.tick(now))
 
         self.after(max(0, host.clock.true(at) - self.now), rings)
 
-    def _later(self, host: Host, delay: Millis, told: NodeInput, done: DiskOperation | None) -> None:
-        """Tell the very process that runs now, if it still does then."""
-        life = host.life
+    def _steps(self, host: Host, node: BrokerId) -> Steps | None:
+        """Where the steps of a core are written down, besides; nowhere."""
+        return None
 
-        def happens() -> None:
-            if life == host.life:
-                self.tell(host.broker, told, done)
-
-        self.after(delay, happens)
-
-    def _perform(self, host: Host, effect: Effect) -> None:
-        if host.logs is None:
-            return
-        match effect:
-            case Took(action=action, partition=tp):
-                self.actions[action] = self.actions.get(action, 0) + 1
-                self.note(f"{host.broker} took {action} {tp}")
-            case Send(to, message):
-                self.send(host.broker, to, Received(host.broker, message))
-            case AnswerFetch(to=to, response=response, records=wanted):
-                records = host.logs.read(response.partition, wanted) if wanted else b""
-                self.send(host.broker, to, Received(host.broker, attrs.evolve(response, records=records)))
-            case AnswerProduce():
-                self.answer(host.broker, effect, b"")
-            case AnswerConsume(partition=tp, records=wanted):
-                self.answer(host.broker, effect, host.logs.read(tp, wanted) if wanted else b"")
-            case AppendLog() | TruncateLog() | AssignEpoch():
-                self._write(host, effect)
-            case OpenLog(tp, topic_id):
-                self._after_disk(host, host.logs.open(tp, topic_id), None)
-            case DeleteLog(tp):
-                host.logs.delete(tp)
-            case CheckpointWatermarks():
-                host.logs.checkpoint(effect)
-            case StopProcess(epoch, watermarks):
-                host.logs.close(epoch, watermarks)
-                self.stop(host.broker, Everything())
-            case Halt(why):
-                self.note(f"{host.broker} halts: {why}")
-                self.stop(host.broker, Everything())
-            case AdvanceLogStart() | AppendMetadata():
-                raise AssertionError("no log here is old enough to lose its beginning; a broker writes no metadata")
-
-    def _write(self, host: Host, operation: DiskOperation) -> None:
-        """Done at once and told later, or done when it is told: a crash may come before, between or after."""
-        logs = host.logs
-        assert logs is not None
-        if self.random.random() < 0.5:
-            self._after_disk(host, logs.perform(operation), operation)
-            return
-        life = host.life
-
-        def happens() -> None:
-            if life == host.life and host.logs is logs:
-                self.tell(host.broker, logs.perform(operation), operation)
-
-        self.after(self.random.randint(0, self.weather.disk_ms), happens)
-
-    def _after_disk(self, host: Host, told: DiskDone | LogOpened, operation: DiskOperation | None) -> None:
-        self._later(host, self.random.randint(0, self.weather.disk_ms), told, operation)
-
-    # Processes
-
-    def start(self, broker: BrokerId) -> None:
-        """A process starts and recovers the logs that it finds."""
-        host = self.hosts[broker]
-        assert host.node is None
+    def start(self, host: Host) -> None:
+        """A process starts on what is on its disk; it does not, if it cannot read that."""
+        assert host.runtime is None
+        governs = host is self.seat
         host.life += 1
-        host.paused_until = 0
-        self.watcher.starts(broker, host.disk)
-        host.logs = LogDirectory(host.disk, self.settings)
-        clean_epoch, opened = host.logs.load()
-        self.note(f"{broker} starts, {'clean' if clean_epoch >= 0 else 'unclean'}")
-        host.node = nodes.Node(me=broker, settings=self.settings)
-        for found in opened:
-            self.watcher.opened(broker, found.partition, host.logs.logs[found.partition].contents())
-            self.tell(broker, found)
-        self.tell(broker, Start(incarnation=host.life, previous_broker_epoch=clean_epoch))
+        host.busy_until, host.ended = 0, ""
+        self.watcher.starts(host.broker, host.disk)
+        address, at = self._address(host), self._address(self.seat)
+        runtime = host.runtime = Runtime(host.broker, self.settings, host.disk, address, at, Process(self, host))
+        runtime.wall = lambda: self.now + host.wall_ahead
+        runtime.trace = Witness(self, host, self._steps(host, host.broker))
+        runtime.controller_trace = Witness(self, host, self._steps(host, CONTROLLER)) if governs else None
+        self.note(f"{host.broker} starts")
+        self.turn(host, lambda runtime, now: self._begins(host, runtime, now, governs))
 
-    def stop(self, broker: BrokerId, survival: Survival) -> None:
+    def _begins(self, host: Host, runtime: Runtime, now: Millis, governs: bool) -> None:
+        try:
+            runtime.start(host.life, now, governs)
+        except (OSError, DamagedMetadata) as error:
+            host.ended = f"it cannot start: {error}"
+            return
+        if governs and runtime.controller is not None:
+            self.controller = runtime.controller
+            self.watcher.governed(self)
+
+    def _address(self, host: Host) -> Address:
+        return (f"b{host.broker}", 9092)
+
+    def stop(self, host: Host, survival: Survival) -> None:
         """The process is gone; of its disk survives what survives."""
-        host = self.hosts[broker]
-        self.note(f"{broker} is gone")
-        host.node, host.logs = None, None
+        self.note(f"{host.broker} is gone")
+        host.runtime, host.ended = None, ""
         host.life += 1
         host.disk.crash(survival)
 
-    def pause(self, broker: BrokerId, duration: Millis) -> None:
+    def pause(self, host: Host, duration: Millis) -> None:
         """The process does nothing for a while, and then goes on as if nothing had been."""
-        self.note(f"{broker} pauses for {duration}")
-        self.hosts[broker].paused_until = self.now + duration
+        self.note(f"{host.broker} pauses for {duration}")
+        host.busy_until = self.now + duration
 
-    def shut_down(self, broker: BrokerId) -> None:
+    def shut_down(self, host: Host) -> None:
         """The process is asked to stop in order."""
-        self.tell(broker, ShutDown())
-
-    # The controller
-
-    def tell_controller(self, told: ControllerInput) -> None:
-        """The controller's core takes an input, now or when its process is no longer paused."""
-        if self.controller_paused_until > self.now:
-            life = self.controller_life
-
-            def later() -> None:
-                if life == self.controller_life:
-                    self.tell_controller(told)
-
-            self.after(self.controller_paused_until - self.now, later)
-            return
-        self.steps += 1
-        self.note(f"controller {told!r}")
-        step = controllers.handle(self.controller, told, self.now)
-        self.controller = step.core
-        for effect in step.effects:
-            self._perform_for_controller(effect)
-        self.watcher.stepped(self)
-        self.controller_alarm += 1
-        alarm = self.controller_alarm
-
-        def rings() -> None:
-            if alarm == self.controller_alarm:
-                self.tell_controller(Tick())
-
-        self.after(max(0, controllers.deadline(self.controller) - self.now), rings)
-
-    def _perform_for_controller(self, effect: Effect) -> None:
-        match effect:
-            case Took(action=action, partition=tp, replica=replica):
-                self.actions[action] = self.actions.get(action, 0) + 1
-                self.note(f"controller took {action} {tp} {replica}")
-            case Send(to, message):
-                self._tell_broker(to, message)
-            case AppendMetadata(offset=offset, records=records):
-                life = self.controller_life
-
-                def durable() -> None:
-                    if life == self.controller_life:
-                        self.controller_log.extend(records)
-                        self.tell_controller(Written(offset))
-
-                # A log is written in order.
-                at = max(self.controller_durable_at, self.now + self.random.randint(0, self.weather.disk_ms))
-                self.controller_durable_at = at
-                self.after(at - self.now, durable)
-            case _:
-                raise AssertionError(f"the controller has no use for {effect}")
-
-    def _tell_broker(self, to: BrokerId, message: Message) -> None:
-        if to in self.hosts:
-            self.send(CONTROLLER, to, Received(CONTROLLER, message))
+        self.turn(host, lambda runtime, now: runtime.shut_down(now))
 
     def restart_controller(self) -> None:
-        """The controller crashes and is back at once: what was not durable in its log is gone."""
+        """The controller's process crashes and is back at once: what was not durable in its log is gone."""
         self.note("controller restarts")
-        self.controller_life += 1
-        self.controller = recovered(self.settings, self.controller_log, self.now)
-        self.tell_controller(Tick())
+        if self.seat.alive:
+            self.stop(self.seat, Everything())
+        self.start(self.seat)

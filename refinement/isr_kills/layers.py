@@ -22,7 +22,7 @@ from isr_kills.situations import broken_in_a_situation
 from isr_lang import Instance, Value
 from isr_planted import PLANTED as MODEL_BUGS
 from isr_replay import replay
-from isr_sim.faults import ALL, Kind
+from isr_sim.faults import OF_THE_MODEL, Kind
 from isr_sim.histories import TellingRun, history, telling
 from isr_sim.simulate import QUICK, Config, finished, simulate
 from isr_sim.traces import TracedWorld
@@ -54,11 +54,13 @@ class Found:
 
 _SLOW: Final = Weather(loss=0.02, twice=0.05, slow=0.15, slow_ms=2_500)
 _OVERTAKING: Final = Weather(loss=0.02, twice=0.5, slow=0.3, slow_ms=2_500)
-_MOVES: Final = tuple(k for k in Kind if k not in (Kind.POWER_LOSS, Kind.DISK, Kind.SHUTDOWN, Kind.CONTROLLER_RESTART))
+_MOVES: Final = tuple(
+    k for k in OF_THE_MODEL if k not in (Kind.POWER_LOSS, Kind.DISK, Kind.SHUTDOWN, Kind.CONTROLLER_RESTART)
+)
 _STOPS: Final = (Kind.SHUTDOWN, Kind.POWER_LOSS, Kind.CRASH, Kind.CUT_FROM_CONTROLLER)
 
 
-def _config(kinds: tuple[Kind, ...] = ALL, bears: int | None = None, **settings: int) -> Config:
+def _config(kinds: tuple[Kind, ...] = OF_THE_MODEL, bears: int | None = None, **settings: int) -> Config:
     quick: dict[str, object] = {a.name: getattr(QUICK, a.name) for a in attrs.fields(type(QUICK))}
     usual = type(QUICK)(**{**quick, **settings})  # type: ignore[arg-type]  # by name
     return Config(settings=usual, kinds=kinds, bears=bears, patience_ms=20_000)

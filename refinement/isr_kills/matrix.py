@@ -68,11 +68,11 @@ PLANS: Final[Mapping[str, Plan]] = {
     "keep-elr": Plan(_TWO, ("usual", "stops")),
     "ungated-last-leader": Plan(_LOSING, ("usual", "stops")),
     "append-retries": Plan(None),
-    "acknowledges-past-end": Plan(None),
-    "cut-keeps-start": Plan(None),
-    "cuts-damaged-metadata": Plan(None),
-    "trusts-clean-mark": Plan(None),
-    "refusals-outlive-topics": Plan(None),
+    "acknowledges-past-end": Plan(None, scenario="past-the-end"),
+    "cut-keeps-start": Plan(None, scenario="past-the-end"),
+    "cuts-damaged-metadata": Plan(None, scenario="rotten-metadata"),
+    "trusts-clean-mark": Plan(None, scenario="lost-tail"),
+    "refusals-outlive-topics": Plan(None, scenario="remade-topic"),
 }
 
 

@@ -32,7 +32,7 @@ from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offsets
-from isr_broker.storage.disk_memory import Fault, MemoryDisk, Nothing
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
 from isr_broker.wire.groups import Groups, Member
@@ -335,3 +335,48 @@ def test_the_heap_of_timers_says_what_the_node_says() -> None:
             nodes.deadline(runtime.node) or 0, controllers.deadline(runtime.controller) if runtime.controller else now
         )
         runtime.tick(now)
+
+
+# A topic made again
+
+
+def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() -> None:
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, Settings())
+    logs.load()
+    logs.open(TP, 1)
+    logs.perform(TruncateLog(partition=TP, offset=20, anew=True))
+    logs.perform(AppendLog(partition=TP, records=batch_at(20), flush=True))
+    logs.checkpoint(CheckpointWatermarks(((TP, 21),)))
+    logs.delete(TP)
+    logs.open(TP, 2)
+    logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
+    disk.crash(Everything())
+    (found,) = LogDirectory(disk, Settings()).load()[1]
+    assert (found.topic_id, found.log.start, found.log.end, found.high_watermark) == (2, 0, 1, 0)
+
+
+def test_a_log_whose_topic_id_a_crash_took_is_removed() -> None:
+    """Its records may be of a topic that was deleted since. Nothing of it was ever flushed."""
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, Settings())
+    logs.load()
+    logs.open(TP, 1)
+    logs.perform(AppendLog(partition=TP, records=batch_at(0)))
+    disk.crash(Everything())
+    disk.image(f"{TP}/partition.metadata").settle(b"")
+    assert LogDirectory(disk, Settings()).load() == (-1, [])
+    assert not disk.exists(str(TP))
+
+
+def test_a_request_of_an_admin_whose_answer_is_lost_is_given_up() -> None:
+    disk, outside = MemoryDisk(), Elsewhere()
+    runtime = Runtime(2, Settings(), disk, ("h", 2), ("elsewhere", 1), outside)
+    runtime.start(1, 0, with_controller=False)
+    said: list[ClientAnswer] = []
+    runtime.ask(lambda n: CreateTopic(request=n, topic=TP.topic), lambda a, _: said.append(a), 100)
+    runtime.tick(30_000)
+    assert len(runtime.waiting) == 1
+    runtime.tick(30_100)
+    assert [getattr(a, "error", None) for a in said] == [Error.REQUEST_TIMED_OUT]
+    assert runtime.waiting == {}

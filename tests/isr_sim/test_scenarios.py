@@ -33,6 +33,10 @@ def test_those_of_history_are_there() -> None:
         "jepsen-2013",
         "kip-320-first-try",
         "last-replica-standing",
+        "lost-tail",
+        "past-the-end",
+        "remade-topic",
+        "rotten-metadata",
         "stale-broker-epoch",
         "zombie-leader",
     ]
@@ -105,6 +109,8 @@ DEEDS = st.one_of(
     st.builds(Deed, TIMES, st.just("lead"), BROKERS),
     st.builds(Deed, TIMES, st.just("join"), ENDS, ENDS, both=st.booleans()),
     st.builds(Deed, TIMES, st.just("restart"), st.just(CONTROLLER)),
+    st.builds(Deed, TIMES, st.just("retain"), BROKERS),
+    st.builds(Deed, TIMES, st.sampled_from(["remake", "rot"])),
 )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
+import attrs
 import pytest
 from tests.support.broker_traces import AS_THE_MODEL, simulate_traced, trace_of_cluster, write_trace
 from tests.support.mutants import mutants, verdict, with_lines
@@ -24,7 +25,9 @@ from isr_broker.core import leader as leaders
 from isr_broker.core.messages import Offset
 from isr_broker.core.replica_state import Replica
 from isr_broker.snapshot import Json
+from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
 from isr_broker.trace_reader import Life, read
+from isr_sim.host import Died
 from isr_sim.simulate import Config, Run, finished
 from isr_sim.traces import TracedWorld
 from isr_sim.world import FAIR
@@ -118,7 +121,7 @@ def test_a_spent_budget_is_no_verdict() -> None:
 
 def test_a_heartbeat_that_was_overtaken_is_outside_of_the_model() -> None:
     """Kafka unfences a fenced broker that says nothing of a shutdown, as of a late message, too."""
-    done = validate(read(simulate_traced(217).notes))
+    done = validate(read(simulate_traced(5).notes))
     assert done.accepted
     assert [why for _, _, why in done.outside if "Heartbeat" in why and "overtaken" in why]
 
@@ -268,7 +271,26 @@ def test_a_log_of_many_leader_epochs_may_still_grow(epochs: int) -> None:
 
 
 def test_what_a_leader_wrote_and_could_not_tell_is_known_once_it_is_found() -> None:
-    lives = read(simulate_traced(978, Config(settings=AS_THE_MODEL, safety_ms=8_000)).notes)
+    """The process dies between the write and the line that tells of it; the log keeps what was written."""
+
+    def dies(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
+        return Fault(Died(Everything()), 1_000_000) if operation == "append" and path.endswith(".log") else None
+
+    alone = attrs.evolve(AS_THE_MODEL, min_insync_replicas=1)
+    run = Run(Config(settings=alone, weather=FAIR), 1, kind=TracedWorld)
+    world = run.world
+    run.set_up()
+    for broker in (2, 3):
+        world.stop(world.hosts[broker], Everything())
+    world.run(4_000)
+    world.hosts[1].disk.hook = dies
+    world.run(5_000)
+    assert not world.hosts[1].alive
+    world.start(world.hosts[1])
+    world.run(8_000)
+    run.heal()
+    assert isinstance(world, TracedWorld)
+    lives = read(world.notes)
     wrote: dict[str, set[tuple[Json, ...]]] = {"leader_appends": set(), "follower_appends": set()}
     for event in (e for life in lives for e in life.events if e.says.get("action") in wrote):
         for row in cast("list[list[Json]]", event.says.get("wrote", [])):

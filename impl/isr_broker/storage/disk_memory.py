@@ -7,6 +7,7 @@ come. Before each operation a hook may make it fail, or look at the disk as it i
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -97,9 +98,9 @@ class Nothing:
 
 @attrs.frozen
 class Fault:
-    """An operation fails with this error, an append after it wrote that many bytes."""
+    """An operation fails with this error, or the process dies of it; an append after it wrote that many bytes."""
 
-    error: OSError
+    error: BaseException
     written: int = 0
 
 
@@ -109,14 +110,23 @@ Hook: TypeAlias = "Callable[[MemoryDisk, str, str], Fault | None]"
 
 @attrs.define
 class MemoryDisk:
-    """A data directory in memory."""
+    """A data directory in memory.
+
+    - `operations` counts what was written, flushed or renamed.
+    - `room`: how many bytes can still be appended until some are given back; None for any number (ENOSPC).
+    - `reads`: what a read of a file gives in place of what is there, or raises; of the bytes that were flushed, too.
+    """
 
     names_now: Names = attrs.field(factory=lambda: Names({ROOT: None}))
     names_durable: Names = attrs.field(factory=lambda: Names({ROOT: None}))
     renames: list[tuple[str, Names]] = attrs.field(factory=list[tuple[str, Names]])
     hook: Hook | None = None
+    operations: int = 0
+    room: int | None = None
+    reads: Callable[[str, bytes], bytes] | None = None
 
     def _before(self, operation: str, path: str) -> Fault | None:
+        self.operations += 1
         return self.hook(self, operation, path) if self.hook is not None else None
 
     def _fails(self, operation: str, path: str) -> None:
@@ -210,7 +220,7 @@ class MemoryDisk:
             if image is not None:
                 image.settle(_survivor(image, path, survival))
         self.names_now, self.names_durable, self.renames = names, dict(names), []
-        self.hook = None
+        self.hook = self.reads = None
 
 
 def _survivor(image: Image, path: str, survival: Survival) -> bytes:
@@ -252,11 +262,18 @@ class MemoryFile:
         if fault is not None:
             self._image.do(data[: fault.written])
             raise fault.error
+        room = self.disk.room
+        if room is not None:
+            self.disk.room = max(0, room - len(data))
+            if room < len(data):
+                self._image.do(data[:room])
+                raise OSError(errno.ENOSPC, "no space left on device")
         self._image.do(data)
 
     def read(self, position: int, size: int) -> bytes:
         """What is there, up to `size` bytes."""
-        return bytes(self._image.seen[position : position + size])
+        found = bytes(self._image.seen[position : position + size])
+        return found if self.disk.reads is None else self.disk.reads(self.path, found)
 
     def size(self) -> int:
         """The number of bytes."""

@@ -245,6 +245,13 @@ class Log:
         """Of which topic it is; 0 if nobody has noted that."""
         return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
 
+    def is_stray(self) -> bool:
+        """Its topic id was lost in a crash, so nothing of it was ever flushed (LogManager.isStrayReplica).
+
+        A log of which nobody ever noted the topic is none.
+        """
+        return self.disk.exists(f"{self.folder}/{FILE}") and self.topic_id() == 0
+
     def remove(self) -> None:
         """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""
         self.close()

@@ -47,7 +47,7 @@ _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 class LogDirectory:
     """The logs of one broker (LogManager).
 
-    `points` and `starts` are the recovery points and log starts as they are on disk. No point may ever be past what is
+    `points`, `starts` and `watermarks` are the checkpoints as they are on disk. No point may ever be past what is
     durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
     log has become shorter or starts earlier.
     """
@@ -57,6 +57,7 @@ class LogDirectory:
     logs: dict[TopicPartition, Log] = attrs.field(factory=dict[TopicPartition, Log])
     points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     starts: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
+    watermarks: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
 
     def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
@@ -69,7 +70,7 @@ class LogDirectory:
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
         starts = self.starts = read_offsets(self.disk, LOG_STARTS)
-        watermarks = read_offsets(self.disk, WATERMARKS)
+        watermarks = self.watermarks = read_offsets(self.disk, WATERMARKS)
         found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
         names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
         trusts = self.settings.insync_design.trusts_clean_mark
@@ -84,6 +85,11 @@ class LogDirectory:
         opened: list[LogOpened] = []
         logs = self.disk.together([partial(recovered, tp) for tp in names])
         for tp, (log, topic_id) in zip(names, logs, strict=True):
+            if log.is_stray():
+                # It may be of a topic that was deleted since, and would pass for one of the same name.
+                log.remove()
+                mark = None
+                continue
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
             opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
@@ -96,6 +102,8 @@ class LogDirectory:
     def open(self, tp: TopicPartition, topic_id: int = 0) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
         try:
+            if tp not in self.logs:
+                self._forget(tp)
             log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
             found = log.topic_id()
         except OSError as error:
@@ -106,7 +114,6 @@ class LogDirectory:
     def delete(self, tp: TopicPartition) -> None:
         """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
         log = self.logs.pop(tp, None)
-        self.points.pop(tp, None)
         if log is not None:
             with contextlib.suppress(OSError):
                 log.remove()
@@ -168,7 +175,20 @@ class LogDirectory:
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
         """Write the watermarks, and with them how much of each log is durable and where it starts."""
         write_offsets(self.disk, WATERMARKS, effect.watermarks, self.settings.insync_design.checkpoint_in_place)
+        self.watermarks = dict(effect.watermarks)
         self._checkpoint_logs()
+
+    def _forget(self, tp: TopicPartition) -> None:
+        """Take out of the checkpoints what they say of a deleted topic, before one of the same name has a log.
+
+        Else, after a crash, the new log would count as committed and as durable up to where the old one was, and as
+        removed up to where that started.
+        """
+        if tp in self.watermarks:
+            watermarks = tuple((known, offset) for known, offset in self.watermarks.items() if known != tp)
+            self.checkpoint(CheckpointWatermarks(watermarks))
+        elif tp in self.points or tp in self.starts:
+            self._checkpoint_logs()
 
     def _lower_points(self) -> None:
         """Write the checkpoints if, on disk, a recovery point is past what is durable or a start past the log's.

@@ -1,0 +1,103 @@
+"""The simulator runs what users run: a mistake in what drives the cores, not in the cores, is found by it."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from isr_broker.core.effects import Slice
+from isr_broker.core.inputs import Written
+from isr_broker.core.messages import Millis, TopicPartition
+from isr_broker.core.record_batch import BadBatch
+from isr_broker.runtime import Runtime
+from isr_broker.storage.metadata_log import NAME, MetadataLog
+from isr_sim.faults import Kind
+from isr_sim.simulate import QUICK, Config, Run, finished, simulate
+
+pytestmark = pytest.mark.explores
+
+
+def with_faults(*kinds: Kind) -> Config:
+    return Config(kinds=kinds, patience_ms=8_000)
+
+
+def broken(config: Config, seeds: int = 12) -> set[str]:
+    """The promises that are broken, up to the first seed that breaks one."""
+    for seed in range(seeds):
+        promise = simulate(seed, config).promise
+        if promise is not None:
+            return {promise}
+    return set()
+
+
+def test_every_process_is_the_runtime_of_the_server_and_one_has_the_controller_with_its_log() -> None:
+    run = Run(Config(safety_ms=100), 0)
+    run.set_up()
+    assert [type(host.runtime) for host in run.world.machines] == [Runtime] * 4
+    assert [host.disk.exists(NAME) for host in run.world.machines] == [True, False, False, False]
+    records = MetadataLog.open(run.world.seat.disk)[1]
+    assert len(records) == run.world.controller.written > 4
+
+
+def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(self: Runtime, now: Millis) -> None:
+        self._unwritten = []
+        if self.controller is not None and self.controller.written < self.controller.offset:
+            self._tell_controller(Written(self.controller.offset), now)
+
+    monkeypatch.setattr(Runtime, "_write_metadata", forgets)
+    assert broken(with_faults(Kind.CONTROLLER_RESTART)) == {"metadata-survives"}
+
+
+def test_a_broker_that_goes_on_without_timers_when_its_disk_is_full_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was when the error of a checkpoint ended the timer and not the process."""
+    original = Runtime.deadline
+
+    def stays(self: Runtime, why: str) -> None:
+        self.settings = attrs.evolve(self.settings, broker_rack="no timers")
+
+    def never(self: Runtime) -> Millis | None:
+        return None if self.settings.broker_rack else original(self)
+
+    config = with_faults(Kind.FULL_DISK)
+    assert broken(config, 4) == set()
+    monkeypatch.setattr(Runtime, "_ends", stays)
+    monkeypatch.setattr(Runtime, "deadline", never)
+    assert broken(config) == {"convergence"}
+
+
+def test_a_read_that_fails_is_answered_and_a_read_path_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(self: Runtime, tp: TopicPartition, wanted: Slice | None) -> bytes:
+        return b"" if wanted is None else self.logs.read(tp, wanted)
+
+    config = with_faults(Kind.READS)
+    assert broken(config, 4) == set()
+    monkeypatch.setattr(Runtime, "_read", raises)
+    with pytest.raises(BadBatch):
+        broken(config)
+
+
+def test_a_request_that_is_never_answered_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Runtime.ask
+
+    def leaks(self: Runtime, make: object, then: object, now: Millis) -> None:
+        self.waiting.setdefault(0, lambda answer, records: None)
+        original(self, make, then, now)  # type: ignore[arg-type]  # as given
+
+    monkeypatch.setattr(Runtime, "ask", leaks)
+    assert broken(with_faults(Kind.PAUSE), 1) == {"every-request-answered"}
+
+
+def test_old_segments_go_and_topics_are_made_again() -> None:
+    run = Run(Config(kinds=(Kind.RETENTION, Kind.RECREATION)), 1)
+    assert finished(run).promise is None
+    assert max(run.invariants.kept_from.values()) > 0 or run.invariants.topics[TopicPartition("t", 0)] > 9
+
+
+def test_what_an_unclean_leader_lacks_is_forgiven_and_nothing_else() -> None:
+    settings = attrs.evolve(QUICK, unclean_leader_election_enable=True, min_insync_replicas=1)
+    kinds = (Kind.CRASH, Kind.CUT_FROM_CONTROLLER, Kind.ISOLATE, Kind.RETENTION)
+    config = Config(settings=settings, kinds=kinds, forgives_unclean=True, every_ms=250)
+    outcomes = [simulate(seed, config) for seed in range(6)]
+    assert [outcome.violation for outcome in outcomes] == [None] * 6
+    assert sum(outcome.actions.get("controller_elects_unclean", 0) for outcome in outcomes) > 0
