@@ -75,9 +75,12 @@ def test_every_small_stored_answer_is_found_again() -> None:
 @pytest.mark.slow
 @pytest.mark.explores
 @pytest.mark.parametrize(
-    "answer", [a for a in STORED if a not in SMALL and a.verdict in DECIDED], ids=lambda a: a.question.command()
+    "answer",
+    [a for a in STORED if a not in SMALL and a.verdict in DECIDED and a.states <= 1_000_000],
+    ids=lambda a: a.question.command(),
 )
-def test_every_large_stored_answer_is_found_again(answer: Answer) -> None:
+def test_larger_stored_answers_are_found_again(answer: Answer) -> None:
+    """Those of tens of millions of states are made by the same program, and only there."""
     again(answer)
 
 

@@ -192,8 +192,8 @@ public final class Conversation<W> {
   private static Step step(JsonNode json) {
     Map<String, Object> parameters = new LinkedHashMap<>();
     json.get("parameters")
-        .fields()
-        .forEachRemaining(p -> parameters.put(p.getKey(), value(p.getValue())));
+        .properties()
+        .forEach(p -> parameters.put(p.getKey(), value(p.getValue())));
     return new Step(json.get("action").asText(), parameters);
   }
 
