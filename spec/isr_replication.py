@@ -69,19 +69,19 @@ def may_commit(s: State, isr: Set[Replica]) -> Bool:
 
 @define
 def may_advance(s: State, leader: Replica, isr: Set[Replica]) -> Bool:
-    """(2) The same rule, as the leader applies it (Partition.isUnderMinIsr)."""
+    """(2) The leader holds its watermark while its in-sync set is under the minimum (Partition.isUnderMinIsr)."""
     return may_commit(s, isr)
 
 
 @define
 def enough_on_news(s: State, leader: Replica, members: Set[Replica]) -> Bool:
-    """(7) The same number, as a leader takes it in the step in which it learns the controller's newest metadata."""
+    """(7) The same number in the step in which the leader learns the controller's newest metadata."""
     return members.size() >= MIN_INSYNC
 
 
 @define
 def may_advance_on_news(s: State, leader: Replica, isr: Set[Replica]) -> Bool:
-    """(2) The same rule, as a leader applies it in the step in which it learns the controller's newest metadata."""
+    """(2) The same rule in the step in which the leader learns the controller's newest metadata."""
     return may_commit(s, isr)
 
 

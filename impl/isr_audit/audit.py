@@ -194,7 +194,7 @@ def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     if answer.verdict == Verdict.HOLDS:
         return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; more were not explored")
     reasons = {
-        Verdict.UNKNOWN.value: f"{answer.states:,} states were not all",
+        Verdict.UNKNOWN.value: f"more than {answer.states // 1_000_000} million states",
         Verdict.TOO_SMALL.value: "the bounds leave no room for these faults",
         Verdict.VACUOUS.value: "nothing is ever acknowledged",
     }

@@ -271,7 +271,7 @@ def test_the_naive_one_commits_under_the_minimum(capsys: pytest.CaptureFixture[s
     told = naive(capsys, "--first")
     assert "4 leader_adopts_isr(leader=r1) high_watermark[r1]: the model has 0, the system 1" in told
     assert "acked: the model has [], the system [0] (output)" in told
-    assert "may_commit: (2) The watermark is held while the committed in-sync set is under the minimum" in told
+    assert "may_advance: (2) The leader holds its watermark while its in-sync set is under the minimum" in told
     assert "VIOLATED" in told
     # The document shows this very report.
     shown = DOCUMENT.read_text(encoding="utf-8").split("inconsistent state: ")[1].split("## A session")[0]
