@@ -15,7 +15,7 @@ from isr_check.engine import Exploration, Limits
 from isr_designs import DESIGNS
 from isr_lang import Instance, Value
 
-pytestmark = pytest.mark.explores
+pytestmark = [pytest.mark.slow, pytest.mark.explores]
 
 KIP_966 = DESIGNS["kip-966"]
 RUNS: tuple[dict[str, Value], ...] = (

@@ -107,6 +107,7 @@ def test_three_brokers_take_every_edge() -> None:
     assert done.replayed == done.edges > 500_000
 
 
+@pytest.mark.slow
 def test_three_brokers_take_every_edge_with_a_crash_an_election_and_a_changed_isr() -> None:
     done = assert_every_edge(LARGE)
     assert done.edges > 1_600_000

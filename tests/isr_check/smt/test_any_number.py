@@ -203,7 +203,8 @@ def can_be_called_so(step: int) -> int:
     return named_anew
 
 
-@pytest.mark.parametrize("step", [90, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [90, 5])
 def test_whoever_is_meant_can_be_called_the_next_one(step: int) -> None:
     assert can_be_called_so(step) > 0
 
