@@ -232,7 +232,7 @@ class Invariants:
             raise Violation("one-leader-per-epoch", f"{tp}: {first} and {broker} in epoch {replica.leader_epoch}")
         committed = self.committed.setdefault(tp, Chain())
         chain, watermark = self._chain(broker, tp), replica.high_watermark
-        if not chain.agrees(committed, min(watermark, committed.end)):
+        if not chain.agrees(committed, min(watermark, committed.end), self.kept_from[tp]):
             raise Violation("committed-only-grows", f"{tp}: leader {broker} commits other records below {watermark}")
         for offset in range(committed.end, watermark):
             committed.append(chain.records[offset])
@@ -257,7 +257,7 @@ class Invariants:
             chain = self._chain(broker, tp)
             leads = isinstance(replica.role, Leading) and replica.leader_epoch == metadata.leader_epoch
             if leads and metadata.leader == broker:
-                if not chain.agrees(committed, committed.end):
+                if not chain.agrees(committed, committed.end, self.kept_from[tp]):
                     self._names_what_is_lost(tp, broker, chain)
                 if settled and not metadata.isr <= maximal_isr(replica):
                     counted = sorted(maximal_isr(replica))
@@ -265,8 +265,7 @@ class Invariants:
             known = world.controller.brokers.get(broker)
             current = known is not None and replica.broker_epoch == known.epoch
             eligible = broker in metadata.isr | metadata.elr and current
-            since = replica.log.start if self.forgives else 0
-            if settled and eligible and not chain.agrees(committed, committed.end, since):
+            if settled and eligible and not chain.agrees(committed, committed.end, self.kept_from[tp]):
                 raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
 
     def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
@@ -282,8 +281,7 @@ class Invariants:
                 if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
-                since = max(one.log.start, other.log.start) if self.forgives else 0
-                if not self._chain(a, tp).agrees(self._chain(b, tp), below, since):
+                if not self._chain(a, tp).agrees(self._chain(b, tp), below, self.kept_from[tp]):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
 
     # From clients

@@ -203,7 +203,7 @@ class Run:
                     return f"{tp}: broker {broker} holds no replica"
                 ends = (replica.log.end, replica.high_watermark, committed.end)
                 chain = self.invariants.logs[broker, tp]
-                since = replica.log.start if self.invariants.forgives else 0
+                since = self.invariants.kept_from.get(tp, 0)
                 if len(set(ends)) != 1 or not chain.agrees(committed, committed.end, since):
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
         return None

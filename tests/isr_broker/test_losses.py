@@ -380,3 +380,20 @@ def test_a_request_of_an_admin_whose_answer_is_lost_is_given_up() -> None:
     runtime.tick(30_100)
     assert [getattr(a, "error", None) for a in said] == [Error.REQUEST_TIMED_OUT]
     assert runtime.waiting == {}
+
+
+def test_half_of_a_decision_is_none_when_the_controller_finds_it() -> None:
+    """Of two records that were appended together a crash keeps the first alone: as if neither had been written."""
+    disk = MemoryDisk()
+    log, _ = MetadataLog.open(disk)
+    log.append((BrokerMetadata(broker=1, epoch=1),))
+    whole = disk.image(NAME).durable
+    log.append((BrokerMetadata(broker=2, epoch=2), BrokerMetadata(broker=3, epoch=3)))
+    both = disk.image(NAME).durable
+    for cut in range(len(whole), len(both)):
+        disk.image(NAME).settle(both[:cut])
+        _, records = MetadataLog.open(disk)
+        assert [r.broker for r in records if isinstance(r, BrokerMetadata)] == [1]
+        assert disk.image(NAME).durable == whole
+    disk.image(NAME).settle(both)
+    assert len(MetadataLog.open(disk)[1]) == 3

@@ -1,5 +1,8 @@
 """The controller's records on disk: one line each, with its CRC-32C before it, flushed before anybody is told.
 
+What is appended together is there as a whole or not at all, as a batch of Kafka's: half of a decision would be one that
+nobody took. A line that begins with `+` is not the last of its batch.
+
 Kafka: the __cluster_metadata log, as its only replica.
 """
 
@@ -15,6 +18,7 @@ from isr_broker.core.record_batch import crc32c
 from isr_broker.storage.disk import ROOT, Disk, File
 
 NAME: Final = "metadata.log"
+_MORE: Final = b"+"
 
 
 class DamagedMetadata(Exception):
@@ -27,26 +31,28 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
     A write that a crash has torn leaves some first part of its last line, and no end of a line after that. Whatever
     else is not whole was durable once, and others have been told of it.
     """
-    text, good = file.read(0, file.size()), 0
+    text, good, at = file.read(0, file.size()), 0, 0
     records: list[MetadataRecord] = []
-    while good < len(text):
-        end = text.find(b"\n", good)
-        record = _record_in(text[good : end if end >= 0 else len(text)])
+    batch: list[MetadataRecord] = []
+    while at < len(text):
+        end = text.find(b"\n", at)
+        record = _record_in(text[at : end if end >= 0 else len(text)])
         if end >= 0 and record is not None:
-            records.append(record)
-            good = end + 1
-        elif end < 0 and record is None and _record_in(text[good:-1]) is None:
+            batch.append(record)
+            more, at = text[at : at + 1] == _MORE, end + 1
+            if not more:
+                records += batch
+                batch, good = [], at
+        elif end < 0 and (record is not None or _record_in(text[at:-1]) is None):
             break
         else:
-            raise DamagedMetadata(
-                f"{NAME}: the record at byte {good} is damaged, {len(text) - good} bytes before its end"
-            )
+            raise DamagedMetadata(f"{NAME}: the record at byte {at} is damaged, {len(text) - at} bytes before its end")
     return records, good
 
 
 def _record_in(line: bytes) -> MetadataRecord | None:
     """The record of a line without its end; None if there is none."""
-    crc, _, body = line.partition(b" ")
+    crc, _, body = line.removeprefix(_MORE).partition(b" ")
     if crc != b"%08x" % crc32c(body):
         return None
     try:
@@ -83,5 +89,6 @@ class MetadataLog:
     def append(self, records: tuple[MetadataRecord, ...]) -> None:
         """Write records, all of them durable when this returns."""
         lines = [record_line(record) for record in records]
-        self.file.append(b"".join(b"%08x %s\n" % (crc32c(line), line) for line in lines))
+        said = [b"%08x %s\n" % (crc32c(line), line) for line in lines]
+        self.file.append(b"".join((*(_MORE + line for line in said[:-1]), *said[-1:])))
         self.file.flush()

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from insync_cli import options, registry, runfile, terminal
+from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.progress import Ticker
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
@@ -45,24 +45,27 @@ def story(case: Case, corpus: Path, running: options.RunningEach, folder: Path) 
 
 
 def control(command: str, target: str, running: options.RunningEach, folder: Path) -> Control:
-    """Run `insync check ...` of a case; its run file goes into the report's folder."""
+    """Run `insync check ...` of a case, judged as that command judges; its run file goes into the report's folder."""
     from insync_cli.model import check
 
     asked = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
     design = asked.world.design
-    instance = registry.instance_of(design, asked.world.constants)
+    plain = registry.instance_of(design, room.following(design, asked.world.constants))
+    instance, wanted = room.with_premises(plain, asked.properties)
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, running.workers or 1)
-    wanted = asked.properties
     found = explore(instance, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
+    found = room.without_premises(found, asked.properties)
+    left = room.room_of(plain, found, workers, Limits())
     answer = runfile.run_file(
-        instance,
+        plain,
         found,
         command=shlex.split(command),
         version=version(),
         engine=engine,
         workers=workers,
-        findings=found.findings,
+        room=room.room_line(left),
+        findings=room.judged(found.findings, left),
         traces={},
     )
     terminal.write_json(str(folder / target), answer)
