@@ -110,6 +110,23 @@ def judged(findings: Sequence[Finding], room: Room | None) -> tuple[Finding, ...
     )
 
 
+def worth(
+    instance: Instance,
+    found: Exploration,
+    wanted: Sequence[str],
+    workers: int,
+    limits: Limits,
+    ticker: Ticker | None = None,
+) -> tuple[Exploration, Room | None]:
+    """The findings on what was wanted, each with the verdict that it deserves, and the room that the bounds leave.
+
+    `found` is the exploration of what `with_premises` made of the instance.
+    """
+    found = without_premises(found, wanted)
+    left = room_of(instance, found, workers, limits, ticker)
+    return attrs.evolve(found, findings=judged(found.findings, left)), left
+
+
 def room_line(room: Room | None) -> RoomLine | None:
     if room is None:
         return None

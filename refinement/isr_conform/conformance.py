@@ -105,6 +105,10 @@ Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place
 """What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is."""
 
 
+Progress: TypeAlias = "Callable[[str, int, int | None], None]"
+"""Called on the way with what is counted, how many are done, and of how many, None if that is not known."""
+
+
 @attrs.define(kw_only=True)
 class ConformanceResult:
     """What was driven, and what differed.
@@ -184,7 +188,7 @@ class Conformance:
         instance: Instance,
         client: SutClient,
         limits: Limits,
-        progress: Callable[[int, int], None],
+        progress: Progress,
         explain: Explain = lambda kind, before, action, parameters, places: "",
     ) -> None:
         self.explain = explain
@@ -210,6 +214,8 @@ class Conformance:
         self._reason = ""
         self.predecessor: dict[int, Edge | None] = {}
         self.drawn: set[Edge] = set()
+        self.counted, self.done, self.of = "edges", 0, cast("int | None", None)
+        """What is told of the progress: what is counted, how many are done, and of how many."""
         off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
         self.result = ConformanceResult(
             name=self.hello.name,
@@ -341,6 +347,8 @@ class Conformance:
         if edge in self.tried:
             return False
         self.tried.add(edge)
+        if self.limits.walks is None and (not self.drawn or edge in self.drawn):
+            self.done += 1
         return True
 
     def _check_limits(self) -> None:
@@ -352,7 +360,7 @@ class Conformance:
         if limits.stop():
             raise _BudgetSpent
         if done.steps % 64 == 63:
-            self.progress(len(self.tried), done.steps)
+            self.progress(f"{self.counted} driven", self.done, self.of)
 
     def _steps_so_far(self) -> str:
         """The steps since the last reset, for an error message."""
@@ -366,15 +374,25 @@ class Conformance:
 
     # Strategies
 
+    def _explore(self) -> ReachableStates:
+        """The states of the model; the sample is drawn from their edges, and how much is to do is known."""
+        reached = self.graph.explore(None, told=lambda n: self.progress("states of the model explored", n, None))
+        if self.limits.per_action is not None:
+            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
+            self.counted, self.of = "sampled edges", len(self.drawn)
+        else:
+            self.of = sum(len(self.graph.steps(state)) for state in reached.predecessor)
+        return reached
+
     def _drive_every_edge(self) -> None:
         """Drive every edge, each from the saved state before it."""
+        self._explore()
         tokens: dict[int, Json] = {}
         for initial in self.graph.initial:
             self.reset(initial)
             self.predecessor[initial], tokens[initial] = None, self._save()
             level = [initial]
             while level:
-                self.graph.expand(level)
                 new: list[int] = []
                 for state in level:
                     for label, target in self.graph.steps(state).items():
@@ -389,7 +407,7 @@ class Conformance:
 
     def _drive_depth_first(self) -> None:
         """Drive every edge from the saved state before it; no more states are saved at a time than lie on one path."""
-        self.predecessor = self.graph.explore(None).predecessor
+        self.predecessor = self._explore().predecessor
         visited = set(self.graph.initial)
         for initial in self.graph.initial:
             self.reset(initial)
@@ -421,9 +439,7 @@ class Conformance:
 
         A state behind an edge that the system does not pass is gone to another way.
         """
-        reached = self.graph.explore(None)
-        if self.limits.per_action is not None:
-            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
+        reached = self._explore()
         left: dict[int, set[int]] = {}
         for state, label in sorted(self.drawn):
             left.setdefault(state, set()).add(label)
@@ -507,10 +523,8 @@ class Conformance:
 
         A path goes on for as long as edges are left nearby.
         """
-        reached = self.graph.explore(None)
+        reached = self._explore()
         self.predecessor = reached.predecessor
-        if self.limits.per_action is not None:
-            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
         remaining = UncoveredEdges(self.graph, reached, None if self.limits.per_action is None else self.drawn)
         while (nearest := remaining.begin()) is not None:
             initial, route = nearest
@@ -548,7 +562,8 @@ class Conformance:
     def _drive_walks(self, walks: int) -> None:
         """Drive so many walks, each from a reset."""
         walk = RandomWalk(self.graph, self.limits.seed)
-        for _ in range(walks):
+        self.counted, self.of = "walks", walks
+        for self.done in range(walks):
             state, before, went = walk.start(), "", StepOutcome.TAKEN
             self.reset(state)
             while went is not StepOutcome.DIVERGED and len(self.path) < self.limits.walk_length:
@@ -566,6 +581,7 @@ class Conformance:
         wanted = tuple(schedule.initial.get(name) for name in names)
         state = self.packing.packed(next((s for given, s in starts if given == wanted), starts[0][1]))
         self.reset(state)
+        self.of = len(schedule.steps)
         for action, given in schedule.steps:
             parameters = tuple(cast("int", value) for value in given.values())
             label = self.labels.number(action, *parameters)
@@ -680,13 +696,12 @@ def conform(
     limits: Limits,
     *,
     patience: float = 10.0,
-    progress: Callable[[int, int], None] = lambda edges, steps: None,
+    progress: Progress = lambda what, done, of: None,
     explain: Explain = lambda kind, before, action, parameters, places: "",
 ) -> ConformanceResult:
     """Start the command, drive it, and end it; SutFailure if it does not start or answer, or breaks the protocol.
 
-    `patience` is how many seconds each answer may take; `progress` is called with the edges tried and the steps so far;
-    `explain` says what is known of a difference.
+    `patience` is how many seconds each answer may take; `explain` says what is known of a difference.
     """
     client = ProcessClient(command, patience)
     try:

@@ -72,8 +72,13 @@ class ModelGraph:
                         steps[numbers[k]] = int.from_bytes(packed[k * size : (k + 1) * size], "little")
                 at += count
 
-    def explore(self, most: int | None, passable: Callable[[Edge], bool] = lambda _: True) -> ReachableStates:
-        """The reachable states, breadth first, or the first `most` of them."""
+    def explore(
+        self,
+        most: int | None,
+        passable: Callable[[Edge], bool] = lambda _: True,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> ReachableStates:
+        """The reachable states, breadth first, or the first `most` of them; `told` is how many, after each level."""
         found = ReachableStates({state: None for state in self.initial})
         level = list(self.initial)
         while level:
@@ -88,6 +93,7 @@ class ModelGraph:
                         found.predecessor[target] = (state, label)
                         new.append(target)
             level = new
+            told(len(found.predecessor))
         return found
 
     def totals(self, reached: ReachableStates) -> tuple[Counter[str], int]:

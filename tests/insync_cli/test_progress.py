@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -305,6 +306,20 @@ def test_minimising_says_how_far_each_of_its_parts_is(told: Told) -> None:
     assert main(["minimise", "long.itf.json", "--quiet"]) == 0
     assert {"states, at most, looked at from the start", "steps moved to calmer places"} <= set(told.stages)
     assert all(done <= (total or 0) for stage in told.stages.values() for done, total in stage)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("driven", "what"),
+    [("", "edges driven"), ("--edges 9", "sampled edges driven"), ("--sample 20", "walks driven")],
+)
+def test_a_system_under_test_is_driven_with_the_end_in_sight(driven: str, what: str, told: Told) -> None:
+    sut = shlex.quote(f"{shlex.quote(sys.executable)} -m isr_conform.core_sut")
+    bounds = "--replicas 2 --crashes 0 --isr-changes 1 --patience 500 --quiet"
+    assert main(shlex.split(f"conform --sut {sut} {bounds} {driven}")) == 0
+    assert rising(told.stages[what])
+    assert len(told.stages[what]) > 2
+    assert told.stages[what][-1][0] <= (told.stages[what][-1][1] or 0)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class CoresInProcess(AnsweredAtOnce):
 def drive(system: CoresInProcess, limits: Limits | None = None, **constants: int) -> ConformanceResult:
     """Drive a system within SMALL bounds, or those given."""
     instance = Instance(KIP_966, {**SMALL, **constants})
-    return Conformance(instance, system, limits or Limits(), lambda edges, steps: None).run()
+    return Conformance(instance, system, limits or Limits(), lambda what, done, of: None).run()
 
 
 class ProcessesInProcess(AnsweredAtOnce):
@@ -69,7 +69,7 @@ def processes(constants: Mapping[str, Value], limits: Limits) -> Generator[tuple
     system = ProcessesInProcess()
     try:
         instance = Instance(KIP_966, constants)
-        yield system, Conformance(instance, system, limits, lambda edges, steps: None)
+        yield system, Conformance(instance, system, limits, lambda what, done, of: None)
     finally:
         system.sut.close()
 

@@ -71,7 +71,7 @@ def run(argv: Sequence[str]) -> int:
                 command(given.sut, given.kafka_home),
                 limits(given.drive, schedule, brake),
                 patience=given.patience,
-                progress=lambda edges, steps: ticker.count(edges, None, f"edges driven in {steps:,} steps"),
+                progress=lambda what, done, of: ticker.count(done, of, what),
                 explain=known(given.sut),
             )
         except SutFailure as problem:

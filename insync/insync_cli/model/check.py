@@ -108,10 +108,9 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     """What was found of what is wanted, with what it is worth: premises met, and room for the faults."""
     instance, wanted = room.with_premises(question.instance, question.wanted)
     explored = exploration.explored(instance, wanted, exploring, output, folder)
-    found = room.without_premises(explored.found, question.wanted)
     with output.ticker() as ticker:
-        left = room.room_of(question.instance, found, explored.workers, Limits(), ticker)
-    return attrs.evolve(explored, found=attrs.evolve(found, findings=room.judged(found.findings, left)), room=left)
+        found, left = room.worth(question.instance, explored.found, question.wanted, explored.workers, Limits(), ticker)
+    return attrs.evolve(explored, found=found, room=left)
 
 
 def asked(given: Options) -> Question:

@@ -212,9 +212,7 @@ def explored(
     asked, wanted = room.with_premises(instance, cell.wanted)
     if cell.symmetry and "symmetry" in inspect.signature(explore).parameters:
         explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True))
-    found = room.without_premises(explore(asked, wanted, limits, silent), cell.wanted)
-    left = room.room_of(instance, found, workers, limits)
-    found = attrs.evolve(found, findings=room.judged(found.findings, left))
+    found, left = room.worth(instance, explore(asked, wanted, limits, silent), cell.wanted, workers, limits)
     broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED]
     saved = save(instance, broken, place)
     answer = runfile.run_file(

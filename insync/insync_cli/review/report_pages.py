@@ -55,8 +55,7 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, running.workers or 1)
     found = explore(instance, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
-    found = room.without_premises(found, asked.properties)
-    left = room.room_of(plain, found, workers, Limits())
+    found, left = room.worth(plain, found, asked.properties, workers, Limits())
     answer = runfile.run_file(
         plain,
         found,
@@ -65,7 +64,7 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
         engine=engine,
         workers=workers,
         room=room.room_line(left),
-        findings=room.judged(found.findings, left),
+        findings=found.findings,
         traces={},
     )
     terminal.write_json(str(folder / target), answer)
