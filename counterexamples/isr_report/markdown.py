@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from isr_report.coverage import probes
-from isr_report.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
 from isr_report.html import HOLDS
 from isr_report.material import Material, Story, claims, questions, target
-from isr_report.overview import COUNTS, asked_of, recommended, weakest
+from isr_report.matrix.coverage import probes
+from isr_report.matrix.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
+from isr_report.sections.overview import COUNTS, asked_of, recommended, weakest
 from isr_trace.diagrams import mermaid
 from isr_trace.scene import scene
 

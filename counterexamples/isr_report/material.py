@@ -9,10 +9,10 @@ from typing import TypedDict, cast
 
 import attrs
 
-from isr_report.coverage import Covered
-from isr_report.grid import CellEntry, Matrix
+from isr_report.matrix.coverage import Covered
+from isr_report.matrix.grid import CellEntry, Matrix
+from isr_report.matrix.since import Since
 from isr_report.scenes import Scene
-from isr_report.since import Since
 from isr_report.traceability import Traced
 from isr_trace.cases import Case
 from isr_trace.trace import Trace

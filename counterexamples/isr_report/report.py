@@ -7,9 +7,11 @@ import hashlib
 import json
 from html import escape
 
-from isr_report import conformance, distance, experiments, figures, overview, sections, since, traceability
+from isr_report import traceability
 from isr_report.html import KINDS, TEMPLATES, style
 from isr_report.material import Material, claims
+from isr_report.matrix import since
+from isr_report.sections import conformance, distance, experiments, figures, findings, overview
 
 CONTENTS = {
     "questions": "Questions",
@@ -37,17 +39,17 @@ def page(material: Material) -> str:
     parts = {
         "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "STYLE": style(),
-        "FACTS": sections.facts(material, asked),
+        "FACTS": findings.facts(material, asked),
         "CONTENTS": "".join(f'<a href="#{name}">{says}</a>' for name, says in CONTENTS.items()),
-        "QUESTIONS": sections.answers(material),
+        "QUESTIONS": findings.answers(material),
         "OVERVIEW": overview.overview(material),
-        "SIGNS": sections.signs(),
-        "MATRIX": sections.grid(material),
-        "TOGETHER": sections.together(material.together),
-        "STORIES": sections.stories(list(material.stories)),
-        "SCENES": sections.scenes(list(material.scenes)),
-        "ALTERNATIVES": sections.alternatives(list(material.alternatives)),
-        "CONTROLS": sections.controls(material),
+        "SIGNS": findings.signs(),
+        "MATRIX": findings.grid(material),
+        "TOGETHER": findings.together(material.together),
+        "STORIES": findings.stories(list(material.stories)),
+        "SCENES": findings.scenes(list(material.scenes)),
+        "ALTERNATIVES": findings.alternatives(list(material.alternatives)),
+        "CONTROLS": findings.controls(material),
         "AVAILABILITY": distance.distances(material) + figures.availability(),
         "EXPERIMENTS": experiments.section(material.included),
         "SPACE": figures.space(material) + since.section(material.since, material.folder),
@@ -55,7 +57,7 @@ def page(material: Material) -> str:
         "CONFORMANCE": conformance.section(material.included),
         "TRACEABILITY": traceability.section(material.traced),
         "ASSUMPTIONS": figures.assumptions(material),
-        "REPRODUCE": sections.reproduce(asked),
+        "REPRODUCE": findings.reproduce(asked),
         "FOOTER": f"<p>insync {escape(material.version)}, model {escape(material.model_hash)}</p>",
         "DATA": data(material),
         "SCRIPT": script,

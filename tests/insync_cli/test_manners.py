@@ -25,7 +25,7 @@ from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix
 from insync_cli.review import report as review
 from insync_cli.workers import forks
-from isr_report.grid import read_matrix
+from isr_report.matrix.grid import read_matrix
 
 pytestmark = pytest.mark.processes
 

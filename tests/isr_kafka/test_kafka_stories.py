@@ -9,7 +9,7 @@ from insync_cli.conformance.kafka import BEGIN, END, cases, table
 from isr_conform.conformance import Limits, Schedule, conform
 from isr_conform.stories import tell_all
 from isr_kafka.system import DRIVEN, Kafka
-from isr_report import conformance, kafka_stories
+from isr_report.sections import conformance, kafka_stories
 
 TOP = Path(__file__).resolve().parents[2]
 CASES = TOP / "counterexamples"

@@ -15,7 +15,7 @@ from tests.support.sparks import spark
 from insync_cli.main import main
 from isr_check.engine import Failed
 from isr_pipeline.sweeps import sweep
-from isr_report.grid import Matrix, read_matrix
+from isr_report.matrix.grid import Matrix, read_matrix
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 SMALL = ["--design", "kafka-0.8", "--fault", "crash", "--quiet"]

@@ -12,14 +12,14 @@ import pytest
 from insync_cli import registry
 from insync_cli.main import main
 from isr_model import KIP_966
-from isr_report import conformance, experiments, overview
-from isr_report.distance import distance
-from isr_report.grid import CellEntry, Matrix, PromiseEntry
 from isr_report.html import picture
 from isr_report.material import Included, Material, questions
-from isr_report.plan import load_plan
-from isr_report.sections import signs
-from isr_report.since import since
+from isr_report.matrix.grid import CellEntry, Matrix, PromiseEntry
+from isr_report.matrix.plan import load_plan
+from isr_report.matrix.since import since
+from isr_report.sections import conformance, experiments, overview
+from isr_report.sections.distance import distance
+from isr_report.sections.findings import signs
 from isr_report.traceability import Traced, mentions, resolved
 from isr_trace.itf import read_itf
 

@@ -17,7 +17,7 @@ from isr_designs import DESIGNS
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_lang import Instance, Value
 from isr_premises import PREMISES
-from isr_report.plan import Cell, cells, load_plan
+from isr_report.matrix.plan import Cell, cells, load_plan
 from isr_room import MILESTONES, following, larger, observed
 from isr_trace.replay import record
 

@@ -96,7 +96,7 @@ def told(given: Options) -> int:
     from isr_conform.sut_client import SutFailure
     from isr_kafka import Unavailable
     from isr_kafka.system import DRIVEN, Kafka
-    from isr_report.kafka_stories import SCHEMA, STORED
+    from isr_report.sections.kafka_stories import SCHEMA, STORED
 
     stories = [(name, instance, trace) for name, instance, trace in cases(given.corpus)]
     releases = [given.release] if given.release is not None else list(DRIVEN)

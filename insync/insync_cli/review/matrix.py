@@ -21,8 +21,17 @@ from insync_cli.tracefiles import save
 from insync_cli.version import version
 from insync_cli.workers import forks
 from isr_check.engine import Engine, Exploration, Finding, Limits, Verdict, silent
-from isr_report.grid import SCHEMA, CellEntry, DesignEntry, FaultEntry, Matrix, PromiseEntry, read_matrix, verdict_of
-from isr_report.plan import STANDARD, Cell, Plan, cells, load_plan
+from isr_report.matrix.grid import (
+    SCHEMA,
+    CellEntry,
+    DesignEntry,
+    FaultEntry,
+    Matrix,
+    PromiseEntry,
+    read_matrix,
+    verdict_of,
+)
+from isr_report.matrix.plan import STANDARD, Cell, Plan, cells, load_plan
 from isr_trace.trace import TraceError
 
 if TYPE_CHECKING:

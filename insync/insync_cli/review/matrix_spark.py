@@ -11,8 +11,8 @@ from insync_cli import registry
 from insync_cli.exits import Inconclusive, UsageError
 from isr_check.engine import Failed, Unavailable
 from isr_lang import Instance
-from isr_report.grid import CellEntry
-from isr_report.plan import Cell
+from isr_report.matrix.grid import CellEntry
+from isr_report.matrix.plan import Cell
 
 if TYPE_CHECKING:
     from isr_check.engine import Finding

@@ -20,16 +20,16 @@ from insync_cli.review.report_pages import MATRIX, TODAY, cell_pages, played, st
 from insync_cli.terminal import QuietOutput
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
-from isr_report.conformance import REPLAY
-from isr_report.coverage import coverage
-from isr_report.distance import LOSING
-from isr_report.grid import Matrix, read_matrix
 from isr_report.markdown import markdown
 from isr_report.material import Alternative, Included, Material, Story, claims
-from isr_report.overview import summary_line
-from isr_report.plan import Plan
+from isr_report.matrix.coverage import coverage
+from isr_report.matrix.grid import Matrix, read_matrix
+from isr_report.matrix.plan import Plan
+from isr_report.matrix.since import Since, since
 from isr_report.report import claims_text, page
-from isr_report.since import Since, since
+from isr_report.sections.conformance import REPLAY
+from isr_report.sections.distance import LOSING
+from isr_report.sections.overview import summary_line
 from isr_report.traceability import Traced, resolved
 from isr_trace.cases import Case, load_cases
 from isr_trace.itf import read_itf, write_text

@@ -13,10 +13,10 @@ from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
 from isr_check.reference import Evaluator
-from isr_report.coverage import probes
-from isr_report.grid import VIOLATED, CellEntry, Matrix, is_probe, verdict_of
 from isr_report.html import HOLDS
 from isr_report.material import Control, Played, Story, Together
+from isr_report.matrix.coverage import probes
+from isr_report.matrix.grid import VIOLATED, CellEntry, Matrix, is_probe, verdict_of
 from isr_report.scenes import Scene
 from isr_trace.cases import Case
 from isr_trace.itf import itf_text, read_itf, write_text

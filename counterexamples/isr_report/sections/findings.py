@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from html import escape
 
-from isr_report.coverage import probes_table
-from isr_report.grid import CellEntry, Matrix, verdict_of
 from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
 from isr_report.material import (
     Alternative,
@@ -20,7 +18,9 @@ from isr_report.material import (
     states_of,
     target,
 )
-from isr_report.overview import MEANT, SIGNS, kind_of
+from isr_report.matrix.coverage import probes_table
+from isr_report.matrix.grid import CellEntry, Matrix, verdict_of
+from isr_report.sections.overview import MEANT, SIGNS, kind_of
 
 SAMPLE = "n"
 """In the key of the grid: a number of steps."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import cast
 
-from isr_report import kafka_stories
 from isr_report.html import code, command, link, table, verdict
 from isr_report.material import Included
+from isr_report.sections import kafka_stories
 
 Json = Mapping[str, object]
 

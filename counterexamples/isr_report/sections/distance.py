@@ -10,9 +10,9 @@ from html import escape
 
 import attrs
 
-from isr_report.grid import CellEntry, Matrix, is_probe, verdict_of
 from isr_report.html import HOLDS, code, counted, link, table
 from isr_report.material import Material, target
+from isr_report.matrix.grid import CellEntry, Matrix, is_probe, verdict_of
 
 LOSING, REFUSING = "acked-survives", "write-refused"
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from isr_report.grid import CellEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
 from isr_report.html import HOLDS, KINDS, code, counted, link, table, verdict
 from isr_report.material import Material, states_of, target
+from isr_report.matrix.grid import CellEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
 
 SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
 MEANT = {

@@ -19,12 +19,12 @@ from isr_report.availability import (
     stalled,
 )
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
-from isr_report.conformance import is_conformance
-from isr_report.coverage import covered_table
-from isr_report.experiments import is_experiment
-from isr_report.heat import guards
 from isr_report.html import code, command, link, prose, table, verdict
 from isr_report.material import Included, Material
+from isr_report.matrix.coverage import covered_table
+from isr_report.sections.conformance import is_conformance
+from isr_report.sections.experiments import is_experiment
+from isr_report.sections.heat import guards
 
 DOWN = Fraction(1, 100)
 NODES, MINIMUMS = (3, 5), (1, 2, 3)

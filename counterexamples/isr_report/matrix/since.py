@@ -7,8 +7,8 @@ from html import escape
 
 import attrs
 
-from isr_report.grid import CellEntry, Matrix, verdict_of
 from isr_report.html import code, command, link, table, verdict
+from isr_report.matrix.grid import CellEntry, Matrix, verdict_of
 
 FASTER, SLOWER = 0.5, 2.0
 """The band: a design whose runs took longer or shorter than this, as a multiple of before, is named."""

@@ -11,8 +11,8 @@ from typing import cast
 
 import attrs
 
-from isr_report.grid import CellEntry, Matrix, PromiseEntry, is_probe
 from isr_report.html import HOLDS, code, counted, link, table
+from isr_report.matrix.grid import CellEntry, Matrix, PromiseEntry, is_probe
 
 
 @attrs.frozen

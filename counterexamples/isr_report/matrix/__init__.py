@@ -1,0 +1,1 @@
+"""The guarantees matrix: which cells it has, what was found in them, and what their runs exercised."""
