@@ -36,7 +36,7 @@ def directory(disk: Disk) -> LogDirectory:
 def filled(disk: Disk, flush: bool = True) -> LogDirectory:
     logs = directory(disk)
     logs.load()
-    logs.open(TP)
+    logs.open(TP, 1)
     for offset in range(6):
         done = logs.perform(AppendLog(partition=TP, records=batch(offset, epoch=offset // 2), flush=flush))
         assert isinstance(done, Appended)

@@ -75,7 +75,7 @@ def started_late(design: Design) -> tuple[LogDirectory, MemoryDisk]:
     disk, settings = MemoryDisk(), using(design, SMALL)
     logs = LogDirectory(disk, settings)
     logs.load()
-    logs.open(TP)
+    logs.open(TP, 1)
     logs.perform(TruncateLog(partition=TP, offset=20, anew=True))
     for offset in range(20, 24):
         done = logs.perform(AppendLog(partition=TP, records=batch_at(offset, epoch=1), flush=True))
@@ -158,7 +158,7 @@ def stopped_in_order(design: Design) -> MemoryDisk:
     disk = MemoryDisk()
     logs = LogDirectory(disk, using(design, SMALL))
     logs.load()
-    logs.open(TP)
+    logs.open(TP, 1)
     for offset in range(6):
         logs.perform(AppendLog(partition=TP, records=batch_at(offset)))
     logs.close(7, CheckpointWatermarks(((TP, 6),)))
@@ -356,15 +356,43 @@ def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() ->
     assert (found.topic_id, found.log.start, found.log.end, found.high_watermark) == (2, 0, 1, 0)
 
 
-def test_a_log_whose_topic_id_a_crash_took_is_removed() -> None:
-    """Its records may be of a topic that was deleted since. Nothing of it was ever flushed."""
+@attrs.frozen
+class RecordsFirst:
+    """Of what was pending, so many names survive, and all bytes of records; none of what the topic id was noted in."""
+
+    most: int
+
+    def names(self, pending: int) -> int:
+        return min(self.most, pending)
+
+    def bytes(self, path: str, pending: int) -> tuple[int, int]:
+        return (0 if path.endswith("partition.metadata") else pending), 0
+
+
+@pytest.mark.parametrize("names", range(6))
+def test_a_log_with_records_knows_its_topic_after_any_crash(names: int) -> None:
+    """Records whose topic nobody knows would pass for those of a topic of the same name that was made since."""
     disk = MemoryDisk()
     logs = LogDirectory(disk, Settings())
     logs.load()
     logs.open(TP, 1)
     logs.perform(AppendLog(partition=TP, records=batch_at(0)))
+    disk.crash(RecordsFirst(names))
+    (found,) = LogDirectory(disk, Settings()).load()[1]
+    assert found.topic_id == 1
+
+
+@pytest.mark.parametrize("left", [b"", None])
+def test_an_empty_log_whose_topic_id_a_crash_took_is_removed(left: bytes | None) -> None:
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, Settings())
+    logs.load()
+    logs.open(TP, 1)
     disk.crash(Everything())
-    disk.image(f"{TP}/partition.metadata").settle(b"")
+    if left is None:
+        disk.remove(f"{TP}/partition.metadata")
+    else:
+        disk.image(f"{TP}/partition.metadata").settle(left)
     assert LogDirectory(disk, Settings()).load() == (-1, [])
     assert not disk.exists(str(TP))
 

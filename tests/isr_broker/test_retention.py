@@ -123,7 +123,7 @@ def test_the_directory_retains_what_is_young_and_the_offsets_of_groups_and_remem
     disk, groups = MemoryDisk(), TopicPartition(TOPIC, 0)
     logs = LogDirectory(disk, settings)
     for tp in (TP, groups):
-        logs.open(tp)
+        logs.open(tp, 1)
         for offset in range(20):
             logs.logs[tp].append(stamped(new_batch(b"x", timestamp=offset), offset, 0))
     assert list(logs.retain(DAY, {TP: 20, groups: 20})) == []
@@ -137,7 +137,7 @@ def test_the_directory_retains_what_is_young_and_the_offsets_of_groups_and_remem
 
 def test_a_producer_that_was_idle_for_long_is_forgotten() -> None:
     logs = LogDirectory(MemoryDisk(), attrs.evolve(SMALL, producer_id_expiration_ms=500, log_retention_ms=-1))
-    logs.open(TP)
+    logs.open(TP, 1)
     for offset, (identity, at) in enumerate([(7, 1_000), (8, 1_400), (7, 1_450), (9, -1)]):
         records = new_batch(b"x", timestamp=at, producer=(identity, 0, offset))
         logs.logs[TP].append(stamped(records, offset, 0))

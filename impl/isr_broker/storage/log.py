@@ -45,8 +45,8 @@ class Log:
     def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
         """A new, empty log of a topic, or the one that is there.
 
-        A new one is durable with its first flush, as in Kafka: until then a crash may take it, and there is nothing in
-        it that was promised. A thousand new logs cost no flush this way.
+        A new one is durable with its first append, as in Kafka: until then a crash may take it, and there is nothing in
+        it. A thousand new logs cost no flush this way.
         """
         if disk.exists(folder):
             return cls.open(disk, folder, settings)
@@ -107,7 +107,10 @@ class Log:
             write_epochs(self.disk, path, epochs.entries, self.settings.insync_design.checkpoint_in_place)
 
     def _keep_names(self) -> None:
-        """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile)."""
+        """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile).
+
+        Before its first record: a log that lost its topic id would pass for one of another topic of the same name.
+        """
         if not self.named:
             if self.disk.exists(f"{self.folder}/{FILE}"):
                 identity = self.disk.open(f"{self.folder}/{FILE}")
@@ -132,6 +135,7 @@ class Log:
 
         Model: the log of leader_appends and follower_appends.
         """
+        self._keep_names()
         view = self.view.appended(batches(records))
         if view.epochs != self.view.epochs and not self.settings.insync_design.epoch_file_behind:
             self._keep_epochs(view.epochs)
@@ -246,11 +250,12 @@ class Log:
         return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
 
     def is_stray(self) -> bool:
-        """Its topic id was lost in a crash, so nothing of it was ever flushed (LogManager.isStrayReplica).
+        """Its topic id was lost in a crash, so nothing was ever appended to it (LogManager.isStrayKraftReplica).
 
-        A log of which nobody ever noted the topic is none.
+        A log with records of which nobody ever noted the topic is none.
         """
-        return self.disk.exists(f"{self.folder}/{FILE}") and self.topic_id() == 0
+        noted = self.disk.exists(f"{self.folder}/{FILE}")
+        return self.topic_id() == 0 and (noted or self.view.start == self.view.end)
 
     def remove(self) -> None:
         """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""

@@ -99,7 +99,7 @@ class LogDirectory:
         self._lower_points()
         return -1 if mark is None else mark, opened
 
-    def open(self, tp: TopicPartition, topic_id: int = 0) -> LogOpened | DiskFailed:
+    def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
         try:
             if tp not in self.logs:
