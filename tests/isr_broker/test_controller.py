@@ -315,6 +315,16 @@ def test_a_controller_is_what_its_log_says() -> None:
     )
 
 
+def test_a_controlled_shutdown_goes_on_with_the_next_controller() -> None:
+    """The last one ended between the record that the broker shuts down and those that relieve it."""
+    quorum = Quorum()
+    quorum.beats(1, stop=True)
+    quorum.core = recovered(quorum.core.settings, quorum.records, quorum.now)
+    quorum.tell(Tick())
+    assert quorum.partition.leader == 2
+    assert quorum.beats(1, stop=True).may_shut_down
+
+
 def test_a_thousand_partitions_change_hands_in_one_batch() -> None:
     quorum = Quorum()
     quorum.hear(CreateTopic(request=1, topic="big", partitions=1_000))

@@ -102,10 +102,14 @@ class ControllerStep:
 
 
 def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
-    """The controller as its durable metadata log has it; every session begins anew."""
+    """The controller as its durable metadata log has it; every session begins anew.
+
+    Its last life may have ended between the record that a broker shuts down and those that relieve it.
+    """
     controller = applied(Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records))
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
-    due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None)
+    leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
+    due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
     changed = any(_configured(controller, p) != p for p in controller.partitions.values())
     return attrs.evolve(controller, written=controller.offset, contacts=Map(contacts), due=due, reconfigured=changed)
 
