@@ -58,6 +58,15 @@ def test_the_models_compared_use_every_operator() -> None:
     assert {n.op for root in (*design.roots(), *bodies) for n in walk(root)} == set(OPERATORS)
 
 
+def test_initial_states_that_are_alike_are_counted_as_often_as_tlc_made_them() -> None:
+    said = """\
+Finished computing initial states: 3 states generated, with 1 of them distinct at 2026-11-22 21:44:14.
+50 states generated, 4 distinct states found, 0 states left on queue.
+The depth of the complete state graph search is 2."""
+    read = checkers.read_tlc(said)
+    assert (read.initial, read.generated, read.distinct, read.depth, read.complete) == (3, 50, 4, 2, True)
+
+
 @pytest.mark.tlc
 @cases
 def test_tlc_finds_our_states(design: Design, constants: Constants, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ VIOLATED = (
 
 @attrs.frozen
 class TlcReport:
-    """`generated` counts the `initial` states, too; `depth` counts states, not steps."""
+    """`generated` counts the `initial` states, too, each as often as it was made; `depth` counts states, not steps."""
 
     distinct: int
     generated: int
@@ -44,7 +44,8 @@ def read_tlc(output: str) -> TlcReport:
         assert violated, output
         return TlcReport(0, 0, 0, 1, violated, False)
     generated, distinct, left = (int(n) for n in counts[-1])
-    initial = re.search(r"^Finished computing initial states: (\d+) distinct", output, re.M)
+    # Of 3 states, 1 of them distinct: "3 states generated, with 1 of them distinct".
+    initial = re.search(r"^Finished computing initial states: (\d+) (?:distinct|states generated)", output, re.M)
     assert initial, output
     return TlcReport(
         distinct, generated, int(initial.group(1)), int(depth.group(1)), violated, left == 0 and violated is None
