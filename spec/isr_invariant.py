@@ -98,6 +98,7 @@ INVARIANT: tuple[Conjunct, ...] = (
             "leader_proposes_expansion": (THERE, OWN, BEFORE),
             "leader_answers_fetch": (MATCHES,),
             "becomes_leader": (NAMED,),
+            "controller_begins_new_epoch": (THERE,),
             "*": (f"{THERE}'",),
         },
     ),
