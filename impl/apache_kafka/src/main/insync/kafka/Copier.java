@@ -78,6 +78,13 @@ final class Copier {
     "kafka.server.BrokerTopicStats",
   };
 
+  /** What is copied although its name begins as one of those. */
+  private static final String[] COPIED = {
+    "org.apache.kafka.image.MetadataDelta",
+    "org.apache.kafka.image.loader.MetadataLoader",
+    "org.apache.kafka.image.loader.MetadataBatchLoader",
+  };
+
   private Copier() {}
 
   /** How a class is copied: where its references lie, and its other fields with their sizes. */
@@ -260,7 +267,11 @@ final class Copier {
     if (name.endsWith("$") && !name.startsWith("insync.")) {
       return true; // a Scala object: there is one
     }
-    for (String prefix : SHARED) {
+    return begins(name, SHARED) && !begins(name, COPIED);
+  }
+
+  private static boolean begins(String name, String[] prefixes) {
+    for (String prefix : prefixes) {
       if (name.startsWith(prefix)) {
         return true;
       }
