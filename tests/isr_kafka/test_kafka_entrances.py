@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from isr_conform.conformance import ConformanceResult, Limits, conform
+from insync_cli.conformance.kafka import cases
+from isr_conform.conformance import ConformanceResult, Limits, Schedule, conform
 from isr_kafka.mistakes import Mistake, plant
 from isr_kafka.system import Kafka
-from isr_kafka_bugs import KAFKA_OVERTAKEN_REQUEST
 from isr_lang import Instance
 from isr_model import KIP_966
+
+CASES = Path(__file__).resolve().parents[2] / "counterexamples"
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
@@ -63,7 +65,7 @@ HANDLERS = {
     "handleListOffsetRequest": None,
     "handleOffsetForLeaderEpochRequest": None,
 }
-"""A request that KafkaApis does not handle any more, and the actions that then are missing, or none: then a state differs."""
+"""A request that KafkaApis does not handle any more, and the actions that then are missing; None: a state differs."""
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
@@ -75,9 +77,15 @@ def test_a_request_that_kafka_apis_does_not_handle_is_missed(newest: Kafka, hand
     agrees(driven(newest, SMALLEST, {}, [planted]))
 
 
-def test_copies_of_a_request_are_made_by_kafkas_own_queue(newest: Kafka, tmp_path: Path) -> None:
-    """A thread that forgets a request whose connection broke sends no copy."""
-    forgets = Mistake("forgets", "java.util.concurrent.LinkedBlockingDeque", "addFirst", "nothing", "")
-    assert forgets
-    done = conform(Instance(KAFKA_OVERTAKEN_REQUEST), newest.command(), Limits(walks=5, walk_length=10, seed=3))
-    assert done
+def test_copies_of_a_request_are_sent_by_kafkas_own_queue(newest: Kafka, tmp_path: Path) -> None:
+    """Where NodeToControllerRequestThread drops what comes back to it, nothing is sent again."""
+    name = "handleResponse"
+    forgets = Mistake(name, "org.apache.kafka.server.NodeToControllerRequestThread", name, "nothing", "")
+    instance, trace = next((instance, trace) for case, instance, trace in cases(CASES) if case == "overtaken-request")
+    steps = tuple((step.action, step.parameters) for step in trace.steps)
+    limits = Limits(schedule=Schedule(initial=trace.initial, steps=steps))
+    sent = conform(instance, newest.command(), limits, patience=120.0)
+    assert "controller_refuses_later_copy" in sent.actions
+    assert "controller_refuses_later_copy" not in {difference.action for difference in sent.differences}
+    forgotten = conform(instance, newest.command(before=[plant(newest, forgets, tmp_path)]), limits, patience=120.0)
+    assert [d.action for d in forgotten.differences if d.kind == "missing action"] == ["controller_refuses_later_copy"]

@@ -47,6 +47,7 @@ import org.apache.kafka.server.FetchManager;
 import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
+import org.apache.kafka.server.util.ShutdownableThread;
 
 /**
  * KafkaApis of a broker: requests come to KafkaApis.handle as they come from the network, parsed
@@ -89,6 +90,15 @@ final class Apis {
             "insync",
             broker.clock,
             Wiring.answering(ApiVersionManager.class, true));
+    withoutAcls(apis);
+  }
+
+  /** AclApis has a purgatory of its own, whose thread ends here. */
+  private static void withoutAcls(KafkaApis apis) {
+    Object waiting = Fields.get(Fields.get(apis, "aclApis"), "alterAclsPurgatory");
+    Object reaper = Fields.get(Fields.get(waiting, "purgatory"), "expirationReaper");
+    ((ShutdownableThread) reaper).initiateShutdown();
+    Fields.set(apis, "aclApis", null);
   }
 
   /** A response is on its way to whom it is for; null where none is sent. */
@@ -182,7 +192,10 @@ final class Apis {
             .build(version));
   }
 
-  /** Where a consumer that begins at the end would begin, or what is given while a leader does not know it yet (KIP-207); -1 if there is no answer. */
+  /**
+   * Where a consumer that begins at the end would begin, or what is given while a leader does not
+   * know it yet (KIP-207); -1 if there is no answer.
+   */
   long latest(int epoch, long unknown) {
     ListOffsetsRequestData.ListOffsetsTopic topic =
         new ListOffsetsRequestData.ListOffsetsTopic()
@@ -212,8 +225,8 @@ final class Apis {
   }
 
   /**
-   * Where the records of this leader epoch and all before it end, as a leader says; 0 if there is no
-   * answer.
+   * Where the records of this leader epoch and all before it end, as a leader says; 0 if there is
+   * no answer.
    */
   long end(int current, int epoch) {
     OffsetForLeaderEpochRequestData.OffsetForLeaderTopicCollection topics =

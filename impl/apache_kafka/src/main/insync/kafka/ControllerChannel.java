@@ -36,8 +36,7 @@ final class ControllerChannel implements NodeToControllerChannelManager {
     Class<?> provider =
         NodeToControllerRequestThread.class.getConstructors()[0].getParameterTypes()[2];
     ControllerInformation found =
-        Wiring.make(
-            ControllerInformation.class, Optional.of(CONTROLLER), Option.apply(CONTROLLER));
+        Wiring.make(ControllerInformation.class, Optional.of(CONTROLLER), Option.apply(CONTROLLER));
     thread =
         Wiring.make(
             NodeToControllerRequestThread.class,

@@ -56,6 +56,7 @@ final class Copier {
     "org.apache.kafka.common.record.internal.MemoryRecords",
     "org.apache.kafka.common.record.MemoryRecords",
     "org.apache.kafka.image.",
+    "org.apache.kafka.network.metrics.",
     "org.apache.kafka.server.metrics.",
     "org.apache.kafka.server.config.",
     "org.apache.kafka.server.quota.",
