@@ -74,7 +74,6 @@ def test_a_request_that_kafka_apis_does_not_handle_is_missed(newest: Kafka, hand
     done = driven(newest, SMALLEST, APIS, [planted], Limits(stop_at_first=True))
     assert not done.conforms
     assert HANDLERS[handler] in (None, {d.action for d in done.differences})
-    agrees(driven(newest, SMALLEST, {}, [planted]))
 
 
 def test_copies_of_a_request_are_sent_by_kafkas_own_queue(newest: Kafka, tmp_path: Path) -> None:

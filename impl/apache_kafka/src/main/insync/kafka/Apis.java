@@ -194,7 +194,7 @@ final class Apis {
 
   /**
    * Where a consumer that begins at the end would begin, or what is given while a leader does not
-   * know it yet (KIP-207); -1 if there is no answer.
+   * know it yet (KIP-207); 0 if there is no answer.
    */
   long latest(int epoch, long unknown) {
     ListOffsetsRequestData.ListOffsetsTopic topic =
@@ -213,7 +213,7 @@ final class Apis {
                 .build());
     ListOffsetsResponse got = (ListOffsetsResponse) answers.remove(number);
     if (got == null) {
-      return -1;
+      return 0;
     }
     ListOffsetsResponseData.ListOffsetsPartitionResponse found =
         got.topics().get(0).partitions().get(0);
