@@ -79,7 +79,7 @@ class KafkaProcesses(System):
             data.parent.mkdir(parents=True, exist_ok=True)
             if data.exists():
                 data.rmdir()
-            self.files.new_folder(data, broker, self.cluster, self.elr)
+            self.files.new_folder(data, broker, self.cluster, broker == CONTROLLER_BROKER, self.elr)
         copies = min(3, len(self.ports))
         internal = {f"{topic}.replication.factor": str(copies) for topic in INTERNAL}
         internal |= {f"{topic}.min.isr": str(max(1, copies - 1)) for topic in INTERNAL[1:]}

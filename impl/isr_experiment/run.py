@@ -146,7 +146,9 @@ def _ready(stage: Stage, cell: Cell) -> None:
             with Admin(at, 3.0) as admin:
                 if len(admin.brokers()) < len(BROKERS):
                     return False
-                admin.create(clients.TOPIC, config={"min.insync.replicas": str(cell.min_insync)}, on=[list(REPLICAS)])
+                admin.create(
+                    stage.recorder.topic, config={"min.insync.replicas": str(cell.min_insync)}, on=[list(REPLICAS)]
+                )
         except Refused as refused:
             return "TOPIC_ALREADY_EXISTS" in str(refused)
         return True

@@ -64,31 +64,30 @@ class NodeFiles:
         main = ["-cp", self.path, "insync.node.Node", str(properties)]
         return [self.program, *JVM, *LOGS, *shared, *options, *main]
 
-    def new_folder(self, data: Path, node: int, cluster: str, elr: bool = True) -> None:
+    def new_folder(self, data: Path, node: int, cluster: str, controller: bool, elr: bool = True) -> None:
         """Make the folder of a node of this cluster, formatted with the ELR (KIP-966) switched on or off."""
-        template = self._formatted(elr)
-        shutil.copytree(template, data)
+        shutil.copytree(self._formatted(controller, elr), data)
         mine = {"cluster.id": cluster, "node.id": str(node), "directory.id": new_id(), "version": "1"}
         (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in mine.items()), encoding="utf-8")
 
-    def _formatted(self, elr: bool) -> Path:
-        """A folder that Kafka's StorageTool has formatted, once for all nodes: that costs a JVM's start."""
-        folder = self.folder / f"formatted-elr-{int(elr)}"
+    def _formatted(self, controller: bool, elr: bool) -> Path:
+        """A folder that Kafka's StorageTool has formatted, once for all nodes of a role: that costs a JVM's start."""
+        folder = self.folder / f"{'controller' if controller else 'broker'}-elr-{int(elr)}"
         if not folder.is_dir():
             with locked(self.folder):
                 if not folder.is_dir():
-                    self._format(folder, elr)
+                    self._format(folder, controller, elr)
         return folder
 
-    def _format(self, folder: Path, elr: bool) -> None:
+    def _format(self, folder: Path, controller: bool, elr: bool) -> None:
         with tempfile.TemporaryDirectory(dir=self.folder) as work:
             properties = Path(work) / "server.properties"
             wanted = {
                 "node.id": "1",
-                "process.roles": "broker,controller",
-                "controller.quorum.voters": "1@127.0.0.1:9093",
+                "process.roles": "broker,controller" if controller else "broker",
+                "controller.quorum.voters": "1@127.0.0.1:9093" if controller else "2@127.0.0.1:9093",
                 "controller.listener.names": "CONTROLLER",
-                "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+                "listeners": "PLAINTEXT://127.0.0.1:9092" + (",CONTROLLER://127.0.0.1:9093" if controller else ""),
                 "log.dirs": f"{work}/data",
             }
             properties.write_text("".join(f"{k}={v}\n" for k, v in wanted.items()), encoding="utf-8")
@@ -112,7 +111,7 @@ class NodeFiles:
 
         A JVM that cannot leaves none, and nodes take longer to start.
         """
-        self._formatted(elr=True)
+        self._formatted(controller=True, elr=True)
         with locked(self.folder):
             if not self.is_trained:
                 work = self.folder / "classes.jsa.new"

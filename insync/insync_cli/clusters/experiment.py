@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
+from insync_cli.clusters import running
+from insync_cli.clusters.running import Running
 from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import (
@@ -45,7 +47,8 @@ insync experiment --list
 insync experiment jepsen-2013
 insync experiment safe-settings --runs 20 --network namespaces
 insync experiment sweep --out runs/sweep
-insync experiment quick --system apache-kafka"""
+insync experiment quick --system apache-kafka
+insync experiment --bootstrap 127.0.0.1:9092"""
 
 NETWORKS = ("auto", "proxies", "namespaces")
 CODES = {
@@ -89,6 +92,7 @@ class Options:
     under_test: UnderTest = group(UnderTest)
     network: str = choice(NETWORKS, "auto: network namespaces where permitted, else proxies", "auto")
     writers: Writers = group(Writers, "clients")
+    running: Running = group(Running, "a running cluster", "no fault is made, and one topic is made")
     no_traces: bool = flag("write no traces, and compare none with the model")
     no_model: bool = flag("do not ask the model")
     output: QuietOutput = group(QuietOutput)
@@ -103,6 +107,10 @@ def run(argv: Sequence[str]) -> int:
     ours = given.under_test.is_ours
     if given.list:
         return listed(given.output)
+    if given.running.bootstrap is not None:
+        return _on_running(given)
+    if given.running.changed:
+        raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
     experiment = chosen(given)
     over = network(given.network)
     system = OURS if ours else _kafka(given)
@@ -111,6 +119,25 @@ def run(argv: Sequence[str]) -> int:
     if over == "namespaces" and not _inside():
         return _entered(given.command)
     return _performed(experiment, given, over, system)
+
+
+def _on_running(given: Options) -> int:
+    if given.name is not None or given.cell or given.runs is not None:
+        raise UsageError("--bootstrap takes no experiment: no fault is made on a running cluster")
+    most, pace = given.writers.max_writes, given.writers.per_second
+    return running.performed(given.running, writers_of(given), pace, most, given.out, given.output)
+
+
+def writers_of(given: Options) -> tuple[str, ...]:
+    """The clients that write; UsageError if one of them, or what reads, is missing."""
+    from isr_experiment import clients
+
+    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
+    try:
+        clients.check((*writers, *clients.NEEDED))
+    except clients.NoClient as missing:
+        raise UsageError(str(missing)) from None
+    return writers
 
 
 def _kafka(given: Options) -> Tested:
@@ -175,15 +202,11 @@ def _entered(command: Sequence[str]) -> int:
 
 
 def _performed(experiment: Experiment, given: Options, chosen: str, system: Tested) -> int:
-    from isr_experiment import campaign, clients, conclusions
+    from isr_experiment import campaign, conclusions
     from isr_experiment.run import Options as RunOptions
     from isr_report.html import style
 
-    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
-    try:
-        clients.check((*writers, *clients.NEEDED))
-    except clients.NoClient as missing:
-        raise UsageError(str(missing)) from None
+    writers = writers_of(given)
     output = given.output
     out = terminal.make_folder(given.out or Path(f"runs/experiment-{experiment.name}"))
     how = RunOptions(
