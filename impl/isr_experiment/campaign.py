@@ -16,7 +16,7 @@ from isr_experiment.conclusions import Concluded
 from isr_experiment.model import Predicted, predicted
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
-from isr_experiment.systems import Tested
+from isr_experiment.systems import SystemUnderTest
 from isr_experiment.timeline import timeline
 
 FILE = "experiment.json"
@@ -28,7 +28,9 @@ def folder_name(cell: Cell, number: int) -> str:
     return f"{re.sub(r'[^a-z0-9.]+', '-', cell.name.lower()).strip('-')}-{number}"
 
 
-def lacking(experiment: Experiment, system: Tested, first: int = 0, only: Sequence[str] = ()) -> dict[str, str]:
+def lacking(
+    experiment: Experiment, system: SystemUnderTest, first: int = 0, only: Sequence[str] = ()
+) -> dict[str, str]:
     """The cells that a system cannot run, each with the reason."""
     cells = [cell for cell in experiment.cells(first) if not only or cell.name in only]
     return {cell.name: why for cell in cells if (why := system.lacks(cell))}

@@ -62,7 +62,8 @@ class Namespaces:
         self.hosts = {b: _address(b) for b in brokers}
         self.ports = dict.fromkeys(brokers, _PORT)
         self.advertised: dict[int, Address] = {}
-        self.controller = ((_address(CONTROLLER_BROKER), _PORT + 1),) * 2
+        listens = (_address(CONTROLLER_BROKER), _PORT + 1)
+        self.controller = (listens, listens)
         self._cut: dict[Way, int] = {}
         self._sinks: dict[Way, str] = {}
         try:

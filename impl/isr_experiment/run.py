@@ -23,7 +23,7 @@ from isr_experiment.network import Network, Proxies
 from isr_experiment.power import record_of
 from isr_experiment.recorder import Recorder
 from isr_experiment.stage import Cut, Stage, Struck, Stuck
-from isr_experiment.systems import BROKERS, OURS, Tested
+from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
 from isr_experiment.verdicts import Fate, Traced, Window
 from isr_experiment.watch import Seen
 
@@ -42,7 +42,7 @@ class Options:
     """Keep the brokers' data and traces also where nothing was wrong with them."""
     seconds: float = 240.0
     """After so long a run ends with what it has."""
-    system: Tested = OURS
+    system: SystemUnderTest = OURS
     """What is under test."""
 
 

@@ -1,7 +1,7 @@
 """A cluster that runs already, and is nobody's to harm: clients write and read, and what they saw is judged.
 
-No fault is made, so that nothing lost says little; whoever makes faults in the meantime learns what they cost. The topic
-is a new one, and is deleted afterwards.
+No fault is made, so that nothing lost says little; whoever makes faults in the meantime learns what they cost. The
+topic is a new one, and is deleted afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from isr_experiment.verdicts import Fate
 
 @attrs.frozen(kw_only=True)
 class Load:
-    """What is written: by whom, how fast, for how long, into a topic of so many replicas (None: the cluster's default)."""
+    """What is written: by whom, how fast, for how long; into how many replicas (None: the cluster's default)."""
 
     writers: tuple[str, ...]
     per_second: float
@@ -110,8 +110,9 @@ def _load(at: Address, load: Load, recorder: Recorder, over: threading.Event) ->
         made = KINDS[kind](f"w{n}-{kind}", bootstrap, load.acks, load.acks == "all", True, recorder)
         writers.append(Writer(made, n * SPACE, share, load.most))
     reader = Reader("r0-confluent-kafka", bootstrap, recorder)
-    for client in (*writers, reader):
-        client.begin()
+    for writer in writers:
+        writer.begin()
+    reader.begin()
     over.wait(load.seconds)
     for writer in writers:
         writer.stop()

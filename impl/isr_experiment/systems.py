@@ -30,7 +30,7 @@ Tell = Callable[[str], None]
 
 
 @attrs.frozen(kw_only=True)
-class Tested:
+class SystemUnderTest:
     """A system under test."""
 
     name: str
@@ -54,7 +54,7 @@ class Tested:
         raise NotImplementedError
 
 
-class OurBroker(Tested):
+class OurBroker(SystemUnderTest):
     """Our reference broker, of whichever design."""
 
     def lacks(self, cell: Cell) -> str:
@@ -90,7 +90,7 @@ ELR: Final = {TODAY: True, "kraft-3.5": False}
 
 
 @attrs.frozen(kw_only=True)
-class ApacheKafka(Tested):
+class ApacheKafka(SystemUnderTest):
     """A release of Apache Kafka; `files` must note flushes, for else no power failure can be made."""
 
     files: NodeFiles

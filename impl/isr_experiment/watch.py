@@ -1,22 +1,16 @@
-"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked.
-
-Where a system under test keeps no log that can be read here, its brokers are asked (`AskingWatch`), which is later and
-may miss what lasts for less than a moment.
-"""
+"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
 from isr_broker.core.message_json import BadMessage, record_of
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
-from isr_cluster.admin import Address, Admin, Refused
 from isr_cluster.kafka_metadata import KafkaDecisions
 from isr_experiment.recorder import PARTITION
 
@@ -132,36 +126,3 @@ class KafkaWatch(LogWatch):
         decided, size = self.decisions.take(data)
         self.seen += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
         return size
-
-
-@attrs.define(eq=False, kw_only=True)
-class AskingWatch(Watch):
-    """Asks the brokers for the partition, all of them by turns; of two answers that of the higher leader epoch holds.
-
-    A change of the ISR within one leader epoch is taken as the broker that leads tells it.
-    """
-
-    addresses: Mapping[int, Address]
-    every: float = 0.1
-    _turn: int = 0
-
-    def _look(self) -> None:
-        order = sorted(self.addresses)
-        told = self.now
-        leader = told.leader if told is not None else None
-        self._turn += 1
-        known = leader if leader is not None and leader in self.addresses else order[0]
-        broker = known if self._turn % 2 else order[self._turn // 2 % len(order)]
-        try:
-            with Admin(self.addresses[broker], 0.5) as admin:
-                found = admin.partitions([_TP.topic])
-        except Refused:
-            return
-        for p in found:
-            if p.number != _TP.partition:
-                continue
-            seen = Seen(time.monotonic_ns() - self.began, p.leader, p.leader_epoch, tuple(sorted(p.isr)), p.elr or ())
-            newer = told is None or seen.epoch > told.epoch or (seen.epoch == told.epoch and broker == p.leader)
-            same = told is not None and attrs.astuple(seen)[1:] == attrs.astuple(told)[1:]
-            if newer and not same:
-                self.seen.append(seen)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from isr_experiment.catalogue import Experiment
     from isr_experiment.conclusions import Concluded
     from isr_experiment.run import Options as RunOptions
-    from isr_experiment.systems import Tested
+    from isr_experiment.systems import SystemUnderTest
 
 EXAMPLE = """\
 insync experiment --list
@@ -140,7 +140,7 @@ def writers_of(given: Options) -> tuple[str, ...]:
     return writers
 
 
-def _kafka(given: Options) -> Tested:
+def _kafka(given: Options) -> SystemUnderTest:
     """Apache Kafka, whose nodes note what they flush."""
     from isr_experiment.systems import ApacheKafka
 
@@ -201,7 +201,7 @@ def _entered(command: Sequence[str]) -> int:
     return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
 
 
-def _performed(experiment: Experiment, given: Options, chosen: str, system: Tested) -> int:
+def _performed(experiment: Experiment, given: Options, chosen: str, system: SystemUnderTest) -> int:
     from isr_experiment import campaign, conclusions
     from isr_experiment.run import Options as RunOptions
     from isr_report.html import style

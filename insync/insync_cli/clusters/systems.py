@@ -36,6 +36,8 @@ class UnderTest:
                 f"there is no system '{self.system}'{did_you_mean(name, (OURS, KAFKA))}; "
                 f"they are {OURS}, {KAFKA} and {KAFKA}=VERSION"
             )
+        if release:
+            _check_release(release)
         if self.kafka_home is not None and (name == OURS or release):
             raise UsageError(f"--kafka-home goes with --system {KAFKA}, without a version")
         return name == OURS
@@ -45,12 +47,9 @@ class UnderTest:
         from isr_cluster.kafka import archive
         from isr_cluster.processes import Mishap
         from isr_kafka import Unavailable
-        from isr_kafka.node import RUNNABLE, node_files
+        from isr_kafka.node import node_files
 
         release = self.system.partition("=")[2] or None
-        if release is not None and release not in RUNNABLE:
-            hint = did_you_mean(release, RUNNABLE)
-            raise UsageError(f"Kafka {release} cannot be started here{hint}; there are {', '.join(RUNNABLE)}")
         try:
             files = node_files(release, self.kafka_home, noting)
             if not files.is_trained:
@@ -59,3 +58,11 @@ class UnderTest:
         except (Unavailable, Mishap) as problem:
             raise InputError(str(problem)) from None
         return files
+
+
+def _check_release(release: str) -> None:
+    from isr_kafka.node import RUNNABLE
+
+    if release not in RUNNABLE:
+        hint = did_you_mean(release, RUNNABLE)
+        raise UsageError(f"Kafka {release} cannot be started here{hint}; there are {', '.join(RUNNABLE)}")
