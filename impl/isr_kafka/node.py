@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
 import tempfile
-import uuid
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from isr_kafka.jars import RELEASES, classpath, jars, logging, release_of, tools
 from isr_kafka.programs import Unavailable, cache_folder, java, locked
 from isr_kafka.system import SOURCES
 
+_COUNT: Final = itertools.count()
 OLDEST: Final = (4, 0)
 """The first release whose nodes are started here: KRaft alone, with KIP-966's eligible leader replicas."""
 RUNNABLE: Final = tuple(r for r in RELEASES if tuple(map(int, r.split(".")[:2])) >= OLDEST)
@@ -142,10 +144,12 @@ def node_files(version: str | None = None, home: Path | None = None, noting: boo
 
 
 def new_id() -> str:
-    """An id as Kafka's Uuid.randomUuid makes them: 128 bits in base 64, not beginning with a dash."""
-    while (word := base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode()).startswith("-"):
-        pass
-    return word
+    """An id in the form of Kafka's Uuid: 128 bits in base 64, not beginning with a dash. No two are alike."""
+    while True:
+        seed = f"{time.time_ns()} {os.getpid()} {next(_COUNT)}"
+        word = base64.urlsafe_b64encode(hashlib.sha256(seed.encode()).digest()[:16])[:22].decode()
+        if not word.startswith("-"):
+            return word
 
 
 def _noting(version: str | None, home: Path | None, found: Sequence[Path]) -> Path:
