@@ -87,7 +87,7 @@ class Chain:
         if up_to > self.end or up_to > other.end:
             return False
         return self.links[up_to] == other.links[up_to] or (
-            0 < since and self.records[since:up_to] == other.records[since:up_to]
+            since > 0 and self.records[since:up_to] == other.records[since:up_to]
         )
 
 
