@@ -15,7 +15,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -43,14 +43,22 @@ class Outcome(Enum):
 
 @attrs.frozen
 class Found:
-    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places."""
+    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places.
+
+    `seconds`: what a reproduction takes, by place, where nothing else runs.
+    """
 
     name: str
     loses: str
     when: str
     scenario: str
     fixes: tuple[str, ...]
-    places: tuple[str, ...] = PLACES
+    seconds: Mapping[str, int]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where it can be reproduced."""
+        return tuple(place for place in PLACES if place in self.seconds)
 
 
 FOUND: Final = {
@@ -62,6 +70,7 @@ FOUND: Final = {
             "a leader learns in one step that another led and that it leads again: it commits at positions from before",
             "KeptPositions",
             ("positions-reset", "positions-reset-after-gap"),
+            {"classes": 5, "brokers": 12},
         ),
         Found(
             "overtaken-request",
@@ -69,6 +78,7 @@ FOUND: Final = {
             "an AlterPartition hangs, its second copy is refused, and then the first copy is accepted",
             "OvertakenRequest",
             ("refusal-in-new-version",),
+            {"classes": 5, "brokers": 55},
         ),
         Found(
             "raised-min-insync",
@@ -76,7 +86,7 @@ FOUND: Final = {
             "a leader hears in one step that min.insync.replicas was raised and that it is alone in the ISR",
             "RaisedMinInsync",
             ("configuration-first",),
-            ("brokers",),
+            {"brokers": 25},
         ),
         Found(
             "removed-replica",
@@ -84,7 +94,7 @@ FOUND: Final = {
             "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
             "RemovedReplica",
             ("elr-of-replicas",),
-            ("brokers",),
+            {"brokers": 14},
         ),
     )
 }
