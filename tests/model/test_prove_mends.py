@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.solver, pytest.mark.slow]
 SECONDS = 20.0
 MINIMUM = 2
 """min.insync.replicas; each value would be a proof of its own."""
+REFUSED = ("leaders-count-candidates", "zombies-commit-nothing-new", "leaders-agree-with-committed")
+"""What would fail if a leader rolled back what the controller may yet accept."""
 
 
 class AnyNumber:
@@ -50,6 +52,8 @@ class AnyNumber:
             "controller_begins_new_epoch",
             ("zombies-commit-nothing-new", "candidates-are-complete", "leaders-count-candidates"),
         ),
+        ("refusal-in-new-version", "controller_refuses_later_copy", REFUSED),
+        ("request-expires", "controller_refuses_later_copy", REFUSED),
     ],
 )
 def test_what_a_mend_does_otherwise_is_proved_for_any_number_of_replicas(
