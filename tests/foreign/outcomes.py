@@ -110,10 +110,6 @@ def _counts(row: Judged) -> tuple[int, int, int, int]:
 
 def _notes(row: Judged) -> list[str]:
     notes = [f"{row.suite}: not run: {row.missing}"] if row.missing else []
-    notes += [
-        f"{row.suite}: {o.test} failed, which is not expected: {o.why or 'it does not say why'}" for o in row.unexpected
-    ]
-    notes += [
-        f"{row.suite}: {test} passed, though it is expected to fail: take it from the list" for test in row.better
-    ]
-    return notes + [f"{row.suite}: {test} is expected to fail, and was not run" for test in row.absent]
+    notes += [f"{row.suite}: {o.test} failed, unexpectedly: {o.why or 'it does not say why'}" for o in row.unexpected]
+    notes += [f"{row.suite}: {t} passed, though it is expected to fail: take it from the list" for t in row.better]
+    return notes + [f"{row.suite}: {t} is expected to fail, and was not run" for t in row.absent]
