@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -78,8 +79,10 @@ def _wait(processes: Processes) -> None:
 
 
 def _writer(write: Callable[[str], int]) -> Callable[[str], None]:
+    one = threading.Lock()  # a thread reads each broker, and a file is nothing that threads may share
+
     def tell(line: str) -> None:
-        with contextlib.suppress(ValueError):  # the log is closed, and a broker that is killed still speaks
+        with one, contextlib.suppress(ValueError):  # the log is closed, and a broker that is killed still speaks
             write(f"{line}\n")
 
     return tell
