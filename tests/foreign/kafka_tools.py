@@ -24,7 +24,7 @@ _CONFIGS: Final = "kafka.admin.ConfigCommand"
 _COMPATIBLE: Final = (
     "--offsets-for-times-supported true --cluster-id-supported true --create-topics-supported true "
     "--describe-acls-supported false --describe-configs-supported true --expect-record-too-large-exception false "
-    "--num-cluster-nodes 3"
+    "--idempotent-producer-supported true --num-cluster-nodes 3"
 )
 
 
