@@ -54,7 +54,9 @@ FIELDS: protocol.Answer = {
 
 
 def fields_of(key: int) -> protocol.Answer:
-    """The fields; DescribeLogDirs has numbers where others have partitions."""
+    """The fields; DescribeGroups has names where others have groups, DescribeLogDirs numbers for partitions."""
+    if key == protocol.DESCRIBE_GROUPS:
+        return {"groups": ["g"]}
     return FIELDS if key != protocol.DESCRIBE_LOG_DIRS else {"topics": [{"topic": "t", "partitions": [0, 1]}]}
 
 
