@@ -72,6 +72,14 @@ def command_line() -> list[Path]:
     return [*_provided("command-line"), *_provided(COMMAND_LINE)]
 
 
+def logging(home: Path | None = None) -> list[Path]:
+    """What a node writes its log with, to its standard output: slf4j-simple, or what a downloaded Kafka brings."""
+    if home is None:
+        return _provided("logging")
+    folder = home / "libs" if (home / "libs").is_dir() else home
+    return sorted(path for path in folder.glob("*.jar") if BINDINGS.fullmatch(path.name))
+
+
 def release_of(found: Iterable[Path]) -> str:
     """The version that the broker's jar names itself, 4.5.0-SNAPSHOT too; Unavailable if there is none."""
     for path in found:

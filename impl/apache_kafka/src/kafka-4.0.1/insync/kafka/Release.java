@@ -9,6 +9,8 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import kafka.log.LogManager;
+import kafka.server.FetchManager;
+import kafka.server.FetchSessionCacheShard;
 import kafka.server.ReplicaFetcherManager;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
@@ -176,6 +178,10 @@ final class Release {
         manager.appendRecords$default$9(),
         manager.appendRecords$default$10(),
         manager.appendRecords$default$11());
+  }
+
+  static FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
+    return new FetchManager(time, sessions);
   }
 
   static AlterPartitionManager alterPartitions(

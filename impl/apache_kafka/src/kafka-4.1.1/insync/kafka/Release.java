@@ -8,6 +8,8 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import kafka.log.LogManager;
+import kafka.server.FetchManager;
+import kafka.server.FetchSessionCacheShard;
 import kafka.server.ReplicaFetcherManager;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
@@ -170,6 +172,10 @@ final class Release {
         manager.appendRecords$default$7(),
         manager.appendRecords$default$8(),
         manager.appendRecords$default$9());
+  }
+
+  static FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
+    return new FetchManager(time, sessions);
   }
 
   static AlterPartitionManager alterPartitions(

@@ -16,6 +16,9 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.DelayedActionQueue;
+import org.apache.kafka.server.FetchManager;
+import org.apache.kafka.server.FetchSession;
+import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.partition.AlterPartitionManager;
@@ -169,6 +172,10 @@ final class Release {
         manager.appendRecords$default$8(),
         manager.appendRecords$default$9(),
         manager.appendRecords$default$10());
+  }
+
+  static FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
+    return new FetchManager(time, new FetchSession.FetchSessionCache(List.of(sessions)));
   }
 
   static AlterPartitionManager alterPartitions(

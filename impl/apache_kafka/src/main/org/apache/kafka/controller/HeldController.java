@@ -57,6 +57,7 @@ public final class HeldController {
   private final ConfigurationControlManager configs;
   private final ReplicationControlManager replication;
   private final List<ApiMessage> log = new ArrayList<>();
+  private final List<Integer> ends = new ArrayList<>();
   private final int brokers;
   private final Uuid topic;
 
@@ -166,10 +167,18 @@ public final class HeldController {
   }
 
   private void replay(List<ApiMessageAndVersion> records) {
-    records.forEach(record -> replay(record.message()));
+    records.forEach(record -> take(record.message()));
+    if (!records.isEmpty()) {
+      ends.add(log.size());
+    }
   }
 
   private void replay(ApiMessage message) {
+    take(message);
+    ends.add(log.size());
+  }
+
+  private void take(ApiMessage message) {
     log.add(message);
     switch (MetadataRecordType.fromId(message.apiKey())) {
       case FEATURE_LEVEL_RECORD -> features.replay((FeatureLevelRecord) message);
@@ -189,6 +198,19 @@ public final class HeldController {
   /** All metadata so far; brokers learn a first part of it. */
   public List<ApiMessage> log() {
     return log;
+  }
+
+  /** The batches after the first so many records: the records of one decision are one batch. */
+  public List<List<ApiMessage>> batches(int from) {
+    List<List<ApiMessage>> all = new ArrayList<>();
+    int begin = from;
+    for (int end : ends) {
+      if (end > begin) {
+        all.add(log.subList(begin, end));
+        begin = end;
+      }
+    }
+    return all;
   }
 
   public Uuid topic() {
