@@ -17,6 +17,7 @@ from typing import Final
 import attrs
 from immutables import Map
 
+from isr_broker import topic_configs
 from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, ReplicaEffect, Send
 from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
@@ -80,7 +81,9 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         return refuse(Error.INVALID_REQUIRED_ACKS)
     if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
         return refuse(Error.NOT_ENOUGH_REPLICAS)
-    admission = admitted(replica.log.producers, produce.records, replica.settings.message_max_bytes)
+    own = dict(replica.metadata.configs) if replica.metadata is not None else {}
+    largest = topic_configs.largest_batch(own, replica.settings)
+    admission = admitted(replica.log.producers, produce.records, largest)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
     if admission.known is not None and not replica.settings.insync_design.append_retries:
@@ -464,13 +467,15 @@ def on_tick(replica: Replica, now: Millis) -> Step:
 
 
 def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
-    """A leader learns who cannot join now and, if the topic's settings were changed, another `min.insync.replicas`.
+    """A leader learns who cannot join now, and the topic's settings, if they were changed.
 
     A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.
     """
     state, minimum = leading(replica), news.metadata.effective_min_isr
     role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum)
     replica = attrs.evolve(replica, role=role)
+    if replica.metadata is not None and replica.metadata.configs != news.metadata.configs:
+        replica = attrs.evolve(replica, metadata=attrs.evolve(replica.metadata, configs=news.metadata.configs))
     if minimum == state.min_insync_replicas:
         return Step(replica)
     members = maximal_isr(replica)
