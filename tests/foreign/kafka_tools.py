@@ -132,11 +132,11 @@ STEPS: Final = (
     Step(
         "client-compatibility",
         "ClientCompatibilityTest",
-        "{at} --topic steps " + _COMPATIBLE,
+        "{at} --topic compatible " + _COMPATIBLE,
         r"SUCCESS|All tests completed",
     ),
     Step("groups-list", _GROUPS, "{at} --list", r"^verified$"),
-    Step("groups-describe", _GROUPS, "{at} --describe --group verified", r"verified\s+steps\s+0\s+\d+\s+\d+"),
+    Step("groups-describe", _GROUPS, "{at} --describe --group verified", r"verified\s+steps\s+\d\s+\d+\s+\d+"),
     Step("groups-state", _GROUPS, "{at} --describe --state --group verified", r"verified.*Empty"),
     Step(
         "groups-reset",
