@@ -19,13 +19,28 @@ import attrs
 
 from isr_elections import available, electable
 from isr_faults import struck
-from isr_lang import NONE, Bool, Design, Set, Step, action, define, exists, forall, initial, sometimes_step, step, when
+from isr_lang import (
+    NONE,
+    Bool,
+    Design,
+    Set,
+    Step,
+    action,
+    assume,
+    define,
+    exists,
+    forall,
+    initial,
+    sometimes_step,
+    step,
+    when,
+)
 from isr_lang.blank import blank
 from isr_membership import elects, elr_beside, isr_without
 from isr_model import KIP_966
 from isr_properties import acked_survives, clean_election, committed_on_new_leader, leaders_complete, strong_isr
 from isr_quorum import votes_for
-from isr_state import MIN_INSYNC, Record, Replica, State, holds
+from isr_state import MIN_INSYNC, UNCLEAN, Record, Replica, State, holds
 from isr_wider_state import Recovering, last_leader_is_remembered
 
 
@@ -35,15 +50,18 @@ def nobody_is_awaited(s: State, r: Replica) -> Bool:
     return Bool.false
 
 
+_STRATEGY = assume(~UNCLEAN, otherwise="--unclean on has no place here: unclean.recovery.strategy stands in its place")
+
 MANUAL = (
-    KIP_966.replacing(
+    attrs.evolve(KIP_966, assumptions=(*KIP_966.assumptions, _STRATEGY))
+    .replacing(
         "recovery-manual",
         "KIP-966 with unclean.recovery.strategy=Manual, which Kafka has not: with ISR and ELR empty nobody is elected",
         because="a partition without a leader loses nothing that is on a disk; who led last may lack what others have.",
         last_hope=nobody_is_awaited,
     )
     .without("controller_elects_last_known_leader", "controller_elects_unclean")
-    .with_defaults(replicas=2, lossy_crashes=1, epochs=2, isr_changes=5)
+    .with_defaults(replicas=2, lossy_crashes=1, epochs=2, isr_changes=6)
 )
 
 
@@ -240,7 +258,7 @@ AGGRESSIVE = (
         waits_for=waits_for_nobody,
         may_recover=nobody_eligible_is_available,
     )
-    .with_defaults(min_insync=1, crashes=0, lossy_crashes=0, sessions_lost=1)
+    .with_defaults(min_insync=1, crashes=0, lossy_crashes=0, sessions_lost=1, isr_changes=4)
     .failing(
         "a broker that is at hand leads, while one that has the record is away",
         acked_survives,

@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -46,11 +45,9 @@ def test_a_row_says_what_its_command_says(command: str, verdict: str, steps: str
     [promise] = said["properties"]
     assert promise["verdict"] == verdict
     if steps:
-        [trace] = tmp_path.glob("*.itf.json")
-        assert len(json.loads(trace.read_text(encoding="utf-8"))["states"]) == int(steps) + 1
+        assert promise["depth"] == int(steps)
     else:
-        assert said["complete"]
-        assert cast("int", said["distinct"]) == int(states.replace(",", ""))
+        assert said["stats"]["distinct"] == int(states.replace(",", ""))
 
 
 # What the pages say in words.
@@ -68,6 +65,7 @@ def test_the_last_known_leader_leaves_behind_what_another_has() -> None:
     assert "recovery-keeps-what-is-left" in broken(LAST_KNOWN_LEADER, crashes=1, lossy_crashes=1)
 
 
+@pytest.mark.slow
 def test_balanced_keeps_all_that_the_last_leader_has_and_waits_for_it() -> None:
     for faults in ({"crashes": 1, "lossy_crashes": 1}, {"crashes": 0, "lossy_crashes": 2}):
         for minimum in (1, 2):
