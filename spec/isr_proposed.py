@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from isr_history import JEPSEN_BOUNDED_ISR, KRAFT_3_5, isr_keeps_last
-from isr_lang import Bool, Set, Step, action, define, forall
+from isr_history import JEPSEN_BOUNDED_ISR, KRAFT_3_5
+from isr_lang import Bool, Set, Step, action, define, forall, when
 from isr_membership import all_lag, free_to_ask
 from isr_properties import (
     acked_survives,
@@ -43,12 +43,19 @@ def eligible_majority_or_grown(s: State, leader: Replica) -> Bool:
     )
 
 
+@define
+def isr_keeps_survivors(s: State, r: Replica) -> Set[Replica]:
+    """The ISR when a broker is gone: the others, be they a majority or not; its last member stays in it."""
+    isr = s.controller_isr
+    return when(isr == Set.of(r), isr, isr.excluding(r))
+
+
 JEPSEN_BOUNDED_STRUCK = JEPSEN_BOUNDED_HALT.replacing(
     "jepsen-bounded-struck",
     "jepsen-bounded-halt where a dead member is struck from the ISR, and nothing commits while the ISR is no majority",
     because="a dead member that stays in the ISR is trusted with whatever log it brings back.",
     eligible_majority=eligible_majority_or_grown,
-    isr_keeps_majority=isr_keeps_last,
+    isr_keeps_majority=isr_keeps_survivors,
     may_always_commit=majority_may_commit,
 )
 

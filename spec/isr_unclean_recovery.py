@@ -61,7 +61,7 @@ MANUAL = (
         last_hope=nobody_is_awaited,
     )
     .without("controller_elects_last_known_leader", "controller_elects_unclean")
-    .with_defaults(replicas=2, lossy_crashes=1, epochs=2, isr_changes=6)
+    .with_defaults(replicas=2, epochs=2, isr_changes=6)
 )
 
 
@@ -241,6 +241,7 @@ BALANCED = (
         because="who led last may have lost what another still has.",
     )
     .adding(controller_recovers)
+    .with_defaults(lossy_crashes=1)
 )
 
 ASKS_ALL = BALANCED.replacing(
