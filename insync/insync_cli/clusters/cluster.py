@@ -110,7 +110,7 @@ def _not_ours(given: Options, ports: Mapping[int, int], properties: Mapping[str,
     """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
     from isr_cluster.given import GivenProcesses
     from isr_cluster.kafka import KafkaProcesses
-    from isr_kafka.node import new_id
+    from isr_kafka.node import QUIETLY, new_id
 
     controller = (HOST, max(ports.values()) + 1)
     if in_use(controller[1]):
@@ -133,6 +133,7 @@ def _not_ours(given: Options, ports: Mapping[int, int], properties: Mapping[str,
         tell=_say,
         files=given.under_test.kafka_files(noting=False, tell=_say),
         controller=(controller, controller),
+        options=QUIETLY,
     )
 
 
