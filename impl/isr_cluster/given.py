@@ -74,7 +74,7 @@ def described(path: Path) -> Description:
     if ("pause" in commands) != ("resume" in commands):
         raise BadDescription(f"{path} needs both of pause and resume, or neither")
     brokers = told.get("brokers", BROKERS)
-    if brokers not in (1, BROKERS) or isinstance(brokers, bool):
+    if type(brokers) is not int or brokers not in (1, BROKERS):
         raise BadDescription(f"{path}: brokers is {BROKERS}, or 1 for a system that is one process, not {brokers!r}")
     exits = told.get("orderly_exits", [0])
     if not isinstance(exits, list) or not all(isinstance(code, int) for code in cast("list[object]", exits)):

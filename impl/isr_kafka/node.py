@@ -43,7 +43,7 @@ LOGS: Final = (
     "-Dlog4j2.level=INFO",  # of a downloaded Kafka, which brings Log4j
 )
 QUIETLY: Final = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dlog4j2.level=WARN")
-"""Options with which a node says what is wrong, and no more: its ordinary log has some thousand lines for each start."""
+"""Options with which a node says what is wrong, and no more: its ordinary log has a thousand lines for each start."""
 ELR: Final = "eligible.leader.replicas.version"
 
 
