@@ -150,7 +150,7 @@ class Reproduction:
         path = classpath(classes, found, more)
         if self.trial.fix:
             changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
-            _change(self.trial.fix, changed, path)
+            write_fix(self.trial.fix, changed, path)
             path = classpath(changed, classes, found, more)
         main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
         return [java(), *JVM, "-cp", path, main, *(["--control"] if self.trial.control else [])]
@@ -164,8 +164,16 @@ def _outcome(code: int, trial: Trial) -> Outcome:
     raise Unavailable(f"the reproduction ended with code {code}; what it printed says why")
 
 
-def _change(fix: str, folder: Path, path: str) -> None:
-    """Write Kafka's classes with the fix in their byte code."""
+def fixed_classes(fix: str, release: str | None, home: Path | None, folder: Path) -> tuple[Path, Path]:
+    """What comes before Kafka's own on a class path: the folder, with the classes that the fix changes, and ours."""
+    found, more = jars(release, home), tools()
+    classes = build([JAVA_ROOT / "common", JAVA_ROOT / "classes", JAVA_ROOT / "fixes"], release, home, beside=more)
+    write_fix(fix, folder, classpath(classes, found, more))
+    return folder, classes
+
+
+def write_fix(fix: str, folder: Path, path: str) -> None:
+    """Write Kafka's classes with the fix in their byte code; Unavailable if this Kafka has no such method."""
     command = [java(), *JVM, "-cp", path, "insync.found.fix.Fix", fix, str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
