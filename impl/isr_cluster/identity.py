@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.storage.meta_properties import Claim, claimed
+from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, claimed
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""
@@ -21,8 +21,9 @@ def folders(root: Path, brokers: int) -> dict[int, Path]:
     return {broker: root / str(broker) for broker in range(1, brokers + 1)}
 
 
-def cluster_of(root: Path, brokers: int) -> str | None:
-    """The cluster whose data the folder holds, None if it holds none yet; OtherData if it is not of so many brokers."""
+def cluster_of(root: Path, brokers: int, ours: bool = True) -> str | None:
+    """The cluster whose data the folder holds, None if it holds none yet; OtherData if it is not of so many brokers,
+    or of another system than ours (or than Apache Kafka, where `ours` is not)."""
     if not root.exists():
         return None
     if not root.is_dir():
@@ -39,8 +40,16 @@ def cluster_of(root: Path, brokers: int) -> str | None:
         whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in found.items())
         raise OtherData(f"{root} holds data of several clusters: {whose}")
     for path, claim in found.items():
+        if _of_kafka(path) is ours:
+            whose = "Apache Kafka" if ours else "insync's own broker"
+            raise OtherData(f"{root} holds data of {whose}; give a new folder, or another --system")
         if path.name not in expected:
             raise OtherData(f"{root} holds the data of broker {path.name}, but there are to be {brokers} brokers")
         if claim.broker != expected[path.name]:
             raise OtherData(f"{path} is the data of broker {claim.broker}, not of broker {path.name}")
     return next(iter(ids), None)
+
+
+def _of_kafka(folder: Path) -> bool:
+    """Whether Apache Kafka has formatted a folder: it gives each an id (KIP-858), which our broker does not."""
+    return "directory.id=" in (folder / META_PROPERTIES).read_text(encoding="utf-8")

@@ -1,4 +1,7 @@
-"""One process per broker. The first broker has the controller; SIGTERM stops a broker in order, SIGKILL at once."""
+"""One process per broker: a cluster of ours, and what is common to every kind of system under test.
+
+The first broker has the controller; SIGTERM stops a broker in order, SIGKILL at once.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from isr_cluster.identity import CONTROLLER_BROKER
 
+Address: TypeAlias = tuple[str, int]
 HOST: Final = "127.0.0.1"
 STARTS_WITHIN: Final = 60.0
 STOPS_WITHIN: Final = 60.0
@@ -59,7 +63,7 @@ class Process:
     broker: int
     process: subprocess.Popen[str]
     tell: Callable[[str], None]
-    last: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=5))
+    last: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=60))
     heard: threading.Event = attrs.field(factory=threading.Event)
     listens: bool = False
     reader: threading.Thread = attrs.field(init=False)
@@ -89,12 +93,13 @@ class Process:
 
 
 @attrs.define
-class Processes:
-    """Brokers 1, 2, ... on `ports`, with their data below `root`; what they print goes to `tell`.
+class System:
+    """A cluster under test: brokers 1, 2, ... on `ports`, each a process in the foreground, with data below `root`.
 
-    `properties` are settings by Kafka's names, `cluster` the name of the cluster, which their data carry. `own` are
-    settings of single brokers, `hosts` where a broker listens if not on HOST, `advertised` where it is found if not
-    there, and `inside` what its command line begins with (such as the entry into a namespace of its own).
+    What they print goes to `tell`. `properties` are settings by Kafka's names, `cluster` the name of the cluster, which
+    their data carry. `own` are settings of single brokers, `hosts` where a broker listens if not on HOST, `advertised`
+    where it is found if not there, and `inside` what its command line begins with (such as the entry into a namespace
+    of its own). A kind of system says what starts a broker, and what it has to do otherwise than by a signal.
     """
 
     root: Path
@@ -105,57 +110,91 @@ class Processes:
     running: dict[int, Process] = attrs.field(factory=dict[int, Process])
     own: Mapping[int, Mapping[str, str]] = attrs.field(factory=dict[int, Mapping[str, str]])
     hosts: Mapping[int, str] = attrs.field(factory=dict[int, str])
-    advertised: Mapping[int, tuple[str, int]] = attrs.field(factory=dict[int, tuple[str, int]])
+    advertised: Mapping[int, Address] = attrs.field(factory=dict[int, Address])
     inside: Mapping[int, tuple[str, ...]] = attrs.field(factory=dict[int, tuple[str, ...]])
 
-    def found_at(self, broker: int) -> tuple[str, int]:
+    def listens_at(self, broker: int) -> Address:
+        """The address that a broker binds."""
+        return self.hosts.get(broker, HOST), self.ports[broker]
+
+    def found_at(self, broker: int) -> Address:
         """The address that a broker advertises."""
-        return self.advertised.get(broker, (self.hosts.get(broker, HOST), self.ports[broker]))
+        return self.advertised.get(broker, self.listens_at(broker))
 
     @property
     def bootstrap(self) -> str:
         """What clients are given."""
         return ",".join(f"{host}:{port}" for host, port in map(self.found_at, self.ports))
 
+    def data(self, broker: int) -> Path:
+        """The folder with a broker's logs."""
+        return self.root / str(broker)
+
+    def logs(self, broker: int) -> Path | None:
+        """The folder with a folder for each of its partitions, in Kafka's format; None if nobody knows."""
+        return self.data(broker)
+
+    # What a kind of system says
+
+    def command(self, broker: int) -> list[str]:
+        """What runs a broker in the foreground; whatever it needs on the disk is there afterwards."""
+        raise NotImplementedError
+
+    def serves(self, broker: int) -> bool:
+        """Whether a broker that was started answers by now."""
+        raise NotImplementedError
+
+    def reason(self, said: Sequence[str]) -> str:
+        """Why a broker has ended, of the last lines that it printed."""
+        return said[-1]
+
+    # What is done to a broker
+
     def start(self, broker: int) -> None:
-        """Start a broker and wait until it listens; Mishap if it ends instead."""
-        command = [*self.inside.get(broker, ()), sys.executable, "-m", "isr_broker"]
-        command += ["--id", str(broker), "--host", self.hosts.get(broker, HOST), "--port", str(self.ports[broker])]
-        command += ["--data", str(self.root / str(broker)), "--cluster", self.cluster, "--tied"]
-        command += ["--controller", "{}:{}".format(*self.found_at(CONTROLLER_BROKER))]
-        command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
-        settings = {**self.properties, **self.own.get(broker, {})}
-        command += [f"{name}={value}" for name, value in settings.items()]
-        # Tied, so that none outlives whoever started it, however that ends. Of a session of its own, so that Ctrl-C
-        # reaches whoever started it, who then stops the brokers in order.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        started = self.running[broker] = Process(broker, process, self.tell)
-        if not started.heard.wait(STARTS_WITHIN):
-            raise Mishap(f"broker {broker} does not listen after {STARTS_WITHIN:.0f} s")
-        if not started.listens:
-            code = process.wait()
-            del self.running[broker]
-            said = started.last[-1].removeprefix("isr_broker: ") if started.last else f"exit code {code}"
-            raise Mishap(f"broker {broker} did not start: {said}")
+        """Have a broker's process run; `awaits` waits until it serves."""
+        command = [*self.inside.get(broker, ()), *self.command(broker)]
+        # Its input ends with whoever started it, so that a broker that looks at it outlives nobody. Of a session of its
+        # own, so that Ctrl-C reaches whoever started it, who then stops the brokers in order.
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Mishap(f"broker {broker} did not start: {command[0]}: {error.strerror or error}") from None
+        self.running[broker] = Process(broker, process, self.tell)
+
+    def awaits(self, broker: int) -> None:
+        """Wait until a broker that was started serves; Mishap if it ends instead."""
+        started, until = self.running[broker], time.monotonic() + STARTS_WITHIN
+        while not self.serves(broker):
+            if (code := started.ended) is not None:
+                started.reader.join(5)
+                del self.running[broker]
+                said = self.reason(list(started.last)) if started.last else f"exit code {code}"
+                raise Mishap(f"broker {broker} did not start: {said}")
+            if time.monotonic() > until:
+                raise Mishap(f"broker {broker} does not listen after {STARTS_WITHIN:.0f} s")
+            if started.heard.wait(0.05):
+                time.sleep(0.01)
 
     def start_all(self) -> None:
-        """Start every broker, that of the controller first."""
+        """Start every broker, and wait until all of them serve."""
         for broker in self.ports:
             self.start(broker)
+        for broker in self.ports:
+            self.awaits(broker)
 
     def stop(self, broker: int, number: signal.Signals = signal.SIGTERM) -> int:
         """Send the signal, wait for the end, and give the exit code; one that does not end in time is killed."""
         stopped = self.running.pop(broker)
         if stopped.ended is None:
-            stopped.process.send_signal(number)
+            self.ends(broker, stopped.process, number)
         try:
             code = stopped.process.wait(STOPS_WITHIN)
         except subprocess.TimeoutExpired:
@@ -166,13 +205,19 @@ class Processes:
             stopped.process.stdin.close()
         return code
 
-    def kill(self, broker: int) -> None:
-        """As a power switch, except that the system keeps what was written."""
-        self.stop(broker, signal.SIGKILL)
+    def ends(self, broker: int, process: subprocess.Popen[str], number: signal.Signals) -> None:
+        """Ask a process to end, in order or at once."""
+        process.send_signal(number)
 
-    def pause(self, broker: int) -> None:
-        """The process does nothing until `resume`, and does not know."""
-        self.running[broker].process.send_signal(signal.SIGSTOP)
+    def kill(self, broker: int) -> bool:
+        """As a power switch, except that the system keeps what was written; whether that is what ended it."""
+        return self.stop(broker, signal.SIGKILL) == -signal.SIGKILL
+
+    def pause(self, broker: int) -> bool:
+        """The process does nothing until `resume`, and does not know; whether it stands still."""
+        process = self.running[broker].process
+        process.send_signal(signal.SIGSTOP)
+        return _state(process.pid) == "T"
 
     def resume(self, broker: int) -> None:
         """It goes on."""
@@ -191,3 +236,47 @@ class Processes:
         """The brokers that ended without having been asked, and their exit codes."""
         found = {broker: process.ended for broker, process in self.running.items()}
         return {broker: code for broker, code in found.items() if code is not None}
+
+
+@attrs.define
+class Processes(System):
+    """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends."""
+
+    def command(self, broker: int) -> list[str]:
+        """The broker as a program (`python -m isr_broker`)."""
+        (host, port), controller = self.listens_at(broker), self.found_at(CONTROLLER_BROKER)
+        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--host", host, "--port", str(port)]
+        command += ["--data", str(self.data(broker)), "--cluster", self.cluster, "--tied"]
+        command += ["--controller", "{}:{}".format(*controller)]
+        command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
+        settings = {**self.properties, **self.own.get(broker, {})}
+        return [*command, *(f"{name}={value}" for name, value in settings.items())]
+
+    def start(self, broker: int) -> None:
+        """Start a broker and wait until it listens, which takes a part of a second; Mishap if it ends instead."""
+        super().start(broker)
+        self.awaits(broker)
+
+    def serves(self, broker: int) -> bool:
+        """It says that it listens."""
+        return self.running[broker].listens
+
+    def reason(self, said: Sequence[str]) -> str:
+        """Its last line, without its name."""
+        return said[-1].removeprefix("isr_broker: ")
+
+    def start_all(self) -> None:
+        """Start every broker, that of the controller first."""
+        for broker in self.ports:
+            self.start(broker)
+
+
+def _state(pid: int) -> str:
+    """The state of a process, once it has settled: T stands still."""
+    path, state = Path(f"/proc/{pid}/stat"), ""
+    for _ in range(100):
+        state = path.read_text().rpartition(")")[2].split()[0] if path.exists() else "X"
+        if state in "TX":
+            return state
+        time.sleep(0.01)
+    return state

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
 from isr_experiment import conclusions
@@ -16,6 +16,7 @@ from isr_experiment.conclusions import Concluded
 from isr_experiment.model import Predicted, predicted
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
+from isr_experiment.systems import SystemUnderTest
 from isr_experiment.timeline import timeline
 
 FILE = "experiment.json"
@@ -25,6 +26,19 @@ PAGE = "experiment.html"
 def folder_name(cell: Cell, number: int) -> str:
     """Readable, and a name of a folder everywhere."""
     return f"{re.sub(r'[^a-z0-9.]+', '-', cell.name.lower()).strip('-')}-{number}"
+
+
+def lacking(
+    experiment: Experiment, system: SystemUnderTest, first: int = 0, only: Sequence[str] = ()
+) -> dict[str, str]:
+    """The cells that a system cannot run, each with the reason."""
+    cells = [cell for cell in experiment.cells(first) if not only or cell.name in only]
+    return {cell.name: why for cell in cells if (why := system.lacks(cell))}
+
+
+def stands(cell: Cell, left_out: Container[str]) -> bool:
+    """Whether a cell is run: one that stands in for another only where that is left out."""
+    return not cell.instead_of or cell.instead_of in left_out
 
 
 def performed(
@@ -44,7 +58,11 @@ def performed(
 
     `style` is the style sheet of the page.
     """
-    names = [cell.name for cell in experiment.cells(first) if not only or cell.name in only]
+    left_out = lacking(experiment, options.system, first, only)
+    for name, why in left_out.items():
+        tell(f"left out: {name}: {why}")
+    cells = [cell for cell in experiment.cells(first) if not only or cell.name in only]
+    names = [cell.name for cell in cells if cell.name not in left_out and (cell.name in only or stands(cell, left_out))]
     found: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
 
@@ -54,6 +72,7 @@ def performed(
             for name, cell in latest.items()
         ]
         written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
+        written["left_out"] = left_out
         written["availability"] = conclusions.availability(done)
         (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
         (out / PAGE).write_text(page(written, style), encoding="utf-8")

@@ -180,6 +180,22 @@ def controller_loss() -> tuple[Cell, ...]:
     )
 
 
+def one_replica() -> tuple[Cell, ...]:
+    """A partition that only one broker has; what runs on any system, be it a single process."""
+
+    def cell(name: str, how: str, because: str) -> Cell:
+        schedule = partial(schedules.restart_of_one, how=how)
+        return Cell(
+            name=name, schedule=schedule, replicas=1, min_insync=1, leaders=0, isrs=0, traced=False, because=because
+        )
+
+    return (
+        cell("paused", "paused", "it goes on where it stood still"),
+        cell("stopped in order, and started", "stopped", "it writes what it has before it goes"),
+        cell("killed, and started", "killed", "the system has what was written, and its power stays on"),
+    )
+
+
 def follower_reads() -> tuple[Cell, ...]:
     """What followers serve stays (KIP-392)."""
     cell = partial(Cell, schedule=schedules.jepsen_2013, follower_reads=True, leaders=0)
@@ -258,9 +274,14 @@ def planted_bugs() -> tuple[Cell, ...]:
 def quick() -> tuple[Cell, ...]:
     """One expected loss and one expected not to be, in about a minute."""
     rows = {cell.name: cell for cell in jepsen()}
-    alone = {"kafka-0.8": 30.0, "kip-966, min 2": 2.0}
+    alone = {"kafka-0.8": 30.0, "kip-966, settings of 2013": 30.0, "kip-966, min 2": 2.0}
+    instead = {"kip-966, settings of 2013": "kafka-0.8"}
     return tuple(
-        attrs.evolve(rows[name], schedule=partial(schedules.jepsen_2013_by_steps, alone=seconds))
+        attrs.evolve(
+            rows[name],
+            schedule=partial(schedules.jepsen_2013_by_steps, alone=seconds),
+            instead_of=instead.get(name, ""),
+        )
         for name, seconds in alone.items()
     )
 
@@ -291,6 +312,11 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         Experiment(name="controller-loss", says="the controller, then the leader", cells=_fixed(*controller_loss())),
         Experiment(
             name="follower-reads", says="consumers that ask followers (KIP-392)", cells=_fixed(*follower_reads())
+        ),
+        Experiment(
+            name="one-replica",
+            says="a partition on one broker, which stands still or starts again",
+            cells=_fixed(*one_replica()),
         ),
         Experiment(name="full-disk", says="a leader that cannot write", cells=_fixed(*full_disk())),
         Experiment(

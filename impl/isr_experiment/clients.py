@@ -15,9 +15,9 @@ from typing import Protocol
 
 from isr_broker.wire import protocol
 from isr_cluster.admin import Admin, Refused
-from isr_experiment.recorder import PARTITION, Recorder
+from isr_experiment.recorder import PARTITION, TOPIC, Recorder
 
-TOPIC, NUMBER = "t", 0
+NUMBER = 0
 PATIENCE = 30
 """Seconds that a client waits for room, and at the end for the last answers."""
 GIVES_UP = 300
@@ -107,7 +107,7 @@ class Confluent:
             time.sleep(0.02)
         self.recorder.sends(self.name, value, self.acks)
         try:
-            self.producer.produce(TOPIC, str(value).encode(), partition=NUMBER, on_delivery=told)
+            self.producer.produce(self.recorder.topic, str(value).encode(), partition=NUMBER, on_delivery=told)
         except (self.error, BufferError) as refused:
             # Its own records went missing, and it takes no more.
             self.recorder.told(self.name, value, None, type(refused).__name__)
@@ -147,7 +147,7 @@ class KafkaPython:
     def send(self, value: int) -> None:
         self.recorder.sends(self.name, value, self.acks)
         try:
-            future = self.producer.send(TOPIC, str(value).encode(), partition=NUMBER)
+            future = self.producer.send(self.recorder.topic, str(value).encode(), partition=NUMBER)
         except Exception as refused:
             self.recorder.told(self.name, value, None, type(refused).__name__)
             return
@@ -244,8 +244,8 @@ class Reader:
         self.thread.start()
 
     def _assign(self) -> None:
-        self.recorder.says("assign", "invoke", self.name, partitions=[PARTITION], seek="beginning")
-        self.consumer.assign([self.place(TOPIC, NUMBER, 0)])
+        self.recorder.says("assign", "invoke", self.name, partitions=[self.recorder.partition], seek="beginning")
+        self.consumer.assign([self.place(self.recorder.topic, NUMBER, 0)])
         self.recorder.says("assign", "ok", self.name)
 
     def finish(self) -> None:
@@ -260,8 +260,8 @@ class Reader:
             good = [m for m in messages if m.error() is None]
             rows = [[m.offset(), _value(m.value()), _epoch(m)] for m in good]
             lost = [name for name in bad if name in ("_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE")]
-            more = {"diverged": [PARTITION]} if lost else {}
-            self.recorder.says("poll", "ok", self.name, records={PARTITION: rows}, **more)
+            more = {"diverged": [self.recorder.partition]} if lost else {}
+            self.recorder.says("poll", "ok", self.name, records={self.recorder.partition: rows}, **more)
             if lost:
                 # The log ends before what it has read: it was told, and begins again.
                 self.resets += 1
@@ -357,10 +357,10 @@ def read_all(bootstrap: str, recorder: Recorder, patience: float) -> list[tuple[
     settings: dict[str, str | int | bool] = {"bootstrap.servers": bootstrap, "group.id": "end", "log_level": 0}
     settings |= {"enable.auto.commit": False, "auto.offset.reset": "earliest", "reconnect.backoff.max.ms": 200}
     consumer = confluent_kafka.Consumer(settings)
-    place = confluent_kafka.TopicPartition(TOPIC, NUMBER, 0)
+    place = confluent_kafka.TopicPartition(recorder.topic, NUMBER, 0)
     until = time.monotonic() + patience
     found: list[tuple[int, int, int]] = []
-    recorder.says("final-read", "invoke", "end", partition=PARTITION)
+    recorder.says("final-read", "invoke", "end", partition=recorder.partition)
     end = None
     while end is None and time.monotonic() < until:
         with contextlib.suppress(confluent_kafka.KafkaException):
@@ -379,5 +379,5 @@ def read_all(bootstrap: str, recorder: Recorder, patience: float) -> list[tuple[
         return None
     rows = [[o, v if v >= 0 else None, e] for o, v, e in found]
     end = max(end, position)  # with acks=1 the watermark may have moved since it was asked for
-    recorder.says("final-read", "ok", "end", partition=PARTITION, records=rows, end=end)
+    recorder.says("final-read", "ok", "end", partition=recorder.partition, records=rows, end=end)
     return [(o, v) for o, v, _ in found]

@@ -161,6 +161,7 @@ def document(
         "experiment": name,
         "says": says,
         "command": list(command),
+        "system": options.system.name,
         "network": options.network,
         "writers": list(options.writers),
         "per_second": options.per_second,

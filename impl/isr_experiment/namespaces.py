@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, cast
 
+from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.processes import Address
 from isr_experiment.network import CLIENTS, Node, Way
 
 INSIDE: Final = "INSYNC_EXPERIMENT_NAMESPACE"
@@ -59,7 +61,9 @@ class Namespaces:
         self.holders: dict[str, subprocess.Popen[bytes]] = {}
         self.hosts = {b: _address(b) for b in brokers}
         self.ports = dict.fromkeys(brokers, _PORT)
-        self.advertised: dict[int, tuple[str, int]] = {}
+        self.advertised: dict[int, Address] = {}
+        listens = (_address(CONTROLLER_BROKER), _PORT + 1)
+        self.controller: tuple[Address, Address] = (listens, listens)
         self._cut: dict[Way, int] = {}
         self._sinks: dict[Way, str] = {}
         try:

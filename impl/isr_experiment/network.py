@@ -21,7 +21,7 @@ import attrs
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import PEER_API
 from isr_cluster.identity import CONTROLLER_BROKER
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.processes import HOST, Address, free_ports
 
 CLIENTS: Final = 0
 """The node that all clients are."""
@@ -42,6 +42,8 @@ class Network(Protocol):
     ports: dict[int, int]
     advertised: dict[int, tuple[str, int]]
     inside: dict[int, tuple[str, ...]]
+    controller: tuple[Address, Address]
+    """Where a controller's listener of its own is, if the system has one: where it listens, and where it is found."""
 
     def cut(self, source: Node, to: Node) -> None:
         """From now on nothing from the one reaches the other."""
@@ -93,14 +95,16 @@ class Connection:
 
 
 _OPENING: Final = re.compile(rb"\[\[\s*(-?\d+),")
-_BROKER: Final = re.compile(rb"broker-(\d+)-")
+_BROKER: Final = re.compile(rb"broker-(\d+)-.*|raft-client-(\d+)|(\d+)", re.DOTALL)
 _ENOUGH: Final = 64
 
 
 def source_of(data: bytes) -> Node | None:
     """Who connects, by the first bytes that it says; None if that takes more bytes.
 
-    A broker says its number as its client id (`isr_broker.conversations`), or in a frame of its own (`peers`).
+    A broker says its number as its client id (`isr_broker.conversations`), or in a frame of its own (`peers`). Apache
+    Kafka's client ids differ by what a connection is for: `broker-2-fetcher-0`, `raft-client-2` for metadata, and `2`
+    for heartbeats and AlterPartition (NodeToControllerChannelManager).
     """
     if len(data) < 6:
         return None
@@ -109,8 +113,8 @@ def source_of(data: bytes) -> Node | None:
         size = struct.unpack_from(">h", data, 12)[0] if len(data) >= 14 else _ENOUGH
         if len(data) < min(4 + struct.unpack_from(">i", data)[0], 14 + max(0, min(size, _ENOUGH))):
             return None
-        broker = _BROKER.match(data, 14)
-        return int(broker[1]) if broker else CLIENTS
+        broker = _BROKER.fullmatch(data, 14, 14 + max(0, size))
+        return int(broker[broker.lastindex or 1]) if broker else CLIENTS
     opening = _OPENING.match(data[12:])
     if opening is None:
         return CLIENTS if len(data) > _ENOUGH else None
@@ -125,10 +129,11 @@ class Proxies:
     slows = True
 
     def __init__(self, brokers: Sequence[int]) -> None:
-        ports = free_ports(2 * len(brokers))
+        ports = free_ports(2 * len(brokers) + 2)
         self.hosts: dict[int, str] = {}
         self.ports = dict(zip(brokers, ports[: len(brokers)], strict=True))
-        self.advertised = {b: (HOST, port) for b, port in zip(brokers, ports[len(brokers) :], strict=True)}
+        self.advertised = {b: (HOST, port) for b, port in zip(brokers, ports[len(brokers) : -2], strict=True)}
+        self.controller = ((HOST, ports[-2]), (HOST, ports[-1]))
         self.inside: dict[int, tuple[str, ...]] = {}
         self.links: dict[Way, Link] = {(a, b): Link() for a in (CLIENTS, *brokers) for b in (CLIENTS, *brokers)}
         self.connections: set[Connection] = set()
@@ -139,23 +144,29 @@ class Proxies:
         asyncio.run_coroutine_threadsafe(self._listen(), self.loop).result(30)
 
     async def _listen(self) -> None:
-        for broker, (host, port) in self.advertised.items():
+        for broker, found in self.advertised.items():
+            await self._stands_before(broker, found, (HOST, self.ports[broker]))
+        listens, found = self.controller
+        await self._stands_before(CONTROLLER_BROKER, found, listens)
 
-            async def accept(r: asyncio.StreamReader, w: asyncio.StreamWriter, broker: int = broker) -> None:
-                with contextlib.suppress(OSError):
-                    await self._accept(broker, r, w)
-                w.close()
+    async def _stands_before(self, broker: int, found: Address, listens: Address) -> None:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError):
+                await self._accept(broker, listens, reader, writer)
+            writer.close()
 
-            self._servers.append(await asyncio.start_server(accept, host, port))
+        self._servers.append(await asyncio.start_server(accept, *found))
 
-    async def _accept(self, broker: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self, broker: int, listens: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         said = b""
         while (source := source_of(said)) is None:
             more = await reader.read(65_536)
             if not more:
                 return
             said += more
-        far_reader, far_writer = await asyncio.open_connection(HOST, self.ports[broker])
+        far_reader, far_writer = await asyncio.open_connection(*listens)
         connection = Connection((writer, far_writer))
         self.connections.add(connection)
         there, back = self.links[source, broker], self.links[broker, source]

@@ -35,7 +35,7 @@ def page(document: Row, style: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>insync experiment {name}</title><style>{style}</style></head>"
         '<body><div id="app"><header class="hero"><p class="eyebrow">insync experiment '
-        f"{name}: real brokers, real clients</p><h1>{_t(document['says'])}</h1>"
+        f"{name} on {_t(document['system'])}: real brokers, real clients</p><h1>{_t(document['says'])}</h1>"
         f'<div class="command"><code>{_t(words)}</code></div></header>'
         f'<section class="block"><h2>What was lost</h2><p>{_badge(document["verdict"])} {_sums(document)}</p>'
         f"{_table(('cell', 'expected', 'the model', 'valid runs', *COUNTS.values(), 'verdict'), map(_row, cells), 4)}"

@@ -1,8 +1,9 @@
 """A power failure on real files: what a killed broker had not flushed is taken from its logs.
 
-SIGKILL alone loses nothing, for the system still writes its cache. The broker notes each flush (`insync.flush.record`);
-every segment is cut back to what its last flush made durable. Other files are flushed before they get their names
-(`isr_broker.storage.checkpoints`, `isr_broker.storage.metadata_log`), so they are as they are.
+SIGKILL alone loses nothing, for the system still writes its cache. The broker notes each flush (`insync.flush.record`;
+Apache Kafka's nodes do so in `insync.node.Flushed`); every segment is cut back to what its last flush made durable.
+Other files are as they are: ours are flushed before they get their names (`isr_broker.storage.checkpoints`,
+`isr_broker.storage.metadata_log`); Kafka cuts its leader epochs to what is left of the log.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ class Lost:
 
     bytes: int
     segments: int
+
+
+def record_of(root: Path, broker: int) -> Path:
+    """Where a broker notes what its flushes made durable."""
+    return root / f"flushed-{broker}"
 
 
 def durable(record: Path) -> dict[str, int]:

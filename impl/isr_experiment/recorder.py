@@ -13,7 +13,8 @@ import attrs
 
 from isr_experiment.network import CLIENTS
 
-PARTITION = "t-0"
+TOPIC = "t"
+PARTITION = f"{TOPIC}-0"
 
 
 @attrs.define(eq=False)
@@ -23,6 +24,8 @@ class Recorder:
     path: Path
     claims: Mapping[str, object]
     began: int = attrs.field(factory=time.monotonic_ns)
+    topic: str = TOPIC
+    """What is written to, its partition 0."""
     acked: dict[int, int] = attrs.field(factory=dict[int, int])
     """When each value was acknowledged."""
     sent: dict[int, int] = attrs.field(factory=dict[int, int])
@@ -37,6 +40,11 @@ class Recorder:
     def __attrs_post_init__(self) -> None:
         self._file = self.path.open("w", encoding="utf-8")
         self._file.write(json.dumps({"history": 1, "settings": dict(self.claims)}) + "\n")
+
+    @property
+    def partition(self) -> str:
+        """Its one partition, as histories name it."""
+        return f"{self.topic}-0"
 
     def now(self) -> int:
         """Nanoseconds since the beginning."""
@@ -53,7 +61,7 @@ class Recorder:
 
     def sends(self, process: str, value: int, acks: str) -> None:
         """A producer is given a value."""
-        at = self.says("produce", "invoke", process, id=value, partition=PARTITION, value=value, acks=acks)
+        at = self.says("produce", "invoke", process, id=value, partition=self.partition, value=value, acks=acks)
         self.sent[value] = at
 
     def told(self, process: str, value: int, offset: int | None, error: str = "") -> None:

@@ -8,23 +8,24 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import attrs
 
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.identity import CONTROLLER_BROKER
-from isr_cluster.processes import Mishap, Processes
+from isr_cluster.processes import Mishap
 from isr_experiment import clients, verdicts
-from isr_experiment.cells import AFTERMATH, REPLICAS, Cell
+from isr_experiment.cells import AFTERMATH, Cell
 from isr_experiment.clients import KINDS, PATIENCE, SPACE, FollowerReader, Reader, Writer
 from isr_experiment.namespaces import Namespaces
 from isr_experiment.network import Network, Proxies
+from isr_experiment.power import record_of
 from isr_experiment.recorder import Recorder
-from isr_experiment.stage import Cut, Stage, Struck, Stuck, record_of
+from isr_experiment.stage import Cut, Stage, Struck, Stuck
+from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
 from isr_experiment.verdicts import Fate, Traced, Window
-from isr_experiment.watch import Seen, Watch
-
-BROKERS = (CONTROLLER_BROKER, *REPLICAS)
+from isr_experiment.watch import Seen
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +42,8 @@ class Options:
     """Keep the brokers' data and traces also where nothing was wrong with them."""
     seconds: float = 240.0
     """After so long a run ends with what it has."""
+    system: SystemUnderTest = OURS
+    """What is under test."""
 
 
 @attrs.frozen(kw_only=True)
@@ -91,13 +94,19 @@ def conduct(
     with ExitStack() as stack:
         stack.callback(recorder.close)
         log = stack.enter_context((folder / "brokers.log").open("w", encoding="utf-8"))
-        network: Network = Namespaces(BROKERS) if options.network == "namespaces" else Proxies(BROKERS)
+        brokers, replicas = options.system.brokers, options.system.replicas(cell)
+        network: Network = Namespaces(brokers) if options.network == "namespaces" else Proxies(brokers)
         stack.callback(network.close)
-        processes = _processes(cell, folder, options, network, lambda line: print(line, file=log, flush=True))
+        traces = cell.traced and options.traces and options.system.traces
+        tells = _teller(log)
+        processes = options.system.made(cell, folder, network, tells, traces)
         stack.callback(processes.kill_all)
-        watch = Watch(folder / str(CONTROLLER_BROKER), recorder.began)
+        watch = options.system.watch(processes, recorder.began)
         stack.callback(watch.end)
-        stage = Stage(folder, processes, network, watch, recorder, REPLICAS, began + options.seconds, over)
+        cannot = frozenset(options.system.cannot())
+        stage = Stage(
+            folder, processes, network, watch, recorder, replicas, began + options.seconds, over, cannot=cannot
+        )
         why: list[str] = []
         try:
             _ready(stage, cell)
@@ -111,9 +120,9 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
-        logs = verdicts.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
+        logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
         recorder.close()
-        traced = verdicts.compared(folder / "trace", recorder, logs) if cell.traced and options.traces else None
+        traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None
         result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
     good = not result.invalid and (result.traced is None or result.traced.accepted) and not result.violated
     if not options.keep:
@@ -121,20 +130,20 @@ def conduct(
     return result
 
 
-def _processes(cell: Cell, folder: Path, options: Options, network: Network, tell: Callable[[str], None]) -> Processes:
-    settings = cell.properties()
-    if cell.traced and options.traces:
-        settings["insync.trace.dir"] = str(folder / "trace")
-    return Processes(
-        folder,
-        network.ports,
-        settings,
-        tell=tell,
-        own={b: {"insync.flush.record": str(record_of(folder, b)), "broker.rack": f"rack-{b}"} for b in BROKERS},
-        hosts=network.hosts,
-        advertised=network.advertised,
-        inside=network.inside,
-    )
+def _logs(stage: Stage) -> dict[int, Path]:
+    """The folders with the replicas' logs, where they are known."""
+    found = {broker: stage.processes.logs(broker) for broker in stage.replicas}
+    return {broker: path for broker, path in found.items() if path is not None}
+
+
+def _teller(log: TextIO) -> Callable[[str], None]:
+    """Every line, at once; nothing any more when the run is over."""
+
+    def tells(line: str) -> None:
+        if not log.closed:
+            print(line, file=log, flush=True)
+
+    return tells
 
 
 def _ready(stage: Stage, cell: Cell) -> None:
@@ -145,9 +154,11 @@ def _ready(stage: Stage, cell: Cell) -> None:
     def made() -> bool:
         try:
             with Admin(at, 3.0) as admin:
-                if len(admin.brokers()) < len(BROKERS):
+                if len(admin.brokers()) < len(stage.processes.ports):
                     return False
-                admin.create(clients.TOPIC, config={"min.insync.replicas": str(cell.min_insync)}, on=[list(REPLICAS)])
+                alone = len(stage.processes.ports) == 1  # whatever it calls itself
+                number, on = (1, None) if alone else (-1, [list(stage.replicas)])
+                admin.create(stage.recorder.topic, number, number, {"min.insync.replicas": str(cell.min_insync)}, on)
         except Refused as refused:
             return "TOPIC_ALREADY_EXISTS" in str(refused)
         return True
@@ -167,10 +178,10 @@ def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple
         writers.append(Writer(made, n * SPACE, share, options.most))
     readers: list[Reader | FollowerReader] = [Reader("r0-confluent-kafka", bootstrap, recorder)]
     if cell.follower_reads:
-        addresses = {b: stage.processes.found_at(b) for b in REPLICAS}
+        addresses = {b: stage.processes.found_at(b) for b in stage.replicas}
         readers.append(FollowerReader("r1-followers", addresses, stage.leads, recorder))
         # The last replica: not the first leader, so that the leader sends it there (KIP-392).
-        readers.append(Reader("r2-confluent-kafka", bootstrap, recorder, f"rack-{REPLICAS[-1]}"))
+        readers.append(Reader("r2-confluent-kafka", bootstrap, recorder, f"rack-{stage.replicas[-1]}"))
     for client in (*writers, *readers):
         client.begin()
     cut_short, failed = False, False
@@ -267,6 +278,7 @@ def _tidy(folder: Path, good: bool) -> None:
     for broker in BROKERS:
         shutil.rmtree(folder / str(broker), ignore_errors=True)
         record_of(folder, broker).unlink(missing_ok=True)
+        (folder / f".server-{broker}.properties").unlink(missing_ok=True)
     if good:
         shutil.rmtree(folder / "trace", ignore_errors=True)
         (folder / "brokers.log").unlink(missing_ok=True)

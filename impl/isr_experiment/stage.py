@@ -8,7 +8,6 @@ leader and of the ISR while it lasted. One that has none of the evidence it need
 from __future__ import annotations
 
 import resource
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -17,9 +16,9 @@ from pathlib import Path
 import attrs
 
 from isr_cluster.identity import CONTROLLER_BROKER
-from isr_cluster.processes import Mishap, Processes
+from isr_cluster.processes import Mishap, System
 from isr_experiment.network import CLIENTS, Network, Node, Way
-from isr_experiment.power import Tail, lose_power
+from isr_experiment.power import Tail, lose_power, record_of
 from isr_experiment.recorder import Recorder
 from isr_experiment.watch import Watch
 
@@ -65,13 +64,15 @@ class Stage:
     """One run. `over` is set when it is to end early, `until` when it must have ended."""
 
     root: Path
-    processes: Processes
+    processes: System
     network: Network
     watch: Watch
     recorder: Recorder
     replicas: tuple[int, ...]
     until: float
     over: threading.Event
+    cannot: frozenset[str] = frozenset()
+    """The faults (`isr_cluster.given.FAULTS`) that the system cannot have."""
     struck: list[Struck] = attrs.field(factory=list[Struck])
     paused: set[int] = attrs.field(factory=set[int])
     down: set[int] = attrs.field(factory=set[int])
@@ -122,7 +123,7 @@ class Stage:
     @property
     def brokers(self) -> tuple[int, ...]:
         """All, the controller's first."""
-        return (CONTROLLER_BROKER, *self.replicas)
+        return tuple(dict.fromkeys((CONTROLLER_BROKER, *self.replicas)))
 
     def isr(self) -> set[int]:
         """The ISR as the controller has it; empty if nobody leads."""
@@ -174,40 +175,42 @@ class Stage:
 
     def kills(self, broker: int) -> None:
         """SIGKILL; the system keeps what was written."""
-        self._gone(broker, signal.SIGKILL)
+        self._gone(broker, "SIGKILL", "killed" if self.processes.kill(broker) else "")
 
     def stops(self, broker: int) -> None:
         """SIGTERM, and the orderly end."""
-        self._gone(broker, signal.SIGTERM)
+        self._gone(broker, "SIGTERM", "" if self.processes.stop(broker) else "stopped")
 
-    def _gone(self, broker: int, number: signal.Signals) -> None:
-        code = self.processes.stop(broker, number)
+    def _gone(self, broker: int, how: str, evidence: str) -> None:
         self.down.add(broker)
         self.paused.discard(broker)
-        expected = 0 if number is signal.SIGTERM else -number
-        self.fault.hit.append(f"broker {broker}: {number.name}")
-        if code == expected:
-            self.fault.adds("stopped" if number is signal.SIGTERM else "killed")
+        self.fault.hit.append(f"broker {broker}: {how}")
+        if evidence:
+            self.fault.adds(evidence)
 
     def cuts_power(self, broker: int, tail: Tail = Tail.LOST) -> None:
         """SIGKILL, and what was not flushed is gone."""
         if broker in self.processes.running:
             self.kills(broker)
-        lost = lose_power(self.root / str(broker), record_of(self.root, broker), tail)
+        folder = self.processes.logs(broker)
+        if folder is None:
+            raise Stuck("a power failure needs to know where the logs are")
+        lost = lose_power(folder, record_of(self.root, broker), tail)
         self.fault.hit.append(f"broker {broker}: {lost.bytes} bytes lost ({tail.name.lower()} tail)")
         self.fault.adds("bytes lost", lost.bytes)
 
     def pauses(self, broker: int) -> None:
         """The process stands still."""
-        self.processes.pause(broker)
+        stands_still = self.processes.pause(broker)
         self.paused.add(broker)
         self.fault.hit.append(f"broker {broker}: SIGSTOP")
-        if _state(self.processes.running[broker].process.pid) == "T":
+        if stands_still:
             self.fault.adds("paused")
 
     def fills_disk(self, broker: int) -> None:
         """No file of the broker can grow past the size of its log: the system refuses, as it does where no space is."""
-        logs = [path.stat().st_size for path in (self.root / str(broker)).glob("*/*.log")]
+        folder = self.processes.logs(broker)
+        logs = [path.stat().st_size for path in folder.glob("*/*.log")] if folder is not None else []
         pid, most = self.processes.running[broker].process.pid, max(logs, default=0) + 4_096
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
         self.fault.hit.append(f"broker {broker}: no file beyond {most} bytes")
@@ -245,12 +248,21 @@ class Stage:
         self.resumes()
         for broker in sorted(self.down):
             self.starts(broker)
+        self._serve()
         now = self.recorder.now()
         for fault in self.struck:
             fault.healed = fault.healed if fault.healed is not None else now
         self.waits(self.whole, "every replica is in sync again")
         self.recorder.says("heal", what="every replica is in sync again")
         self._ended()
+
+    def _serve(self) -> None:
+        """Every broker that runs serves: one that a schedule started without waiting may not, yet."""
+        try:
+            for broker in list(self.processes.running):
+                self.processes.awaits(broker)
+        except Mishap as mishap:
+            raise Stuck(str(mishap)) from None
 
     def _counts(self) -> None:
         """The bytes that the open faults cost."""
@@ -271,21 +283,5 @@ class Stage:
                 fault.evidence["leader changes"], fault.evidence["isr changes"] = leaders, isrs
 
 
-def record_of(root: Path, broker: int) -> Path:
-    """Where a broker notes what its flushes made durable."""
-    return root / f"flushed-{broker}"
-
-
 def _names(nodes: Iterable[Node]) -> str:
     return ",".join("clients" if node == CLIENTS else str(node) for node in nodes)
-
-
-def _state(pid: int) -> str:
-    """The state of a process, once it has settled: T stands still."""
-    path, state = Path(f"/proc/{pid}/stat"), ""
-    for _ in range(100):
-        state = path.read_text().rpartition(")")[2].split()[0] if path.exists() else "X"
-        if state in "TX":
-            return state
-        time.sleep(0.01)
-    return state

@@ -1,17 +1,23 @@
-"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked."""
+"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked.
+
+Where a system under test keeps no log that can be read here, its brokers are asked (`AskingWatch`), which is later and
+may miss what lasts for less than a moment.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
 from isr_broker.core.message_json import BadMessage, record_of
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
-from isr_broker.storage.metadata_log import NAME
+from isr_cluster.admin import Address, Admin, Refused
+from isr_cluster.kafka_metadata import KafkaDecisions
 from isr_experiment.recorder import PARTITION
 
 EVERY = 0.02
@@ -31,12 +37,12 @@ class Seen:
 
 @attrs.define(eq=False)
 class Watch:
-    """Reads the controller's log in a thread; `seen` is everything that it said of the partition."""
+    """Looks again and again in a thread; `seen` is everything that was decided about the partition."""
 
-    data: Path
     began: int
+    every: float = EVERY
+    """Seconds between two looks."""
     seen: list[Seen] = attrs.field(factory=list[Seen])
-    _position: int = 0
     _over: threading.Event = attrs.field(factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -52,28 +58,12 @@ class Watch:
             self._thread.join(5)
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY):
+        while not self._over.wait(self.every):
             self._look()
         self._look()
 
     def _look(self) -> None:
-        path = self.data / NAME
-        if not path.exists():
-            return
-        with path.open("rb") as file:
-            file.seek(self._position)
-            text = file.read()
-        whole, _, _ = text.rpartition(b"\n")
-        at = time.monotonic_ns() - self.began
-        for line in whole.split(b"\n") if whole else []:
-            try:
-                record = record_of(line.partition(b" ")[2])
-            except (BadMessage, json.JSONDecodeError):
-                continue
-            if isinstance(record, PartitionMetadata) and record.partition == _TP:
-                isr, elr = tuple(sorted(record.isr)), tuple(sorted(record.elr))
-                self.seen.append(Seen(at, record.leader, record.leader_epoch, isr, elr))
-        self._position += len(whole) + 1 if whole else 0
+        raise NotImplementedError
 
     @property
     def now(self) -> Seen | None:
@@ -94,3 +84,88 @@ class Watch:
             led = seen.leader if seen.leader is not None else led
             last = seen
         return leaders, epochs, isrs
+
+
+@attrs.define(eq=False, kw_only=True)
+class LogWatch(Watch):
+    """Reads a log of the controller as it grows; `path` is its file."""
+
+    path: Path
+    _position: int = 0
+
+    def _look(self) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._position)
+            data = file.read()
+        self._position += self._takes(data, time.monotonic_ns() - self.began)
+
+    def _takes(self, data: bytes, at: int) -> int:
+        """Note what is new; how many bytes are done with."""
+        raise NotImplementedError
+
+
+class OurWatch(LogWatch):
+    """Our controller's log: a line of JSON for each record."""
+
+    def _takes(self, data: bytes, at: int) -> int:
+        whole, _, _ = data.rpartition(b"\n")
+        for line in whole.split(b"\n") if whole else []:
+            try:
+                record = record_of(line.partition(b" ")[2])
+            except (BadMessage, json.JSONDecodeError):
+                continue
+            if isinstance(record, PartitionMetadata) and record.partition == _TP:
+                isr, elr = tuple(sorted(record.isr)), tuple(sorted(record.elr))
+                self.seen.append(Seen(at, record.leader, record.leader_epoch, isr, elr))
+        return len(whole) + 1 if whole else 0
+
+
+@attrs.define(eq=False, kw_only=True)
+class KafkaWatch(LogWatch):
+    """Apache Kafka's `__cluster_metadata`, which its controller writes some 20 ms after it has decided."""
+
+    decisions: KafkaDecisions = attrs.field(factory=lambda: KafkaDecisions(_TP))
+
+    def _takes(self, data: bytes, at: int) -> int:
+        decided, size = self.decisions.take(data)
+        self.seen += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
+        return size
+
+
+@attrs.define(eq=False, kw_only=True)
+class AskingWatch(Watch):
+    """Asks the brokers for the partition, all of them by turns; of two answers that of the higher leader epoch holds.
+
+    A change of the ISR within one leader epoch is taken as the broker that leads tells it.
+    """
+
+    addresses: Mapping[int, Address]
+    """Of one broker alone: it leads whenever anybody does, whatever it calls itself."""
+    every: float = 0.1
+    _turn: int = 0
+
+    def _look(self) -> None:
+        order = sorted(self.addresses)
+        told = self.now
+        leader = told.leader if told is not None else None
+        self._turn += 1
+        known = leader if leader is not None and leader in self.addresses else order[0]
+        broker = known if self._turn % 2 else order[self._turn // 2 % len(order)]
+        try:
+            with Admin(self.addresses[broker], 0.5) as admin:
+                found = admin.partitions([_TP.topic])
+        except Refused:
+            return
+        for p in found:
+            if p.number != _TP.partition:
+                continue
+            leads, isr = p.leader, tuple(sorted(p.isr))
+            if len(order) == 1:
+                leads, isr = (None, ()) if leads is None else (order[0], (order[0],))
+            seen = Seen(time.monotonic_ns() - self.began, leads, p.leader_epoch, isr, tuple(sorted(p.elr or ())))
+            newer = told is None or seen.epoch > told.epoch or (seen.epoch == told.epoch and broker == leads)
+            same = told is not None and attrs.astuple(seen)[1:] == attrs.astuple(told)[1:]
+            if newer and not same:
+                self.seen.append(seen)

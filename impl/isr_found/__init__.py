@@ -15,7 +15,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -43,14 +43,22 @@ class Outcome(Enum):
 
 @attrs.frozen
 class Found:
-    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places."""
+    """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places.
+
+    `seconds`: what a reproduction takes, by place, where nothing else runs.
+    """
 
     name: str
     loses: str
     when: str
     scenario: str
     fixes: tuple[str, ...]
-    places: tuple[str, ...] = PLACES
+    seconds: Mapping[str, int]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where it can be reproduced."""
+        return tuple(place for place in PLACES if place in self.seconds)
 
 
 FOUND: Final = {
@@ -62,6 +70,7 @@ FOUND: Final = {
             "a leader learns in one step that another led and that it leads again: it commits at positions from before",
             "KeptPositions",
             ("positions-reset", "positions-reset-after-gap"),
+            {"classes": 5, "brokers": 12},
         ),
         Found(
             "overtaken-request",
@@ -69,6 +78,7 @@ FOUND: Final = {
             "an AlterPartition hangs, its second copy is refused, and then the first copy is accepted",
             "OvertakenRequest",
             ("refusal-in-new-version",),
+            {"classes": 5, "brokers": 55},
         ),
         Found(
             "raised-min-insync",
@@ -76,7 +86,7 @@ FOUND: Final = {
             "a leader hears in one step that min.insync.replicas was raised and that it is alone in the ISR",
             "RaisedMinInsync",
             ("configuration-first",),
-            ("brokers",),
+            {"brokers": 25},
         ),
         Found(
             "removed-replica",
@@ -84,7 +94,7 @@ FOUND: Final = {
             "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
             "RemovedReplica",
             ("elr-of-replicas",),
-            ("brokers",),
+            {"brokers": 14},
         ),
     )
 }
@@ -140,7 +150,7 @@ class Reproduction:
         path = classpath(classes, found, more)
         if self.trial.fix:
             changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
-            _change(self.trial.fix, changed, path)
+            write_fix(self.trial.fix, changed, path)
             path = classpath(changed, classes, found, more)
         main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
         return [java(), *JVM, "-cp", path, main, *(["--control"] if self.trial.control else [])]
@@ -154,8 +164,16 @@ def _outcome(code: int, trial: Trial) -> Outcome:
     raise Unavailable(f"the reproduction ended with code {code}; what it printed says why")
 
 
-def _change(fix: str, folder: Path, path: str) -> None:
-    """Write Kafka's classes with the fix in their byte code."""
+def fixed_classes(fix: str, release: str | None, home: Path | None, folder: Path) -> tuple[Path, Path]:
+    """What comes before Kafka's own on a class path: the folder, with the classes that the fix changes, and ours."""
+    found, more = jars(release, home), tools()
+    classes = build([JAVA_ROOT / "common", JAVA_ROOT / "classes", JAVA_ROOT / "fixes"], release, home, beside=more)
+    write_fix(fix, folder, classpath(classes, found, more))
+    return folder, classes
+
+
+def write_fix(fix: str, folder: Path, path: str) -> None:
+    """Write Kafka's classes with the fix in their byte code; Unavailable if this Kafka has no such method."""
     command = [java(), *JVM, "-cp", path, "insync.found.fix.Fix", fix, str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:

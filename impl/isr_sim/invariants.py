@@ -79,11 +79,15 @@ class Chain:
             self.append(hash((end, self.end, NOBODYS)))
 
     def agrees(self, other: Chain, up_to: Offset, since: Offset = 0) -> bool:
-        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`."""
+        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`.
+
+        What is older was given up (retention). A follower that was away may hold other records there, for its leader
+        no longer knows of that epoch (LeaderEpochFileCache.endOffsetFor); it gives them up with the next fetch.
+        """
         if up_to > self.end or up_to > other.end:
             return False
         return self.links[up_to] == other.links[up_to] or (
-            0 < since <= up_to and self.records[since:up_to] == other.records[since:up_to]
+            since > 0 and self.records[since:up_to] == other.records[since:up_to]
         )
 
 

@@ -64,7 +64,7 @@ class _Life:
         logs = LogDirectory(self.disk, self.settings)
         logs.load()
         self.runs = True
-        logs.open(_TP)
+        logs.open(_TP, 1)
         return logs
 
     def append_record(self, logs: LogDirectory, epoch: LeaderEpoch, leads: bool) -> None:

@@ -45,7 +45,7 @@ def _filled(settings: Settings, first: int, end: int) -> tuple[LogDirectory, Mem
     disk = MemoryDisk()
     logs = LogDirectory(disk, settings)
     logs.load()
-    logs.open(_TP)
+    logs.open(_TP, 1)
     logs.perform(TruncateLog(partition=_TP, offset=first, anew=True))
     for offset in range(first, end):
         logs.perform(AppendLog(partition=_TP, records=stamped(new_batch(b"x"), offset, 0), flush=True))
@@ -59,6 +59,7 @@ def follower_past_the_end_is_no_acknowledgement(settings: Settings) -> bool:
         followers=Map({2: Follower()}),
         epoch_start=3,
         min_insync_replicas=1,
+        max_message_bytes=settings.message_max_bytes,
         next_lag_check=1_000,
     )
     leader = Replica(

@@ -116,6 +116,56 @@ def test_the_command_of_an_answer_repeats_it(tmp_path: Path, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out)["properties"][0]["depth"] == lost["run"]["steps"]
 
 
+OFFLINE = HEALTHY.replace("Leader: 1", "Leader: none").replace("Isr: 1,2,3", "Isr: 3")
+
+
+@pytest.mark.usefixtures("stored_only")
+def test_metrics_for_prometheus(tmp_path: Path) -> None:
+    file = tmp_path / "insync.prom"
+    named = OFFLINE.replace("Topic: t", "Topic: t.1")
+    assert audit(tmp_path, named + ELR, "--plain", "--metrics", str(file)) == 2
+    lines = file.read_text(encoding="utf-8").splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert values['insync_audit_partitions{trouble="offline"}'] == "1"
+    assert values['insync_audit_partitions{trouble="under_minimum"}'] == "0"
+    assert values['insync_audit_topic_at_risk{topic="t.1"}'] == "0"
+    assert values["insync_audit_exit_code"] == "2"
+    assert int(values["insync_audit_timestamp_seconds"]) > 1_700_000_000
+    told = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    assert told == {name.partition("{")[0] for name in values}
+    assert {f.name for f in tmp_path.iterdir()} == {"cluster.txt", "insync.prom"}
+
+
+@pytest.mark.usefixtures("stored_only")
+def test_watching_tells_what_changed_and_ends_with_the_last_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described, waits = tmp_path / "cluster.txt", list[float]()
+
+    def wait(time_s: float) -> None:
+        waits.append(time_s)
+        match len(waits):
+            case 2:
+                described.write_text(OFFLINE + ELR, encoding="utf-8")
+            case 3:
+                described.write_text("nothing of Kafka\n", encoding="utf-8")
+            case 4:
+                described.write_text(OFFLINE + ELR, encoding="utf-8")
+            case 5:
+                raise KeyboardInterrupt
+            case _:
+                pass
+
+    monkeypatch.setattr(time, "sleep", wait)
+    metrics = tmp_path / "insync.prom"
+    assert audit(tmp_path, HEALTHY + ELR, "--plain", "--watch", "7", "--metrics", str(metrics)) == 2
+    said = capsys.readouterr().out
+    assert waits == [7.0] * 5
+    assert said.count("every partition has its leader") == 1
+    assert said.count("OFFLINE t-0") == 2
+    assert said.count("nothing in it is recognised") == 1
+
+
 @pytest.mark.usefixtures("stored_only")
 def test_a_ticket_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ticket, page = tmp_path / "ticket.md", tmp_path / "page.html"

@@ -10,8 +10,8 @@ from tests.support.clients import Confluent, create_topic
 from tests.support.clusters import Cluster
 
 from isr_anomalies import pair_operations, read_json
-from isr_experiment.clients import TOPIC, read_all
-from isr_experiment.recorder import Recorder
+from isr_experiment.clients import read_all
+from isr_experiment.recorder import TOPIC, Recorder
 
 pytestmark = pytest.mark.sockets
 

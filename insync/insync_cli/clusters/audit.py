@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import audit_text
+from insync_cli.clusters import audit_metrics, audit_text
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import Usage, group, option, repeated, seconds, several, switch
 from insync_cli.terminal import Output
@@ -58,6 +59,7 @@ class Options:
     topics: tuple[str, ...] = repeated("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
+    watch: float | None = option("S", "again every S seconds, until Ctrl-C; the terminal gets what changed", seconds)
     seconds: float | None = option(
         "S",
         f"explore what is not stored for S seconds each (without it, {SECONDS:g}, and stored answers stand)",
@@ -65,29 +67,65 @@ class Options:
     )
     markdown: Path | None = option("FILE", "the same for a ticket", Path)
     html: Path | None = option("FILE", "one offline page with the shortest way to each loss", Path)
+    metrics: Path | None = option("FILE", "the same as metrics for Prometheus, replaced at once", Path)
     output: Output = group(Output)
 
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     check(given)
+    if given.watch is not None:
+        return watched(given, given.watch)
+    report = found(given)
+    tell(report, given)
+    if given.output.for_people:
+        audit_text.show(given.output.console(), report)
+    return exit_code(report.rows, report.now)
+
+
+def found(given: Options) -> audit_text.Audit:
+    """What is asked, read and judged once."""
     cluster = chosen(described(given), given.topics)
     runs = running(cluster, given.kafka, given.elr)
     most = given.seconds or SECONDS
     answers = Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
-    rows = audited(cluster, runs, answers)
-    now = conditions(cluster)
-    report = audit_text.Audit(cluster, runs, tuple(rows), tuple(now))
+    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster)))
+
+
+def tell(report: audit_text.Audit, given: Options) -> None:
+    """Write what files were asked for."""
     given.output.write(audit_text.document(report))
     if given.markdown is not None:
         terminal.write_text(given.markdown, audit_text.markdown(report))
+    if given.metrics is not None:
+        audit_metrics.write_metrics(given.metrics, audit_metrics.metrics(report, exit_code(report.rows, report.now)))
     if given.html is not None:
         from insync_cli.clusters.audit_page import write_page
 
         write_page(report, given.html)
-    if given.output.for_people:
-        audit_text.show(given.output.console(), report)
-    return exit_code(rows, now)
+
+
+def watched(given: Options, every: float) -> int:
+    """Audit again and again; the exit code is that of the last one."""
+    out, before, code = given.output.console(), list[str](), Exit.INCONCLUSIVE
+    try:
+        while True:
+            try:
+                report = found(given)
+                tell(report, given)
+                lines, code = audit_text.brief(report), exit_code(report.rows, report.now)
+            except (UsageError, InputError) as problem:  # it may be there again the next time
+                lines, code = [str(problem)], Exit.UNAVAILABLE
+                if given.metrics is not None:
+                    audit_metrics.write_metrics(given.metrics, audit_metrics.unanswered(code))
+            if given.output.for_people and lines != before:
+                out.print(time.strftime("%Y-%m-%d %H:%M:%S"), style="bold")
+                for line in lines:
+                    terminal.print_wrapped(out, line, 2)
+            before = lines
+            time.sleep(every)
+    except KeyboardInterrupt:
+        return code
 
 
 def check(given: Options) -> None:
@@ -97,7 +135,7 @@ def check(given: Options) -> None:
         raise UsageError("insync audit: give --describe FILE or --bootstrap HOST:PORT (see insync audit --help)")
     if given.client is not None and given.bootstrap is None:
         raise UsageError("--client is for --bootstrap")
-    for file in (given.markdown, given.html):
+    for file in (given.markdown, given.html, given.metrics):
         if file is not None:
             terminal.check_writable(file)
 

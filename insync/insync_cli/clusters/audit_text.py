@@ -157,6 +157,12 @@ def result_line(audit: Audit) -> str:
 # Terminal
 
 
+def brief(audit: Audit) -> list[str]:
+    """How it is now, which topics are at risk, and the line for a log."""
+    risky = [title(row) for row in audit.rows if row.at_risk]
+    return [*now_lines(audit), *(f"one failure may lose records of {text}" for text in risky), result_line(audit)]
+
+
 def show(out: Console, audit: Audit) -> None:
     out.print(about(audit), style="bold", soft_wrap=True)
     for note in notes(audit):

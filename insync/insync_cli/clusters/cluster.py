@@ -14,15 +14,17 @@ import attrs
 
 from insync_cli import options, terminal
 from insync_cli.clusters.settings import BrokerSettings
+from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, argument, group, option, positive, required
 from insync_cli.terminal import Output
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
-from isr_cluster.processes import HOST, Mishap, Processes, in_use
+from isr_cluster.processes import HOST, Mishap, Processes, System, in_use
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
-insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace"""
+insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace
+insync cluster up --system apache-kafka --data kafka-data"""
 
 MOST_BROKERS = 50
 
@@ -42,6 +44,7 @@ class Options:
     data: Path = required("DIR", "the folder for their data, one folder per broker", Path)
     base_port: int = option("N", "the first broker's port", positive, 9092)
     settings: BrokerSettings = group(BrokerSettings)
+    under_test: UnderTest = group(UnderTest)
     output: Output = group(Output)
 
 
@@ -79,17 +82,18 @@ def defaults(brokers: int, design: str = "") -> dict[str, str]:
     return {"default.replication.factor": str(copies), **minimum}
 
 
-def prepared(given: Options) -> Processes:
+def prepared(given: Options) -> System:
     """The brokers, not yet started; UsageError if they cannot be."""
     brokers, first, root = given.brokers, given.base_port, given.data
     if brokers > MOST_BROKERS or first + brokers > 65_536:
         raise UsageError(
             f"--brokers {brokers} from port {first} on is too many; at most {MOST_BROKERS}, below port 65536"
         )
-    chosen = given.settings.properties()
+    ours = given.under_test.is_ours
+    chosen = given.settings.properties() if ours else given.settings.not_ours()
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
-        cluster = cluster_of(root, brokers)
+        cluster = cluster_of(root, brokers, ours) if given.under_test.file is None else None
     except OtherData as error:
         raise UsageError(str(error)) from None
     terminal.make_folder(root, "--data")
@@ -97,14 +101,47 @@ def prepared(given: Options) -> Processes:
     for broker, port in ports.items():
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
-    return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
+    if ours:
+        return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
+    return _not_ours(given, ports, properties, cluster)
+
+
+def _not_ours(given: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None) -> System:
+    """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
+    from isr_cluster.given import GivenProcesses
+    from isr_cluster.kafka import KafkaProcesses
+    from isr_kafka.node import QUIETLY, new_id
+
+    controller = (HOST, max(ports.values()) + 1)
+    if in_use(controller[1]):
+        raise UsageError(f"port {controller[1]}, for the controller, is in use; give another --base-port")
+    if given.under_test.file is not None:
+        return GivenProcesses(
+            root=given.data,
+            ports=ports,
+            properties=properties,
+            cluster=cluster or new_id(),
+            tell=_say,
+            description=given.under_test.described(),
+            controller=(controller, controller),
+        )
+    return KafkaProcesses(
+        root=given.data,
+        ports=ports,
+        properties=properties,
+        cluster=cluster or new_id(),
+        tell=_say,
+        files=given.under_test.kafka_files(noting=False, tell=_say),
+        controller=(controller, controller),
+        options=QUIETLY,
+    )
 
 
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _announce(processes: Processes, output: Output) -> None:
+def _announce(processes: System, output: Output) -> None:
     pids = {broker: process.process.pid for broker, process in processes.running.items()}
     for broker, port in processes.ports.items():
         has = ", has the controller" if broker == CONTROLLER_BROKER else ""
@@ -115,7 +152,7 @@ def _announce(processes: Processes, output: Output) -> None:
     output.write({**report, "brokers": brokers})
 
 
-def _watch(processes: Processes, asked: threading.Event) -> Mapping[int, int]:
+def _watch(processes: System, asked: threading.Event) -> Mapping[int, int]:
     """Until somebody asks to stop, or no broker is left; those that ended by themselves, with their exit codes."""
     unasked: dict[int, int] = {}
     while not asked.wait(0.2) and processes.running:
@@ -128,7 +165,7 @@ def _watch(processes: Processes, asked: threading.Event) -> Mapping[int, int]:
     return unasked
 
 
-def _stopped(processes: Processes, unasked: Mapping[int, int]) -> int:
+def _stopped(processes: System, unasked: Mapping[int, int]) -> int:
     codes = processes.stop_all()
     bad = {**unasked, **{broker: code for broker, code in codes.items() if code}}
     if bad:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
+from insync_cli.clusters import running
+from insync_cli.clusters.running import Running
+from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import (
     Usage,
@@ -37,12 +40,15 @@ if TYPE_CHECKING:
     from isr_experiment.catalogue import Experiment
     from isr_experiment.conclusions import Concluded
     from isr_experiment.run import Options as RunOptions
+    from isr_experiment.systems import SystemUnderTest
 
 EXAMPLE = """\
 insync experiment --list
 insync experiment jepsen-2013
 insync experiment safe-settings --runs 20 --network namespaces
-insync experiment sweep --out runs/sweep"""
+insync experiment sweep --out runs/sweep
+insync experiment quick --system apache-kafka
+insync experiment --bootstrap 127.0.0.1:9092"""
 
 NETWORKS = ("auto", "proxies", "namespaces")
 CODES = {
@@ -83,8 +89,10 @@ class Options:
     seed: int = option("S", "where the kinds of fault begin", natural, 0)
     out: Path | None = option("DIR", "where the results go; without it, runs/experiment-NAME", Path)
     keep: bool = flag("keep the brokers' data and traces")
+    under_test: UnderTest = group(UnderTest)
     network: str = choice(NETWORKS, "auto: network namespaces where permitted, else proxies", "auto")
     writers: Writers = group(Writers, "clients")
+    running: Running = group(Running, "a running cluster", "no fault is made, and one topic is made")
     no_traces: bool = flag("write no traces, and compare none with the model")
     no_model: bool = flag("do not ask the model")
     output: QuietOutput = group(QuietOutput)
@@ -94,13 +102,61 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     given.output.check()
+    from isr_experiment.systems import OURS
+
+    ours = given.under_test.is_ours
     if given.list:
         return listed(given.output)
+    if given.running.bootstrap is not None:
+        return _on_running(given)
+    if given.running.changed:
+        raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
     experiment = chosen(given)
     over = network(given.network)
+    system = OURS if ours else _kafka(given) if given.under_test.file is None else _given(given, over)
+    wanted = [cell for cell in experiment.cells(given.seed) if not given.cell or cell.name in given.cell]
+    if all(system.lacks(cell) for cell in wanted):
+        raise UsageError(f"{experiment.name} has no such cell for {system.name}: {system.lacks(wanted[0])}")
     if over == "namespaces" and not _inside():
         return _entered(given.command)
-    return _performed(experiment, given, over)
+    return _performed(experiment, given, over, system)
+
+
+def _on_running(given: Options) -> int:
+    if given.name is not None or given.cell or given.runs is not None:
+        raise UsageError("--bootstrap takes no experiment: no fault is made on a running cluster")
+    most, pace = given.writers.max_writes, given.writers.per_second
+    return running.performed(given.running, writers_of(given), pace, most, given.out, given.output)
+
+
+def writers_of(given: Options) -> tuple[str, ...]:
+    """The clients that write; UsageError if one of them, or what reads, is missing."""
+    from isr_experiment import clients
+
+    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
+    try:
+        clients.check((*writers, *clients.NEEDED))
+    except clients.NoClient as missing:
+        raise UsageError(str(missing)) from None
+    return writers
+
+
+def _given(given: Options, over: str) -> SystemUnderTest:
+    """Whatever a file describes."""
+    from isr_experiment.systems import GivenSystem
+
+    description = given.under_test.described()
+    brokers = tuple(range(1, description.brokers + 1))
+    return GivenSystem(name=description.name, description=description, network=over, brokers=brokers)
+
+
+def _kafka(given: Options) -> SystemUnderTest:
+    """Apache Kafka, whose nodes note what they flush."""
+    from isr_experiment.systems import ApacheKafka
+
+    quiet = given.output.quiet or not given.output.for_people
+    files = given.under_test.kafka_files(noting=True, tell=_nobody if quiet else print)
+    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files)
 
 
 def listed(output: Output) -> int:
@@ -155,16 +211,12 @@ def _entered(command: Sequence[str]) -> int:
     return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
 
 
-def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
-    from isr_experiment import campaign, clients, conclusions
+def _performed(experiment: Experiment, given: Options, chosen: str, system: SystemUnderTest) -> int:
+    from isr_experiment import campaign, conclusions
     from isr_experiment.run import Options as RunOptions
     from isr_report.html import style
 
-    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
-    try:
-        clients.check((*writers, *clients.NEEDED))
-    except clients.NoClient as missing:
-        raise UsageError(str(missing)) from None
+    writers = writers_of(given)
     output = given.output
     out = terminal.make_folder(given.out or Path(f"runs/experiment-{experiment.name}"))
     how = RunOptions(
@@ -175,6 +227,7 @@ def _performed(experiment: Experiment, given: Options, chosen: str) -> int:
         traces=not given.no_traces,
         keep=given.keep,
         seconds=given.writers.max_seconds,
+        system=system,
     )
     over = threading.Event()
 
@@ -242,7 +295,10 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
             more = f"{c.lost_unacknowledged:,} that somebody read are gone, too, though never acknowledged"
             out.print(f"  {c.cell.name}: {more}", soft_wrap=True)
     _show_partition_phase(out, cells)
-    out.print(f"\nover {how.network}; written to {folder}/experiment.json and .html, a folder per run beside them")
+    out.print(
+        f"\n{how.system.name} over {how.network}; "
+        f"written to {folder}/experiment.json and .html, a folder per run beside them"
+    )
 
 
 def _row(c: Concluded) -> tuple[str, ...]:

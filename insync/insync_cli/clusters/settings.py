@@ -29,6 +29,12 @@ class BrokerSettings:
             raise UsageError(str(error)) from None
         return given
 
+    def not_ours(self) -> dict[str, str]:
+        """The settings for another broker, which judges them itself; UsageError if a trace is wanted of it."""
+        if self.trace is not None:
+            raise UsageError("--trace goes with --system insync: no other broker writes one")
+        return pairs(self.set, "--set")
+
 
 def pairs(words: Sequence[str], option: str) -> dict[str, str]:
     """`name=value` words as a table."""

@@ -31,6 +31,10 @@ USAGE = Usage(
 FIXES = tuple(fix for bug in FOUND.values() for fix in bug.fixes)
 EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
 WORDS = {Outcome.LOST: "VIOLATED", Outcome.HELD: "HOLDS", Outcome.NOT_TRIED: "UNKNOWN"}
+STARTS = {
+    "classes": "Kafka's classes in one JVM",
+    "brokers": "a controller and three brokers, each in a JVM of its own",
+}
 SAYS = {
     Outcome.LOST: "an acknowledged record is lost",
     Outcome.HELD: "no acknowledged record is lost",
@@ -63,7 +67,10 @@ def run(argv: Sequence[str]) -> int:
 
 def listed(given: Options) -> int:
     rows = [(bug.name, bug.loses, bug.when) for bug in FOUND.values()]
-    report = {"schema": "insync/found/1", "bugs": [attrs.asdict(bug) for bug in FOUND.values()]}
+    report = {
+        "schema": "insync/found/1",
+        "bugs": [attrs.asdict(bug) | {"places": bug.places} for bug in FOUND.values()],
+    }
     line = f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka; found/README.md"
     given.output.answer(report, lambda out: terminal.print_table(out, ("bug", "loses", "when"), rows), line)
     return Exit.HOLDS
@@ -87,10 +94,13 @@ def reproduced(bug: Found, given: Options) -> int:
     told: list[str] = []
     out = given.output.console()
     why = ""
+    people = given.output.for_people and not given.output.quiet
+    if people:
+        out.print(f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores", style="dim", soft_wrap=True)
     try:
         for line in reproduction.lines():
             told.append(line)
-            if given.output.for_people and not given.output.quiet:
+            if people:
                 out.print(line, soft_wrap=True)
     except Unavailable as problem:
         why = f": {problem}"

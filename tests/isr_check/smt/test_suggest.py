@@ -47,7 +47,7 @@ def test_what_is_kept_holds_and_is_inductive(found: Suggestions) -> None:
     houdini = Houdini(tpc.DESIGN, RMS, [tpc.consistent], [], 10.0)
     houdini.add([s.property for s in found.kept])
     assert houdini.inductive(SOON) == [s.property.name for s in found.kept]
-    assert not houdini.cases([s.property.name for s in found.kept])
+    assert not houdini.failures([s.property.name for s in found.kept])
 
 
 def test_the_report_reads_like_the_model(found: Suggestions) -> None:

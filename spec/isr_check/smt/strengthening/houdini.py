@@ -24,7 +24,7 @@ from isr_lang import Value as Setting
 
 
 @attrs.frozen(eq=False)
-class Case:
+class InductionFailure:
     """A state that satisfies the known conjuncts, and what fails: in this state, or after a step of `action` from it.
 
     `conjunct` is the name of the known conjunct or the wanted property.
@@ -68,9 +68,9 @@ class Houdini:
 
     # what fails
 
-    def cases(self, assuming: Collection[str]) -> list[Case]:
+    def failures(self, assuming: Collection[str]) -> list[InductionFailure]:
         """One case for each known conjunct and wanted property that fails, in a state or after a step."""
-        found: list[Case] = []
+        found: list[InductionFailure] = []
         for step in self.steps:
             left: dict[str, Term] = dict(step.known)
             while left:
@@ -79,7 +79,7 @@ class Houdini:
                 if not failed:
                     break
                 state = self._state(answer)
-                found += [Case(name, step.action, state) for name in failed]
+                found += [InductionFailure(name, step.action, state) for name in failed]
                 left = {n: x for n, x in left.items() if n not in failed}
         return found
 

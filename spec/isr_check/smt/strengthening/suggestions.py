@@ -15,7 +15,7 @@ import attrs
 from isr_check.engine import Limits
 from isr_check.native.states import holding, states
 from isr_check.reference import State
-from isr_check.smt.strengthening.houdini import Case, Houdini
+from isr_check.smt.strengthening.houdini import Houdini, InductionFailure
 from isr_check.smt.strengthening.samples import Sample
 from isr_check.smt.strengthening.templates import Clause, Templates, fails_in, strongest
 from isr_check.smt.strengthening.vocabulary import Context, Vocabulary, contexts, definitions
@@ -157,11 +157,11 @@ class _Search:
 
     def run(self) -> Suggestions:
         houdini = Houdini(self.design, self.constants, self.known, self.wanted, self.effort.question)
-        cases = first = houdini.cases(())
+        failures = first = houdini.failures(())
         alive: list[str] = []
         for number in range(self.effort.rounds):
-            self.say(f"round {number + 1}: {len(cases)} obligations fail ({self._elapsed()})")
-            asked = self._round(houdini, cases, pairs=number > 0)
+            self.say(f"round {number + 1}: {len(failures)} obligations fail ({self._elapsed()})")
+            asked = self._round(houdini, failures, pairs=number > 0)
             if not asked and number > 0:
                 break
             houdini.add(asked)
@@ -171,8 +171,8 @@ class _Search:
                 break
             alive = found
             self.say(f"{len(alive)} are inductive beside what is known ({self._elapsed()})")
-            cases = houdini.cases(alive)
-            if not cases:
+            failures = houdini.failures(alive)
+            if not failures:
                 break
             if time.monotonic() > self.end:
                 self.in_time = False
@@ -180,9 +180,9 @@ class _Search:
         needed, unproved = houdini.support(alive, self.end + self.effort.seconds / 3)
         return self._report(first, alive, needed, unproved)
 
-    def _round(self, houdini: Houdini, cases: Sequence[Case], pairs: bool) -> list[Property]:
+    def _round(self, houdini: Houdini, failures: Sequence[InductionFailure], pairs: bool) -> list[Property]:
         """The candidates of a round that hold in all explored states and say something new."""
-        generated = self._generated(cases, pairs)
+        generated = self._generated(failures, pairs)
         self.counts[0] += len(generated)
         self.say(f"{len(generated)} candidates hold in a sample of the states ({self._elapsed()})")
         named = {f"candidate-{len(self.clauses) + i + 1}": c for i, c in enumerate(generated)}
@@ -196,7 +196,7 @@ class _Search:
         return asked
 
     def _report(
-        self, cases: Sequence[Case], alive: Sequence[str], needed: Sequence[str], unproved: Sequence[str]
+        self, failures: Sequence[InductionFailure], alive: Sequence[str], needed: Sequence[str], unproved: Sequence[str]
     ) -> Suggestions:
         kept: list[Suggestion] = []
         for name in alive:
@@ -206,7 +206,7 @@ class _Search:
         kept.sort(key=lambda s: (not s.needed, -len(s.excludes), s.size, s.text))
         generated, held, asked = self.counts
         seconds = time.monotonic() - self.began
-        failing = tuple(c.name for c in cases)
+        failing = tuple(c.name for c in failures)
         return Suggestions(
             failing, generated, held, asked, tuple(kept), tuple(unproved), seconds, self.complete, self.in_time
         )
@@ -214,12 +214,12 @@ class _Search:
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self.began:.1f} s"
 
-    def _generated(self, cases: Sequence[Case], pairs: bool) -> list[Clause]:
+    def _generated(self, failures: Sequence[InductionFailure], pairs: bool) -> list[Clause]:
         """Candidates that hold in a sample, the most useful first; with `pairs`, also those with two guards."""
         if not self._sample:
             self._sample = states(self.instance, Limits(max_states=self.effort.explored), self.effort.states)
         names = [v.name for v in self.instance.variables]
-        told = [c for c in cases if c.state]
+        told = [c for c in failures if c.state]
         bad = [tuple(c.state[n] for n in names) for c in told]
         roots = [p.condition for p in (*self.known, *self.wanted)]
         design = attrs.evolve(self.design, properties=(*self.known, *self.wanted))
@@ -247,7 +247,9 @@ class _Search:
             templates.pairs(self.effort.generated) if bad and pairs else []
         )
 
-    def _note(self, context: Context, clauses: Sequence[Clause], told: Sequence[Case], bad: list[State]) -> None:
+    def _note(
+        self, context: Context, clauses: Sequence[Clause], told: Sequence[InductionFailure], bad: list[State]
+    ) -> None:
         """Note for each clause the obligations whose counterexamples it rules out."""
         if not bad:
             return

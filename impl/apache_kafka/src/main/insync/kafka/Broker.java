@@ -3,7 +3,6 @@ package insync.kafka;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -13,6 +12,7 @@ import kafka.cluster.Partition;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
+import org.apache.kafka.clients.RequestCompletionHandler;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -32,7 +32,6 @@ import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
-import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
 import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchIsolation;
@@ -78,7 +77,7 @@ final class Broker {
   /** The AlterPartition that it has sent and that nobody has taken to the network yet. */
   AlterPartitionRequestData sent;
 
-  ControllerRequestCompletionHandler whenAnswered;
+  RequestCompletionHandler whenAnswered;
 
   /** The answer that the fetcher thread finds when it waits for one. */
   FetchResponse delivered;
@@ -87,8 +86,8 @@ final class Broker {
   boolean busy;
 
   final Parts parts;
-  private MetadataImage image = MetadataImage.EMPTY;
-  private int seen;
+  private final Metadata metadata;
+  private final Apis apis;
   private final int flushed;
 
   Broker(int id, long epoch, Clock clock, Disk disk) throws Exception {
@@ -97,6 +96,8 @@ final class Broker {
     this.clock = clock;
     flushed = disk.flushed();
     parts = new Parts(this, disk.prepare(id));
+    metadata = new Metadata(this, parts);
+    apis = Steering.APIS ? new Apis(this, parts) : null;
   }
 
   private ReplicaManager manager() {
@@ -141,30 +142,15 @@ final class Broker {
 
   // Metadata
 
-  /**
-   * Metadata up to this record, in one batch: MetadataDelta.replay and apply,
-   * KRaftMetadataCache.setImage and ReplicaManager.applyDelta, as
-   * BrokerMetadataPublisher.onMetadataUpdate calls them.
-   */
-  void learn(List<ApiMessage> records, int end) {
-    if (end <= seen) {
-      return;
-    }
-    MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
-    for (; seen < end; seen++) {
-      delta.replay(records.get(seen));
-    }
-    image = delta.apply(new MetadataProvenance(seen, 1, clock.now, true));
-    parts.cache.setImage(image);
-    if (delta.topicsDelta() != null) {
-      manager().applyDelta(delta.topicsDelta(), image);
-    }
+  /** Metadata reaches it: all that the controller has committed by now. */
+  void learn(HeldController controller) {
+    metadata.learn(controller);
     parts.settleLog(this, flushed);
   }
 
   /** How many records of metadata it has. */
   int seen() {
-    return seen;
+    return metadata.seen();
   }
 
   /**
@@ -210,21 +196,22 @@ final class Broker {
    */
   boolean produce(int name, short acks) {
     SimpleRecord record = new SimpleRecord(clock.now, null, ByteBuffer.allocate(4).putInt(0, name));
-    Map<TopicIdPartition, MemoryRecords> entries = new HashMap<>();
-    Uuid topic = partition().topicId().get();
-    entries.put(
-        new TopicIdPartition(topic, PARTITION),
-        MemoryRecords.withRecords(Compression.NONE, record));
+    MemoryRecords records = MemoryRecords.withRecords(Compression.NONE, record);
     long before = log() == null ? -1 : log().logEndOffset();
     int at = leaderEpoch();
-    List<Told> answers = told;
-    Release.append(
-        manager(),
-        acks,
-        AppendOrigin.CLIENT,
-        entries,
-        error -> answers.add(new Told(name, at, error)));
-    manager().tryCompleteActions();
+    if (apis != null) {
+      apis.produce(name, at, acks, records);
+    } else {
+      TopicIdPartition to = new TopicIdPartition(partition().topicId().get(), PARTITION);
+      List<Told> answers = told;
+      Release.append(
+          manager(),
+          acks,
+          AppendOrigin.CLIENT,
+          Map.of(to, records),
+          error -> answers.add(new Told(name, at, error)));
+      manager().tryCompleteActions();
+    }
     return log() != null && log().logEndOffset() > before;
   }
 
@@ -233,6 +220,9 @@ final class Broker {
    * waits is ended.
    */
   FetchPartitionData fetch(FetchRequest request, Map<Uuid, String> names, boolean parks) {
+    if (apis != null) {
+      return apis.fetch(request);
+    }
     List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked = new ArrayList<>();
     request.fetchData(names).forEach((k, v) -> asked.add(new Tuple2<>(k, v)));
     FetchIsolation isolation = FetchIsolation.of(request.replicaId(), request.isolationLevel());
@@ -253,6 +243,9 @@ final class Broker {
    * follower (KIP-392).
    */
   FetchPartitionData read(Uuid topic, long offset, boolean anywhere) {
+    if (apis != null) {
+      return apis.read(topic, offset, anywhere);
+    }
     FetchRequest.PartitionData asked =
         new FetchRequest.PartitionData(
             topic, offset, FetchRequest.INVALID_LOG_START_OFFSET, 1, Optional.empty());
@@ -308,6 +301,25 @@ final class Broker {
     delivered = null;
   }
 
+  /** A leader's log as it tells it: a record at an offset of another epoch is null. */
+  List<Integer> toldLog() {
+    int current = leaderEpoch();
+    List<Row> rows = rows();
+    List<Integer> names = new ArrayList<>();
+    for (int epoch = 0; epoch <= current; epoch++) {
+      for (long end = apis.end(current, epoch); names.size() < end; ) {
+        Row row = names.size() < rows.size() ? rows.get(names.size()) : null;
+        names.add(row != null && row.epoch == epoch ? row.name : null);
+      }
+    }
+    return names;
+  }
+
+  /** A leader's watermark as it tells it, where it tells it. */
+  long toldWatermark() {
+    return apis.latest(leaderEpoch(), watermark());
+  }
+
   // The in-sync set
 
   Replica replica(int follower) {
@@ -331,11 +343,7 @@ final class Broker {
   /** Of Java or of Scala, as the release has it. */
   private static Set<Integer> ids(Object set) {
     Set<Integer> all = new TreeSet<>();
-    Iterable<?> found =
-        set instanceof Iterable<?> java
-            ? java
-            : CollectionConverters.asJava((scala.collection.Iterable<?>) set);
-    found.forEach(id -> all.add((Integer) id));
+    Logs.each(set).forEach(id -> all.add((Integer) id));
     return all;
   }
 
@@ -347,6 +355,11 @@ final class Broker {
   /** Partition.maybeShrinkIsr, which Kafka's isr-expiration task calls. */
   void shrink() {
     partition().maybeShrinkIsr();
+  }
+
+  /** What its thread to the controller has in its queue is on its way once more. */
+  void sendAgain() {
+    parts.controller.work();
   }
 
   // The end

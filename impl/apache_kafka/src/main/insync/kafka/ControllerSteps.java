@@ -76,9 +76,8 @@ final class ControllerSteps {
   }
 
   /**
-   * A request was sent again, as NodeToControllerRequestThread does after a time-out, and its later
-   * copy comes first: the leader hears that it is refused, and the earlier copy is still on its
-   * way.
+   * A request is sent again by NodeToControllerRequestThread after a time-out, and its later copy
+   * comes first: the leader hears that it is refused, and the earlier copy is still on its way.
    */
   private static void refusesLaterCopy(World world, int leader) {
     Machine look = world.look(leader);
@@ -88,6 +87,10 @@ final class ControllerSteps {
       throw Refused.because("no request was sent again");
     }
     Machine at = world.at(leader);
+    Machine.Alter earlier = at.alter.withoutHandler();
+    if (!Messages.sentAgain(at) || !at.alter.request.equals(earlier.request)) {
+      throw Refused.because("it does not send the same again");
+    }
     AlterPartitionResponseData answer = world.decides().alter(at.alter.request);
     Errors error =
         answer == null
@@ -96,7 +99,6 @@ final class ControllerSteps {
     if (error != Errors.INELIGIBLE_REPLICA) {
       throw Refused.because(error.name());
     }
-    Machine.Alter earlier = at.alter.withoutHandler();
     at.alter.answer = answer;
     Messages.tell(at, at.alter);
     at.alter = earlier;

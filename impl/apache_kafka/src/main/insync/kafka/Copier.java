@@ -56,6 +56,7 @@ final class Copier {
     "org.apache.kafka.common.record.internal.MemoryRecords",
     "org.apache.kafka.common.record.MemoryRecords",
     "org.apache.kafka.image.",
+    "org.apache.kafka.network.metrics.",
     "org.apache.kafka.server.metrics.",
     "org.apache.kafka.server.config.",
     "org.apache.kafka.server.quota.",
@@ -76,6 +77,13 @@ final class Copier {
     "kafka.server.ReplicationQuotaManager",
     "kafka.server.ClientQuotaManager",
     "kafka.server.BrokerTopicStats",
+  };
+
+  /** What is copied although its name begins as one of those. */
+  private static final String[] COPIED = {
+    "org.apache.kafka.image.MetadataDelta",
+    "org.apache.kafka.image.loader.MetadataLoader",
+    "org.apache.kafka.image.loader.MetadataBatchLoader",
   };
 
   private Copier() {}
@@ -260,7 +268,11 @@ final class Copier {
     if (name.endsWith("$") && !name.startsWith("insync.")) {
       return true; // a Scala object: there is one
     }
-    for (String prefix : SHARED) {
+    return begins(name, SHARED) && !begins(name, COPIED);
+  }
+
+  private static boolean begins(String name, String[] prefixes) {
+    for (String prefix : prefixes) {
       if (name.startsWith(prefix)) {
         return true;
       }

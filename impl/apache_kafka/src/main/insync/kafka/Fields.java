@@ -28,6 +28,19 @@ final class Fields {
     UNSAFE.putReferenceVolatile(of, offset(of.getClass(), name), value);
   }
 
+  static void set(Object of, String name, boolean value) {
+    UNSAFE.putBooleanVolatile(of, offset(of.getClass(), name), value);
+  }
+
+  /** A class that is not public. */
+  static Class<?> type(String name) {
+    try {
+      return Class.forName(name);
+    } catch (ClassNotFoundException problem) {
+      throw new IllegalStateException(problem);
+    }
+  }
+
   private static long offset(Class<?> type, String name) {
     for (Class<?> c = type; c != null; c = c.getSuperclass()) {
       for (Field field : c.getDeclaredFields()) {

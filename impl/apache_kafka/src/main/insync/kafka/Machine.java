@@ -1,9 +1,9 @@
 package insync.kafka;
 
+import org.apache.kafka.clients.RequestCompletionHandler;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.requests.FetchResponse;
-import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
 
 /**
  * One broker's machine: its process if it runs, its disk if it does not, and the messages that it
@@ -42,7 +42,7 @@ final class Machine {
     String kind = "none";
     AlterPartitionRequestData request;
     AlterPartitionResponseData answer;
-    ControllerRequestCompletionHandler whenAnswered;
+    RequestCompletionHandler whenAnswered;
 
     /** The broker epoch of who would join, as the request says it; 0 for nobody. */
     long joiner;

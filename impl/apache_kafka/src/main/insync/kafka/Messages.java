@@ -233,18 +233,32 @@ final class Messages {
   }
 
   /**
-   * The answer comes to the broker that asked: DefaultAlterPartitionManager's completion handler.
+   * The answer comes to the broker that asked: NodeToControllerRequestThread.handleResponse, which
+   * calls DefaultAlterPartitionManager's completion handler.
    */
   static void tell(Machine leader, Machine.Alter alter) {
     if (alter.whenAnswered == null || alter.answer == null || leader.process == null) {
       return;
     }
+    alter.whenAnswered.onComplete(response(false, new AlterPartitionResponse(alter.answer)));
+    asked(leader);
+  }
+
+  /**
+   * The leader's request is out of time, and the leader closes the connection: NetworkClient says
+   * so, and NodeToControllerRequestThread.handleResponse and doWork send it again. False if they do
+   * not.
+   */
+  static boolean sentAgain(Machine leader) {
+    leader.alter.whenAnswered.onComplete(response(true, null));
+    leader.process.sendAgain();
+    return asked(leader);
+  }
+
+  private static ClientResponse response(boolean disconnected, AlterPartitionResponse answer) {
     RequestHeader header =
         new RequestHeader(ApiKeys.ALTER_PARTITION, ApiKeys.ALTER_PARTITION.latestVersion(), "", 0);
-    alter.whenAnswered.onComplete(
-        new ClientResponse(
-            header, null, "", 0, 0, false, null, null, new AlterPartitionResponse(alter.answer)));
-    asked(leader);
+    return new ClientResponse(header, null, "", 0, 0, disconnected, null, null, answer);
   }
 
   /**

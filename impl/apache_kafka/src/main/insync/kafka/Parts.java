@@ -5,35 +5,32 @@ import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
-import org.apache.kafka.clients.NodeApiVersions;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.OperationNotAttemptedException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.requests.AbstractRequest;
-import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.LeaderAndIsr;
-import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
+import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationKey;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
@@ -50,6 +47,7 @@ import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Function0;
 import scala.Option;
 
 /**
@@ -140,39 +138,6 @@ final class Parts {
     }
   }
 
-  /** The way to the controller, which keeps what is sent. */
-  private static final class Channel implements NodeToControllerChannelManager {
-    private final Broker broker;
-
-    Channel(Broker broker) {
-      this.broker = broker;
-    }
-
-    @Override
-    public void start() {}
-
-    @Override
-    public void shutdown() {}
-
-    @Override
-    public Optional<NodeApiVersions> controllerApiVersions() {
-      return Optional.empty();
-    }
-
-    @Override
-    public void sendRequest(
-        AbstractRequest.Builder<? extends AbstractRequest> request,
-        ControllerRequestCompletionHandler handler) {
-      broker.sent = ((AlterPartitionRequest) request.build()).data();
-      broker.whenAnswered = handler;
-    }
-
-    @Override
-    public long getTimeoutMs() {
-      return Long.MAX_VALUE;
-    }
-  }
-
   /**
    * DefaultAlterPartitionManager behind a door: closed, it says what Kafka's says while a request
    * is in flight.
@@ -237,9 +202,10 @@ final class Parts {
 
   final KafkaConfig config;
   final QuotaFactory.QuotaManagers quotas;
-  final Release.Logs logs;
+  final Logs logs;
   final Cache cache;
   final Parked parked;
+  final ControllerChannel controller;
   final ReplicaManager manager;
 
   Parts(Broker broker, File folder) throws IOException {
@@ -249,10 +215,23 @@ final class Parts {
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();
     LogDirFailureChannel channel = new LogDirFailureChannel(1);
-    logs = new Release.Logs(broker, this, folder, scheduler, channel);
-    AlterPartitionManager alter =
-        new Door(broker, Release.alterPartitions(new Channel(broker), scheduler, broker));
+    logs = new Logs(broker, this, folder, scheduler, channel);
+    controller = new ControllerChannel(broker, this);
+    AlterPartitionManager alter = new Door(broker, alterPartitions(broker, scheduler));
     manager = new Release.Manager(broker, this, scheduler, alter, channel);
+  }
+
+  private AlterPartitionManager alterPartitions(Broker broker, Scheduler scheduler) {
+    Supplier<Long> java = () -> broker.epoch;
+    Function0<Object> scala = () -> broker.epoch;
+    return Wiring.make(
+        DefaultAlterPartitionManager.class,
+        controller,
+        scheduler,
+        broker.clock,
+        broker.id,
+        java,
+        scala);
   }
 
   private static KafkaConfig config(int broker) {
@@ -265,6 +244,7 @@ final class Parts {
     given.put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT");
     given.put("log.dirs", "none");
     given.put("replica.fetch.max.bytes", "1"); // one record an answer, as in the model
+    given.put("replica.fetch.min.bytes", Steering.AT_ONCE ? "1" : "1000000000");
     given.put("log.index.size.max.bytes", "4096");
     given.put("log.preallocate", "false");
     given.put("min.insync.replicas", "1");

@@ -177,7 +177,7 @@ final class ReplicaSteps {
     if (broker.partition() == null) {
       at.disk.reopen(r, broker.log() != null);
     }
-    broker.learn(world.controller().log(), world.controller().log().size());
+    broker.learn(world.controller());
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
     boolean brokers = world.settings.ownView() && !away(world, at).equals(away);

@@ -56,9 +56,14 @@ final class Snapshot {
     } else if (controller.shuttingDown(m.id)) {
       leaving.add(name);
     }
-    List<Broker.Row> rows = m.process == null ? Broker.rows(m.disk.log()) : m.process.rows();
-    put("log", m, rows.stream().map(Broker.Row::name).toList());
-    put("high_watermark", m, m.watermark());
+    if (Steering.APIS && m.leads()) {
+      put("log", m, m.process.toldLog());
+      put("high_watermark", m, m.process.toldWatermark());
+    } else {
+      List<Broker.Row> rows = m.process == null ? Broker.rows(m.disk.log()) : m.process.rows();
+      put("log", m, rows.stream().map(Broker.Row::name).toList());
+      put("high_watermark", m, m.watermark());
+    }
     int leader = m.process == null ? -1 : m.process.leader();
     put("leader", m, leader < 0 ? null : Steps.name(leader));
     put("leader_epoch", m, m.process == null ? 0 : Math.max(0, m.process.leaderEpoch()));

@@ -1,5 +1,7 @@
 package insync.kafka;
 
+import java.util.Locale;
+
 /**
  * What the adapter does for the environment, each of which can be turned off to see what it hides.
  */
@@ -32,8 +34,25 @@ final class Steering {
    */
   static final boolean IN_PLACE = Boolean.getBoolean("insync.in-place");
 
+  /** Producers, followers and consumers ask through KafkaApis, not ReplicaManager alone. */
+  static final boolean APIS = Boolean.getBoolean("insync.apis");
+
   /** No time goes by between two steps of a leader. */
   static final boolean STILL = Boolean.getBoolean("insync.still");
+
+  /** How metadata reaches a broker. */
+  enum Reading {
+    /** MetadataLoader reads all that is new at once, and publishes one delta. */
+    COALESCED,
+    /** MetadataLoader reads batch after batch, and publishes a delta for each. */
+    BATCHES,
+    /** Neither loader nor publisher: the adapter calls what the publisher calls. */
+    DIRECT
+  }
+
+  /** The way in which metadata reaches a broker. */
+  static final Reading METADATA =
+      Reading.valueOf(System.getProperty("insync.metadata", "coalesced").toUpperCase(Locale.ROOT));
 
   /** How often a leader's view of a follower was set for a proposal. */
   static long overridden;

@@ -64,7 +64,7 @@ final class World {
       machines[i] = new Held<>(machine);
     }
     for (Held<Machine> machine : machines) {
-      machine.part.process.learn(made.log(), made.log().size());
+      machine.part.process.learn(made);
     }
     for (Held<Machine> machine : machines) {
       if (machine.part.id != first) {

@@ -1,10 +1,12 @@
 package org.apache.kafka.controller;
 
 import insync.kafka.Clock;
+import insync.kafka.Wiring;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
+import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
@@ -57,6 +59,7 @@ public final class HeldController {
   private final ConfigurationControlManager configs;
   private final ReplicationControlManager replication;
   private final List<ApiMessage> log = new ArrayList<>();
+  private final List<Integer> ends = new ArrayList<>();
   private final int brokers;
   private final Uuid topic;
 
@@ -144,9 +147,17 @@ public final class HeldController {
                 .setBrokerIds(order));
     CreateTopicsRequestData request = new CreateTopicsRequestData();
     request.topics().add(wanted);
-    ControllerResult<CreateTopicsResponseData> result =
-        Creation.of(replication, context(ApiKeys.CREATE_TOPICS), request, TOPIC);
-    CreateTopicsResponseData.CreatableTopicResult created = result.response().topics().find(TOPIC);
+    ControllerResult<?> result =
+        (ControllerResult<?>)
+            Wiring.call(
+                replication,
+                "createTopics",
+                context(ApiKeys.CREATE_TOPICS),
+                request,
+                Set.of(TOPIC),
+                false);
+    CreateTopicsResponseData.CreatableTopicResult created =
+        ((CreateTopicsResponseData) result.response()).topics().find(TOPIC);
     if (created.errorCode() != 0) {
       throw new IllegalStateException(created.toString());
     }
@@ -166,10 +177,18 @@ public final class HeldController {
   }
 
   private void replay(List<ApiMessageAndVersion> records) {
-    records.forEach(record -> replay(record.message()));
+    records.forEach(record -> take(record.message()));
+    if (!records.isEmpty()) {
+      ends.add(log.size());
+    }
   }
 
   private void replay(ApiMessage message) {
+    take(message);
+    ends.add(log.size());
+  }
+
+  private void take(ApiMessage message) {
     log.add(message);
     switch (MetadataRecordType.fromId(message.apiKey())) {
       case FEATURE_LEVEL_RECORD -> features.replay((FeatureLevelRecord) message);
@@ -189,6 +208,19 @@ public final class HeldController {
   /** All metadata so far; brokers learn a first part of it. */
   public List<ApiMessage> log() {
     return log;
+  }
+
+  /** The batches after the first so many records: the records of one decision are one batch. */
+  public List<List<ApiMessage>> batches(int from) {
+    List<List<ApiMessage>> all = new ArrayList<>();
+    int begin = from;
+    for (int end : ends) {
+      if (end > begin) {
+        all.add(log.subList(begin, end));
+        begin = end;
+      }
+    }
+    return all;
   }
 
   public Uuid topic() {

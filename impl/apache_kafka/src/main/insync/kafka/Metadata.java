@@ -1,0 +1,169 @@
+package insync.kafka;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import kafka.server.TopicConfigHandler;
+import kafka.server.metadata.BrokerMetadataPublisher;
+import kafka.server.metadata.DynamicConfigPublisher;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.metadata.publisher.AclPublisher;
+import org.apache.kafka.metadata.publisher.DelegationTokenPublisher;
+import org.apache.kafka.metadata.publisher.DynamicClientQuotaPublisher;
+import org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher;
+import org.apache.kafka.metadata.publisher.ScramPublisher;
+import org.apache.kafka.queue.KafkaEventQueue;
+import org.apache.kafka.raft.Batch;
+import org.apache.kafka.raft.internals.MemoryBatchReader;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.config.ConfigType;
+import org.apache.kafka.server.fault.FaultHandler;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * How metadata reaches a broker: MetadataLoader.handleCommit takes batches of the metadata log and
+ * hands BrokerMetadataPublisher.onMetadataUpdate a delta and an image, one for each reader of
+ * batches.
+ *
+ * <p>The loader's KafkaEventQueue has ended its thread. Its own loop goes on in the adapter's
+ * thread, until it has no event left.
+ */
+final class Metadata {
+  private static final Method HANDLE_EVENTS =
+      Fields.method(
+          Fields.type("org.apache.kafka.queue.KafkaEventQueue$EventHandler"), "handleEvents");
+
+  /** The first fault that a part of Kafka handed to its fault handler, which would go on. */
+  private static final class Faults implements FaultHandler {
+    private RuntimeException first;
+
+    @Override
+    public RuntimeException handleFault(String message, Throwable cause) {
+      RuntimeException fault = new IllegalStateException(message, cause);
+      first = first == null ? fault : first;
+      return fault;
+    }
+
+    void raise() {
+      RuntimeException fault = first;
+      first = null;
+      if (fault != null) {
+        throw fault;
+      }
+    }
+  }
+
+  private final Clock clock;
+  private final Parts parts;
+  private final Faults faults = new Faults();
+  private final MetadataLoader loader;
+  private final KafkaEventQueue queue;
+  private final BrokerMetadataPublisher publisher;
+  private boolean installed;
+  private MetadataImage image = MetadataImage.EMPTY;
+  private int seen;
+  private long committed;
+
+  Metadata(Broker broker, Parts parts) throws Exception {
+    clock = broker.clock;
+    this.parts = parts;
+    loader =
+        new MetadataLoader.Builder()
+            .setNodeId(broker.id)
+            .setTime(clock)
+            .setFaultHandler(faults)
+            .setHighWaterMarkAccessor(() -> OptionalLong.of(committed))
+            .build();
+    queue = (KafkaEventQueue) Fields.get(loader, "eventQueue");
+    queue.close();
+    publisher = publisher(broker.id);
+  }
+
+  private BrokerMetadataPublisher publisher(int broker) {
+    Object[] given = {broker, parts.config, faults, "broker", parts.quotas};
+    Object handlers =
+        scala.collection.immutable.Map$.MODULE$.from(
+            CollectionConverters.asScala(
+                Map.of(
+                    ConfigType.TOPIC,
+                    new TopicConfigHandler(parts.manager, parts.config, parts.quotas))));
+    BrokerMetadataPublisher made =
+        Wiring.make(
+            BrokerMetadataPublisher.class,
+            parts.config,
+            parts.cache,
+            parts.logs.manager,
+            parts.manager,
+            faults,
+            Wiring.make(DynamicConfigPublisher.class, parts.config, faults, handlers, "broker"),
+            Wiring.make(DynamicClientQuotaPublisher.class, given),
+            Wiring.make(DynamicTopicClusterQuotaPublisher.class, given),
+            Wiring.make(ScramPublisher.class, given),
+            Wiring.make(DelegationTokenPublisher.class, given),
+            Wiring.make(AclPublisher.class, given));
+    made._firstPublish_$eq(false); // its managers start when the process does: Broker.load
+    return made;
+  }
+
+  /** How many records it has. */
+  int seen() {
+    return seen;
+  }
+
+  /** All that is committed by now. */
+  void learn(HeldController controller) {
+    committed = controller.log().size();
+    if (committed <= seen) {
+      return;
+    }
+    List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
+    for (List<ApiMessage> records : controller.batches(seen)) {
+      List<ApiMessageAndVersion> all =
+          records.stream().map(record -> new ApiMessageAndVersion(record, (short) 0)).toList();
+      batches.add(Batch.data(seen, 1, clock.now, 0, all));
+      seen += all.size();
+    }
+    switch (Steering.METADATA) {
+      case COALESCED -> read(batches);
+      case BATCHES -> {
+        if (installed) {
+          batches.forEach(batch -> read(List.of(batch)));
+        } else {
+          read(batches); // a broker that starts is told nothing before it has caught up
+        }
+      }
+      case DIRECT -> apply(batches);
+    }
+    faults.raise();
+  }
+
+  /** One reader of committed batches, of which MetadataLoader makes one delta. */
+  private void read(List<Batch<ApiMessageAndVersion>> batches) {
+    Fields.set(queue, "shuttingDown", false);
+    loader.handleCommit(MemoryBatchReader.of(batches, closed -> {}));
+    if (!installed) {
+      loader.installPublishers(List.of(publisher));
+      installed = true;
+    }
+    queue.append(() -> queue.beginShutdown("the last event"));
+    Fields.call(HANDLE_EVENTS, Fields.get(queue, "eventHandler"));
+  }
+
+  /** The same without loader and publisher: the three calls that matter here. */
+  private void apply(List<Batch<ApiMessageAndVersion>> batches) {
+    MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+    batches.forEach(batch -> batch.records().forEach(record -> delta.replay(record.message())));
+    image = delta.apply(new MetadataProvenance(seen, 1, clock.now, true));
+    parts.cache.setImage(image);
+    if (delta.topicsDelta() != null) {
+      parts.manager.applyDelta(delta.topicsDelta(), image);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+"""An audit as metrics, in the text format of Prometheus, for node_exporter's textfile collector."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from insync_cli import terminal
+from isr_audit.condition import Trouble
+
+if TYPE_CHECKING:
+    from insync_cli.clusters.audit_text import Audit
+    from insync_cli.exits import Exit
+
+Sample: TypeAlias = "tuple[Mapping[str, str], int]"
+"""The labels of a value, and the value."""
+
+TROUBLES: Final = {t: t.name.lower() for t in Trouble}
+
+
+def metrics(audit: Audit, code: Exit) -> str:
+    """Every metric of an audit; all are gauges."""
+    now = [c.trouble for c in audit.now]
+    topics = [(row, topic.name) for row in audit.rows for topic in row.topics]
+    return "".join(
+        (
+            _gauge("described_partitions", "Partitions that were described.", [({}, len(audit.cluster.partitions))]),
+            _gauge(
+                "partitions",
+                "Partitions with which this is the worst that is wrong now.",
+                [({"trouble": word}, now.count(trouble)) for trouble, word in TROUBLES.items()],
+            ),
+            _gauge(
+                "topic_at_risk",
+                "Whether one crash, one power loss, or nothing at all may lose a record acknowledged with acks=all.",
+                [({"topic": name}, row.at_risk) for row, name in topics],
+            ),
+            _gauge(
+                "topic_undecided",
+                "Whether it was not decided what one failure loses.",
+                [({"topic": name}, row.undecided) for row, name in topics],
+            ),
+            _gauge("known_bugs", "Known bugs of the release that runs.", [({}, len(audit.bugs))]),
+            _answered(code),
+        )
+    )
+
+
+def unanswered(code: Exit) -> str:
+    """The metrics when the cluster did not answer: what was known of it is not repeated."""
+    return _answered(code)
+
+
+def write_metrics(file: Path, text: str) -> None:
+    """Replace the file at once, so that nobody reads half of it; UsageError where it cannot be written."""
+    beside = file.with_name(f".{file.name}.new")
+    terminal.write_text(beside, text)
+    os.replace(beside, file)
+
+
+def _answered(code: Exit) -> str:
+    said = _gauge("exit_code", "What insync audit would have exited with.", [({}, code)])
+    return said + _gauge("timestamp_seconds", "When this was written.", [({}, round(time.time()))])
+
+
+def _gauge(name: str, help_text: str, samples: Sequence[Sample]) -> str:
+    full = f"insync_audit_{name}"
+    head = f"# HELP {full} {help_text}\n# TYPE {full} gauge\n"
+    return head + "".join(f"{full}{_labels(labels.items())} {int(value)}\n" for labels, value in samples)
+
+
+def _labels(labels: Iterable[tuple[str, str]]) -> str:
+    said = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{said}}}" if said else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

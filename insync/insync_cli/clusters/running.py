@@ -1,0 +1,106 @@
+"""`insync experiment --bootstrap`: clients on a cluster that runs already; no fault is made."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import attrs
+
+from insync_cli import terminal
+from insync_cli.clusters.settings import address
+from insync_cli.exits import Exit, UsageError
+from insync_cli.options import choice, flag, option, positive, seconds
+from insync_cli.terminal import QuietOutput
+
+if TYPE_CHECKING:
+    from isr_experiment.running import Observed
+
+
+@attrs.frozen(kw_only=True)
+class Running:
+    """The cluster, and the topic that is made on it."""
+
+    bootstrap: str | None = option("HOST:PORT", "any broker of a running cluster; takes no NAME", str)
+    observe_seconds: float = option("S", "with --bootstrap: how long clients write", seconds, 30.0)
+    acks: str = choice(("all", "1"), "with --bootstrap: acks of the producers", "all")
+    replicas: int | None = option("N", "with --bootstrap: of the topic; without it, the cluster's default", positive)
+    min_insync: int | None = option("N", "with --bootstrap: min.insync.replicas of the topic; likewise", positive)
+    keep_topic: bool = flag("with --bootstrap: do not delete the topic afterwards")
+
+    @property
+    def changed(self) -> list[str]:
+        """The options that were given and that go with --bootstrap only."""
+        default = Running(
+            bootstrap=None, observe_seconds=30.0, acks="all", replicas=None, min_insync=None, keep_topic=False
+        )
+        names = [field.name for field in attrs.fields(Running) if field.name != "bootstrap"]
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != getattr(default, name)]
+
+
+def performed(
+    given: Running, writers: tuple[str, ...], per_second: float, most: int, out: Path | None, output: QuietOutput
+) -> int:
+    """Clients write and read until the time is over or somebody stops it; the exit code of what was seen."""
+    from isr_cluster.admin import Refused
+    from isr_experiment.running import Load, observed
+
+    at = address(given.bootstrap or "", "--bootstrap")
+    folder = terminal.make_folder(out or Path("runs/experiment-bootstrap"))
+    load = Load(
+        writers=writers,
+        per_second=per_second,
+        most=most,
+        seconds=given.observe_seconds,
+        acks=given.acks,
+        replicas=given.replicas,
+        min_insync=given.min_insync,
+        keep_topic=given.keep_topic,
+    )
+    over = threading.Event()
+
+    def stops(number: int, frame: FrameType | None) -> None:
+        if over.is_set():
+            raise KeyboardInterrupt
+        over.set()
+
+    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        seen = observed(at, folder, load, over)
+    except Refused as refused:
+        raise UsageError(str(refused)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    report = {"schema": "insync/observed/1", "bootstrap": given.bootstrap, **attrs.asdict(seen)}
+    (folder / "observed.json").unlink(missing_ok=True)
+    terminal.write_json(str(folder / "observed.json"), report)
+    word, code = judged(seen)
+    output.answer(report, lambda out: None, result_line(seen, word, folder))
+    return code
+
+
+def judged(seen: Observed) -> tuple[str, Exit]:
+    """The word and the exit code: nothing is said of a partition that was not read to its end."""
+    if seen.violated or seen.whole.lost:
+        return "LOST" if seen.whole.lost else "VIOLATED", Exit.SAFETY
+    if not seen.complete or not seen.whole.acknowledged:
+        return "INVALID", Exit.INCONCLUSIVE
+    return "NOTHING LOST", Exit.HOLDS
+
+
+def result_line(seen: Observed, word: str, folder: Path) -> str:
+    """The one line to look for."""
+    whole = seen.whole
+    parts = [
+        f"{whole.attempted:,} written to {terminal.count(seen.replicas, 'replica')} of {seen.topic}, no fault made",
+        f"{whole.acknowledged:,} acknowledged, {whole.lost:,} lost",
+    ]
+    parts += [f"checks violated: {', '.join(seen.violated)}"] if seen.violated else []
+    parts += [] if seen.complete else ["the partition could not be read to its end"]
+    parts += [] if whole.acknowledged else ["nothing was acknowledged"]
+    parts += ["stopped early"] if seen.cut_short else []
+    return f"insync experiment --bootstrap: {word} - {'; '.join(parts)}; history in {folder}/history.jsonl"
