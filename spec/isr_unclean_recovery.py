@@ -8,9 +8,9 @@ Whom the controller waits for is `unclean.recovery.strategy`:
 - Aggressive: as soon as nobody of ISR or ELR is available, whoever answers in time;
 - Manual: nobody is elected until somebody decides.
 
-LastKnownElr is made as Kafka 4.3.1 makes it where useLastKnownLeaderInBalancedRecovery is false, which nothing in
-Kafka but its tests sets (PartitionChangeBuilder.maybePopulateTargetElr). The rest is read from the KIP's text. Asking
-and electing are one step: an answer names the incarnation that gives it, so one of a broker that stopped is no answer.
+LastKnownElr is made as Kafka 4.3.1 would make it were useLastKnownLeaderInBalancedRecovery false, which no other class
+of kafka-metadata sets (PartitionChangeBuilder.maybePopulateTargetElr). The rest restates the KIP's text from memory.
+Asking and electing are one step: an answer of a broker that has stopped since is taken for none.
 """
 
 from __future__ import annotations
