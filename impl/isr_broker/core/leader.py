@@ -81,9 +81,7 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         return refuse(Error.INVALID_REQUIRED_ACKS)
     if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
         return refuse(Error.NOT_ENOUGH_REPLICAS)
-    own = dict(replica.metadata.configs) if replica.metadata is not None else {}
-    largest = topic_configs.largest_batch(own, replica.settings)
-    admission = admitted(replica.log.producers, produce.records, largest)
+    admission = admitted(replica.log.producers, produce.records, state.max_message_bytes)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
     if admission.known is not None and not replica.settings.insync_design.append_retries:
@@ -389,6 +387,7 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
         followers=Map({b: Follower(caught_up_at=now if b in metadata.isr else None) for b in others}),
         epoch_start=log.end,
         min_insync_replicas=metadata.effective_min_isr,
+        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
         next_lag_check=now + max(1, lag // 2),
         ineligible=news.ineligible,
     )
@@ -415,6 +414,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         pending=None,
         ineligible=news.ineligible,
         min_insync_replicas=metadata.effective_min_isr,
+        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
@@ -472,10 +472,9 @@ def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.
     """
     state, minimum = leading(replica), news.metadata.effective_min_isr
-    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum)
+    largest = topic_configs.largest_batch(dict(news.metadata.configs), replica.settings)
+    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum, max_message_bytes=largest)
     replica = attrs.evolve(replica, role=role)
-    if replica.metadata is not None and replica.metadata.configs != news.metadata.configs:
-        replica = attrs.evolve(replica, metadata=attrs.evolve(replica.metadata, configs=news.metadata.configs))
     if minimum == state.min_insync_replicas:
         return Step(replica)
     members = maximal_isr(replica)
