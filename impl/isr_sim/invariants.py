@@ -278,8 +278,8 @@ class Invariants:
         """no-divergence, between all replicas, or with lost records between those that have met.
 
         What was given up (retention) is not compared. A follower that was away may hold other records there, for its
-        leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up. After an
-        unclean election it is: there a log may begin above what the leader has.
+        leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up. After
+        an unclean election it is: there a log may begin above what the leader has.
         """
         for a, one in held.items():
             for b, other in held.items():
