@@ -41,9 +41,9 @@ def test_every_process_is_the_runtime_of_the_server_and_one_has_the_controller_w
 
 def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgets(self: Runtime, now: Millis) -> None:
-        self._unwritten = []
+        self._unwritten = []  # pyright: ignore[reportPrivateUsage]
         if self.controller is not None and self.controller.written < self.controller.offset:
-            self._tell_controller(Written(self.controller.offset), now)
+            self._tell_controller(Written(self.controller.offset), now)  # pyright: ignore[reportPrivateUsage]
 
     monkeypatch.setattr(Runtime, "_write_metadata", forgets)
     assert broken(with_faults(Kind.CONTROLLER_RESTART)) == {"metadata-survives"}
