@@ -11,7 +11,7 @@ BIN    := .venv/bin
 STAMP  := .venv/installed-for
 ARGS   ?=
 
-.PHONY: help demo quick test slow kafka check bench clean debian-packages
+.PHONY: help demo quick test slow kafka foreign check bench clean debian-packages
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -47,6 +47,12 @@ slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make
 kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the smallest model
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
+
+foreign: $(STAMP)  ## others' test suites against our brokers, each fetched once; make foreign-franz-go for one
+	@$(BIN)/python -m tests.foreign $(ARGS)
+
+foreign-%: $(STAMP)
+	@$(BIN)/python -m tests.foreign $* $(ARGS)
 
 check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
 	@bad=0; \

@@ -5,8 +5,10 @@ from __future__ import annotations
 import isr_bugs as bugs
 import isr_history as history
 import isr_kafka_bugs as found
+import isr_proposed as proposed
 import isr_raised_minimum as raised
 import isr_removed_replica as removed
+import isr_unclean_recovery as recovery
 from isr_lang import Design
 from isr_model import KIP_966
 
@@ -28,6 +30,13 @@ DESIGNS: dict[str, Design] = {
         history.MAJORITY,
         history.JEPSEN_BOUNDED_ISR,
         history.JEPSEN_HALT,
+        proposed.JEPSEN_BOUNDED_HALT,
+        proposed.JEPSEN_BOUNDED_STRUCK,
+        proposed.LEADER_EVICTS_ALONE,
+        recovery.MANUAL,
+        recovery.BALANCED,
+        recovery.ASKS_ALL,
+        recovery.AGGRESSIVE,
         bugs.KIP_320_JOINS_AT_WATERMARK,
         bugs.KIP_497_COMMITTED_ISR,
         bugs.KIP_497_NO_PARTITION_EPOCH,

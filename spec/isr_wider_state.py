@@ -25,6 +25,14 @@ class Reassigned(State):
     own_replicas: Map[Replica, Set[Replica]] = var("whom each leader takes to have one; blank elsewhere")
 
 
+class Recovering(State):
+    """The state where the controller remembers whom to ask when nobody is eligible (KIP-966, unclean recovery)."""
+
+    last_known_elr: Set[Replica] = var(
+        "who was in the ISR or the ELR since the ISR fell below the minimum, and is in neither (LastKnownElr)"
+    )
+
+
 @always
 def newest_version_has_newest_minimum(s: Adjusted) -> Bool:
     """A leader that knows the newest version of the partition knows the newest min.insync.replicas."""
@@ -40,3 +48,10 @@ def newest_version_has_newest_minimum(s: Adjusted) -> Bool:
 def members_are_replicas(s: Reassigned) -> Bool:
     """Whoever is in the ISR or the ELR has a replica."""
     return (s.controller_isr | s.controller_elr) <= s.replicas
+
+
+@always
+def last_leader_is_remembered(s: Recovering) -> Bool:
+    """Who led last is in the ISR, in the ELR or among those to be asked: a recovery that asks them all waits for it."""
+    remembered = s.controller_isr | s.controller_elr | s.last_known_elr
+    return forall((s.last_known_leader == r).implies(remembered.has(r)) for r in Replica.all())

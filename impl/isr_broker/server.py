@@ -182,7 +182,7 @@ class Server:
             self._ready.set()
         if self._timer is not None:
             self._timer.cancel()
-        times = [self.runtime.deadline(), self.requests.groups.deadline()]
+        times = [self.runtime.deadline(), self.requests.groups.deadline(), self.requests.fetches.deadline()]
         wanted = [at for at in times if at is not None]
         if wanted and self.runtime.running:
             delay = max(0, min(wanted) - self.now()) / 1000
@@ -192,6 +192,7 @@ class Server:
         try:
             self.runtime.tick(self.now())
             self.requests.groups.tick(self.now())
+            self.requests.fetches.tick(self.now())
         except Exception as error:
             # Without its timers the broker would serve clients, and never notice that it leads no more.
             self.runtime.running = False

@@ -1,8 +1,8 @@
 """The settings of a topic, by Kafka's names: which may be given, which values they may have, what they come to.
 
-Kafka: LogConfig, and TopicConfig for the names. Two of them decide what is promised (`CHANGEABLE`). Of the others those
-are taken that change nothing here, so that tools which always name them can create topics; a value that would have to
-change something is refused.
+Kafka: LogConfig, and TopicConfig for the names. Those in `CHANGEABLE` have an effect. Of the others those are taken
+that change nothing here, so that tools which always name them can create topics; a value that would have to change
+something is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from isr_broker.settings import Settings
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
-CHANGEABLE: Final = (MIN_ISR, UNCLEAN)
+LARGEST: Final = "max.message.bytes"
+CHANGEABLE: Final = (MIN_ISR, UNCLEAN, LARGEST)
 """What may differ from topic to topic, and be changed while the broker runs."""
 
 _ONLY: Final = {"cleanup.policy": "delete", "compression.type": "producer", "message.timestamp.type": "CreateTime"}
@@ -46,10 +47,13 @@ def fault(name: str, value: str) -> str:
         return "" if value in ("true", "false") else f"{name}={value}: it must be true or false"
     if name in _ONLY:
         return "" if value == _ONLY[name] else f"{name}={value}: it can only be {_ONLY[name]} here"
+    if name == LARGEST:
+        good = value.isascii() and value.isdigit()
+        return "" if good else f"{name}={value}: it must be a whole number, at least 0"
     if name in _NUMBERS:
         good = value.removeprefix("-").isdigit() and value.isascii()
         return "" if good else f"{name}={value}: it must be a whole number"
-    return f"{name} cannot be set for a topic here; {' and '.join(CHANGEABLE)} can"
+    return f"{name} cannot be set for a topic here; {', '.join(CHANGEABLE)} can"
 
 
 def minimum(configs: Mapping[str, str], settings: Settings) -> int:
@@ -60,3 +64,8 @@ def minimum(configs: Mapping[str, str], settings: Settings) -> int:
 def unclean(configs: Mapping[str, str], settings: Settings) -> bool:
     """`unclean.leader.election.enable` of a topic with these settings of its own, at a controller with those."""
     return configs[UNCLEAN] == "true" if UNCLEAN in configs else settings.unclean_leader_election_enable
+
+
+def largest_batch(configs: Mapping[str, str], settings: Settings) -> int:
+    """`max.message.bytes` of a topic with these settings of its own, at a leader with those."""
+    return int(configs[LARGEST]) if LARGEST in configs else settings.message_max_bytes

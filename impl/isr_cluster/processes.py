@@ -130,6 +130,10 @@ class System:
         """The folder with a broker's logs."""
         return self.root / str(broker)
 
+    def logs(self, broker: int) -> Path | None:
+        """The folder with a folder for each of its partitions, in Kafka's format; None if nobody knows."""
+        return self.data(broker)
+
     # What a kind of system says
 
     def command(self, broker: int) -> list[str]:
@@ -190,7 +194,7 @@ class System:
         """Send the signal, wait for the end, and give the exit code; one that does not end in time is killed."""
         stopped = self.running.pop(broker)
         if stopped.ended is None:
-            stopped.process.send_signal(number)
+            self.ends(broker, stopped.process, number)
         try:
             code = stopped.process.wait(STOPS_WITHIN)
         except subprocess.TimeoutExpired:
@@ -200,6 +204,10 @@ class System:
         if stopped.process.stdin is not None:
             stopped.process.stdin.close()
         return code
+
+    def ends(self, broker: int, process: subprocess.Popen[str], number: signal.Signals) -> None:
+        """Ask a process to end, in order or at once."""
+        process.send_signal(number)
 
     def kill(self, broker: int) -> bool:
         """As a power switch, except that the system keeps what was written; whether that is what ended it."""

@@ -62,7 +62,7 @@ def performed(
     for name, why in left_out.items():
         tell(f"left out: {name}: {why}")
     cells = [cell for cell in experiment.cells(first) if not only or cell.name in only]
-    names = [cell.name for cell in cells if cell.name not in left_out and stands(cell, left_out)]
+    names = [cell.name for cell in cells if cell.name not in left_out and (cell.name in only or stands(cell, left_out))]
     found: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
 

@@ -180,6 +180,22 @@ def controller_loss() -> tuple[Cell, ...]:
     )
 
 
+def one_replica() -> tuple[Cell, ...]:
+    """A partition that only one broker has; what runs on any system, be it a single process."""
+
+    def cell(name: str, how: str, because: str) -> Cell:
+        schedule = partial(schedules.restart_of_one, how=how)
+        return Cell(
+            name=name, schedule=schedule, replicas=1, min_insync=1, leaders=0, isrs=0, traced=False, because=because
+        )
+
+    return (
+        cell("paused", "paused", "it goes on where it stood still"),
+        cell("stopped in order, and started", "stopped", "it writes what it has before it goes"),
+        cell("killed, and started", "killed", "the system has what was written, and its power stays on"),
+    )
+
+
 def follower_reads() -> tuple[Cell, ...]:
     """What followers serve stays (KIP-392)."""
     cell = partial(Cell, schedule=schedules.jepsen_2013, follower_reads=True, leaders=0)
@@ -296,6 +312,11 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         Experiment(name="controller-loss", says="the controller, then the leader", cells=_fixed(*controller_loss())),
         Experiment(
             name="follower-reads", says="consumers that ask followers (KIP-392)", cells=_fixed(*follower_reads())
+        ),
+        Experiment(
+            name="one-replica",
+            says="a partition on one broker, which stands still or starts again",
+            cells=_fixed(*one_replica()),
         ),
         Experiment(name="full-disk", says="a leader that cannot write", cells=_fixed(*full_disk())),
         Experiment(

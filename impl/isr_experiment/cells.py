@@ -85,6 +85,8 @@ class Cell:
     """How many changes of the leader a run needs to be valid, `isrs` how many of the ISR."""
     isrs: int = 1
     more: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    replicas: int = 3
+    """Of the topic."""
     instead_of: str = ""
     """The cell in whose place this one is run, where a system under test has not its design."""
 

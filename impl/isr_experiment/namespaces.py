@@ -63,7 +63,7 @@ class Namespaces:
         self.ports = dict.fromkeys(brokers, _PORT)
         self.advertised: dict[int, Address] = {}
         listens = (_address(CONTROLLER_BROKER), _PORT + 1)
-        self.controller = (listens, listens)
+        self.controller: tuple[Address, Address] = (listens, listens)
         self._cut: dict[Way, int] = {}
         self._sinks: dict[Way, str] = {}
         try:

@@ -168,6 +168,17 @@ KINDS: Mapping[str, Kind] = {
     "full-disk": full_disk,
 }
 
+NEEDS: Mapping[str, frozenset[str]] = {
+    **{kind: frozenset({"pause"}) for kind in ("pause-leader", "pause-follower")},
+    **{kind: frozenset({"kill"}) for kind in ("kill-leader", "kill-follower", "bounce-storm")},
+    **{kind: frozenset({"partition"}) for kind in KINDS if kind.startswith("partition")},
+    **{kind: frozenset({"power"}) for kind in ("lost-tail", "torn-tail")},
+    "slow-link": frozenset({"slow"}),
+    "controller-loss": frozenset({"kill", "controller"}),
+    "full-disk": frozenset({"full-disk"}),
+}
+"""What has to be possible with a system under test for each kind (`isr_cluster.given.FAULTS`)."""
+
 UNTRACED = frozenset({"full-disk"})
 """A full disk is one for the broker's trace, too, which then ends before the broker does."""
 
@@ -187,7 +198,8 @@ def storm(stage: Stage, seed: int, count: int, kinds: tuple[str, ...], calm: flo
     chance = Random(seed)
     stage.phase("calm")
     stage.sleep(calm)
-    for kind in chosen(seed, count, tuple(k for k in kinds if stage.network.slows or k != "slow-link")):
+    left = (k for k in kinds if stage.network.slows or k != "slow-link")
+    for kind in chosen(seed, count, tuple(k for k in left if not NEEDS[k] & stage.cannot)):
         stage.phase(kind)
         KINDS[kind](stage, chance)
         stage.heals()

@@ -16,7 +16,7 @@ from isr_cluster.admin import Admin, Refused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Mishap
 from isr_experiment import clients, verdicts
-from isr_experiment.cells import AFTERMATH, REPLICAS, Cell
+from isr_experiment.cells import AFTERMATH, Cell
 from isr_experiment.clients import KINDS, PATIENCE, SPACE, FollowerReader, Reader, Writer
 from isr_experiment.namespaces import Namespaces
 from isr_experiment.network import Network, Proxies
@@ -94,7 +94,8 @@ def conduct(
     with ExitStack() as stack:
         stack.callback(recorder.close)
         log = stack.enter_context((folder / "brokers.log").open("w", encoding="utf-8"))
-        network: Network = Namespaces(BROKERS) if options.network == "namespaces" else Proxies(BROKERS)
+        brokers, replicas = options.system.brokers, options.system.replicas(cell)
+        network: Network = Namespaces(brokers) if options.network == "namespaces" else Proxies(brokers)
         stack.callback(network.close)
         traces = cell.traced and options.traces and options.system.traces
         tells = _teller(log)
@@ -102,7 +103,10 @@ def conduct(
         stack.callback(processes.kill_all)
         watch = options.system.watch(processes, recorder.began)
         stack.callback(watch.end)
-        stage = Stage(folder, processes, network, watch, recorder, REPLICAS, began + options.seconds, over)
+        cannot = frozenset(options.system.cannot())
+        stage = Stage(
+            folder, processes, network, watch, recorder, replicas, began + options.seconds, over, cannot=cannot
+        )
         why: list[str] = []
         try:
             _ready(stage, cell)
@@ -116,7 +120,7 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
-        logs = verdicts.note_replicas(folder, recorder, last, REPLICAS, max(found or {-1}) + 1)
+        logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
         recorder.close()
         traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None
         result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
@@ -124,6 +128,12 @@ def conduct(
     if not options.keep:
         _tidy(folder, good)
     return result
+
+
+def _logs(stage: Stage) -> dict[int, Path]:
+    """The folders with the replicas' logs, where they are known."""
+    found = {broker: stage.processes.logs(broker) for broker in stage.replicas}
+    return {broker: path for broker, path in found.items() if path is not None}
 
 
 def _teller(log: TextIO) -> Callable[[str], None]:
@@ -144,11 +154,11 @@ def _ready(stage: Stage, cell: Cell) -> None:
     def made() -> bool:
         try:
             with Admin(at, 3.0) as admin:
-                if len(admin.brokers()) < len(BROKERS):
+                if len(admin.brokers()) < len(stage.processes.ports):
                     return False
-                admin.create(
-                    stage.recorder.topic, config={"min.insync.replicas": str(cell.min_insync)}, on=[list(REPLICAS)]
-                )
+                alone = len(stage.processes.ports) == 1  # whatever it calls itself
+                number, on = (1, None) if alone else (-1, [list(stage.replicas)])
+                admin.create(stage.recorder.topic, number, number, {"min.insync.replicas": str(cell.min_insync)}, on)
         except Refused as refused:
             return "TOPIC_ALREADY_EXISTS" in str(refused)
         return True
@@ -168,10 +178,10 @@ def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple
         writers.append(Writer(made, n * SPACE, share, options.most))
     readers: list[Reader | FollowerReader] = [Reader("r0-confluent-kafka", bootstrap, recorder)]
     if cell.follower_reads:
-        addresses = {b: stage.processes.found_at(b) for b in REPLICAS}
+        addresses = {b: stage.processes.found_at(b) for b in stage.replicas}
         readers.append(FollowerReader("r1-followers", addresses, stage.leads, recorder))
         # The last replica: not the first leader, so that the leader sends it there (KIP-392).
-        readers.append(Reader("r2-confluent-kafka", bootstrap, recorder, f"rack-{REPLICAS[-1]}"))
+        readers.append(Reader("r2-confluent-kafka", bootstrap, recorder, f"rack-{stage.replicas[-1]}"))
     for client in (*writers, *readers):
         client.begin()
     cut_short, failed = False, False

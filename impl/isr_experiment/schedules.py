@@ -5,6 +5,8 @@ They name replicas by their parts: L leads, B and C follow. The controller is a 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_experiment.network import CLIENTS
 from isr_experiment.power import Tail
@@ -226,3 +228,33 @@ def controller_and_leader(stage: Stage) -> None:
     stage.phase("healed")
     stage.heals()
     stage.sleep(1)
+
+
+def restart_of_one(stage: Stage, how: str) -> None:
+    """The one replica stands still, or is stopped or killed and started again; the others have nothing of it."""
+    stage.phase("calm")
+    stage.sleep(3)
+    stage.phase(how)
+    stage.begins(f"{how} the only replica", how, survivable=True)
+    {"stopped": stage.stops, "killed": stage.kills, "paused": stage.pauses}[how](stage.replicas[0])
+    stage.sleep(2)
+    stage.phase("healed")
+    stage.heals()
+    stage.sleep(1)
+
+
+NEEDS: Mapping[Callable[..., None], frozenset[str]] = {
+    jepsen_2013: frozenset({"partition"}),
+    jepsen_2013_by_steps: frozenset({"partition"}),
+    overtaken_failover: frozenset({"partition"}),
+    one_fault: frozenset({"kill", "stop", "partition"}),
+    last_member: frozenset({"partition", "power"}),
+    last_member_first: frozenset({"partition", "power"}),
+    sweep: frozenset({"partition", "power"}),
+    power_of_one: frozenset({"power"}),
+    power_of_all: frozenset({"pause", "power"}),
+    rolling_restart: frozenset({"stop"}),
+    rolling_power: frozenset({"power"}),
+    controller_and_leader: frozenset({"partition", "kill", "power", "controller"}),
+}
+"""What has to be possible with a system under test for each schedule (`isr_cluster.given.FAULTS`)."""

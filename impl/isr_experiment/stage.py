@@ -71,6 +71,8 @@ class Stage:
     replicas: tuple[int, ...]
     until: float
     over: threading.Event
+    cannot: frozenset[str] = frozenset()
+    """The faults (`isr_cluster.given.FAULTS`) that the system cannot have."""
     struck: list[Struck] = attrs.field(factory=list[Struck])
     paused: set[int] = attrs.field(factory=set[int])
     down: set[int] = attrs.field(factory=set[int])
@@ -121,7 +123,7 @@ class Stage:
     @property
     def brokers(self) -> tuple[int, ...]:
         """All, the controller's first."""
-        return (CONTROLLER_BROKER, *self.replicas)
+        return tuple(dict.fromkeys((CONTROLLER_BROKER, *self.replicas)))
 
     def isr(self) -> set[int]:
         """The ISR as the controller has it; empty if nobody leads."""
@@ -190,7 +192,10 @@ class Stage:
         """SIGKILL, and what was not flushed is gone."""
         if broker in self.processes.running:
             self.kills(broker)
-        lost = lose_power(self.processes.data(broker), record_of(self.root, broker), tail)
+        folder = self.processes.logs(broker)
+        if folder is None:
+            raise Stuck("a power failure needs to know where the logs are")
+        lost = lose_power(folder, record_of(self.root, broker), tail)
         self.fault.hit.append(f"broker {broker}: {lost.bytes} bytes lost ({tail.name.lower()} tail)")
         self.fault.adds("bytes lost", lost.bytes)
 
@@ -204,7 +209,8 @@ class Stage:
 
     def fills_disk(self, broker: int) -> None:
         """No file of the broker can grow past the size of its log: the system refuses, as it does where no space is."""
-        logs = [path.stat().st_size for path in self.processes.data(broker).glob("*/*.log")]
+        folder = self.processes.logs(broker)
+        logs = [path.stat().st_size for path in folder.glob("*/*.log")] if folder is not None else []
         pid, most = self.processes.running[broker].process.pid, max(logs, default=0) + 4_096
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
         self.fault.hit.append(f"broker {broker}: no file beyond {most} bytes")

@@ -6,21 +6,24 @@ brokers are started; and how the decisions of its controller are seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
 from isr_broker.storage.metadata_log import NAME
+from isr_cluster.given import Description, GivenProcesses
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.kafka import KafkaProcesses
 from isr_cluster.kafka_metadata import METADATA_LOG
 from isr_cluster.processes import Processes, System
+from isr_experiment import nemesis, schedules
 from isr_experiment.cells import REPLICAS, Cell
 from isr_experiment.network import Network
 from isr_experiment.power import record_of
-from isr_experiment.watch import KafkaWatch, OurWatch, Watch
+from isr_experiment.watch import AskingWatch, KafkaWatch, OurWatch, Watch
 from isr_kafka.node import NodeFiles, new_id
 
 BROKERS: Final = (CONTROLLER_BROKER, *REPLICAS)
@@ -36,6 +39,11 @@ class SystemUnderTest:
     name: str
     traces: bool = False
     """Whether its brokers write traces that can be compared with the model."""
+    brokers: tuple[int, ...] = (CONTROLLER_BROKER, *REPLICAS)
+
+    def replicas(self, cell: Cell) -> tuple[int, ...]:
+        """The brokers that have the topic's partition."""
+        return REPLICAS[: cell.replicas]
 
     def lacks(self, cell: Cell) -> str:
         """Why a cell cannot be run on it; nothing if it can."""
@@ -123,6 +131,76 @@ class ApacheKafka(SystemUnderTest):
     def watch(self, cluster: System, began: int) -> Watch:
         """Its controller's `__cluster_metadata`."""
         return KafkaWatch(began, path=cluster.data(CONTROLLER_BROKER) / METADATA_LOG)
+
+
+@attrs.frozen(kw_only=True)
+class GivenSystem(SystemUnderTest):
+    """Any broker that speaks Kafka's protocol, as a file describes it."""
+
+    description: Description
+    network: str
+    """Over proxies links cannot be cut where brokers do not advertise the address that they are told."""
+
+    def cannot(self) -> Mapping[str, str]:
+        """As the file says, and what follows from the network."""
+        told = dict(self.description.cannot)
+        place = "host" if self.network == "namespaces" else "found_port"
+        if not self.description.uses(place):
+            told.setdefault("partition", f"its start command does not take {{{place}}}, over {self.network}")
+        if len(self.brokers) == 1:
+            told.setdefault("controller", "it is one process")
+        return told
+
+    def lacks(self, cell: Cell) -> str:
+        """It has today's design, or so it should; as many brokers as it has; and the faults that it can have."""
+        if cell.replicas > len(self.brokers):
+            return f"{self.name} is one process, and the cell needs {cell.replicas} replicas"
+        if cell.design != TODAY:
+            return f"{self.name} has not the design {cell.design}"
+        cannot = self.cannot()
+        for fault in sorted(needs(cell, frozenset(cannot)) & set(cannot)):
+            return f"{self.name} cannot have the fault '{fault}': {cannot[fault]}"
+        return ""
+
+    def replicas(self, cell: Cell) -> tuple[int, ...]:
+        """Not the first broker, where there are more."""
+        return (CONTROLLER_BROKER,) if len(self.brokers) == 1 else super().replicas(cell)
+
+    def made(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
+        """Processes of whatever the file starts."""
+        settings = {k: v for k, v in cell.properties().items() if not k.startswith(NOT_KAFKA_S)}
+        return GivenProcesses(
+            root=folder,
+            ports=network.ports,
+            properties=settings,
+            cluster=new_id(),
+            tell=tell,
+            own={b: {"broker.rack": f"rack-{b}"} for b in self.brokers},
+            hosts=network.hosts,
+            advertised=network.advertised,
+            inside=network.inside,
+            description=self.description,
+            controller=network.controller,
+            records={b: record_of(folder, b) for b in self.brokers},
+        )
+
+    def watch(self, cluster: System, began: int) -> Watch:
+        """Its brokers are asked."""
+        return AskingWatch(began, addresses={b: cluster.found_at(b) for b in self.brokers})
+
+
+def needs(cell: Cell, cannot: frozenset[str]) -> frozenset[str]:
+    """What has to be possible for a cell; a storm takes other kinds of fault, while there are any."""
+    schedule = cell.schedule
+    told: Mapping[str, object] = schedule.keywords if isinstance(schedule, partial) else {}
+    function = schedule.func if isinstance(schedule, partial) else schedule
+    if function is nemesis.storm:
+        kinds = cast("tuple[str, ...]", told["kinds"])
+        possible = [kind for kind in kinds if kind != "slow-link" and not nemesis.NEEDS[kind] & cannot]
+        return frozenset() if possible else frozenset[str]().union(*(nemesis.NEEDS[kind] for kind in kinds))
+    if function is schedules.restart_of_one:
+        return frozenset({{"stopped": "stop", "killed": "kill", "paused": "pause"}[str(told["how"])]})
+    return schedules.NEEDS[function]
 
 
 OURS: Final = OurBroker(name="insync", traces=True)

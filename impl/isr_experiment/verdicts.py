@@ -123,16 +123,17 @@ def silence_after(recorder: Recorder, began: int, ended: int) -> int:
 
 
 def note_replicas(
-    root: Path, recorder: Recorder, last: Seen | None, brokers: Iterable[int], watermark: int
+    logs: Mapping[int, Path], recorder: Recorder, last: Seen | None, watermark: int
 ) -> dict[tuple[int, int], int]:
-    """The logs of brokers that do not run, as lines of the history; the watermark is that of the final read.
+    """The logs of brokers that do not run, which lie in these folders, as lines of the history. The watermark is of
+    the final read.
 
     Gives each value by offset and leader epoch.
     """
     found: dict[tuple[int, int], int] = {}
     tp = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")[2]))
-    for broker in brokers:
-        disk = RealDisk(root / str(broker))
+    for broker, folder in logs.items():
+        disk = RealDisk(folder)
         if not disk.exists(str(tp)):
             continue
         log = Log.open(disk, str(tp), Settings())

@@ -1,16 +1,22 @@
-"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked."""
+"""What the controller decides, as it decides it: its log on disk is read again and again, and nobody is asked.
+
+Where a system under test keeps no log that can be read here, its brokers are asked (`AskingWatch`), which is later and
+may miss what lasts for less than a moment.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
 from isr_broker.core.message_json import BadMessage, record_of
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
+from isr_cluster.admin import Address, Admin, Refused
 from isr_cluster.kafka_metadata import KafkaDecisions
 from isr_experiment.recorder import PARTITION
 
@@ -126,3 +132,40 @@ class KafkaWatch(LogWatch):
         decided, size = self.decisions.take(data)
         self.seen += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
         return size
+
+
+@attrs.define(eq=False, kw_only=True)
+class AskingWatch(Watch):
+    """Asks the brokers for the partition, all of them by turns; of two answers that of the higher leader epoch holds.
+
+    A change of the ISR within one leader epoch is taken as the broker that leads tells it.
+    """
+
+    addresses: Mapping[int, Address]
+    """Of one broker alone: it leads whenever anybody does, whatever it calls itself."""
+    every: float = 0.1
+    _turn: int = 0
+
+    def _look(self) -> None:
+        order = sorted(self.addresses)
+        told = self.now
+        leader = told.leader if told is not None else None
+        self._turn += 1
+        known = leader if leader is not None and leader in self.addresses else order[0]
+        broker = known if self._turn % 2 else order[self._turn // 2 % len(order)]
+        try:
+            with Admin(self.addresses[broker], 0.5) as admin:
+                found = admin.partitions([_TP.topic])
+        except Refused:
+            return
+        for p in found:
+            if p.number != _TP.partition:
+                continue
+            leads, isr = p.leader, tuple(sorted(p.isr))
+            if len(order) == 1:
+                leads, isr = (None, ()) if leads is None else (order[0], (order[0],))
+            seen = Seen(time.monotonic_ns() - self.began, leads, p.leader_epoch, isr, tuple(sorted(p.elr or ())))
+            newer = told is None or seen.epoch > told.epoch or (seen.epoch == told.epoch and broker == leads)
+            same = told is not None and attrs.astuple(seen)[1:] == attrs.astuple(told)[1:]
+            if newer and not same:
+                self.seen.append(seen)

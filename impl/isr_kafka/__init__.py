@@ -12,7 +12,7 @@ Jars come from Maven Central, each held to its checksum in `pinned/`, or from th
 from __future__ import annotations
 
 from isr_kafka.compile import build
-from isr_kafka.jars import RELEASES, classpath, jars, release_of, tools
+from isr_kafka.jars import RELEASES, classpath, command_line, jars, release_of, tools
 from isr_kafka.programs import Unavailable, java, javac, maven
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Unavailable",
     "build",
     "classpath",
+    "command_line",
     "jars",
     "java",
     "javac",

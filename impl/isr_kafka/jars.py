@@ -22,6 +22,9 @@ RELEASES: Final = tuple(
 )
 """The releases of Apache Kafka with pinned jars, the newest first."""
 
+COMMAND_LINE: Final = "4.3.1"
+"""The release of the pinned command line tools."""
+
 BINDINGS: Final = re.compile(r"(slf4j-(reload4j|log4j12|simple|nop)|log4j-slf4j2?-impl|logback-classic)-[\d.]+\.jar")
 """What a downloaded Kafka logs with: it would write to where the protocol is spoken."""
 
@@ -62,6 +65,11 @@ def jars(version: str | None = None, home: Path | None = None) -> list[Path]:
 def tools() -> list[Path]:
     """What our Java needs beside Kafka: ByteBuddy, which plants mistakes."""
     return _provided("tools")
+
+
+def command_line() -> list[Path]:
+    """Kafka's command line tools, with the jars of their release: the newest one whose tools Maven Central has."""
+    return [*_provided("command-line"), *_provided(COMMAND_LINE)]
 
 
 def logging(home: Path | None = None) -> list[Path]:

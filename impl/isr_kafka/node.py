@@ -42,6 +42,8 @@ LOGS: Final = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     "-Dlog4j2.level=INFO",  # of a downloaded Kafka, which brings Log4j
 )
+QUIETLY: Final = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dlog4j2.level=WARN")
+"""Options with which a node says what is wrong, and no more: its ordinary log has a thousand lines for each start."""
 ELR: Final = "eligible.leader.replicas.version"
 
 

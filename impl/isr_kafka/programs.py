@@ -20,13 +20,13 @@ class Unavailable(Exception):
     """Kafka cannot be had here; the message says what is missing, and what would help."""
 
 
-def cache_folder() -> Path:
-    """Where jars and classes are kept: INSYNC_CACHE, else the user's cache folder."""
+def cache_folder(of: str = "kafka") -> Path:
+    """Where jars and classes, or others' test suites, are kept: INSYNC_CACHE, else the user's cache folder."""
     chosen = os.environ.get("INSYNC_CACHE")
     if chosen:
-        return Path(chosen) / "kafka"
+        return Path(chosen) / of
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "insync" / "kafka"
+    return (Path(base) if base else Path.home() / ".cache") / "insync" / of
 
 
 @contextlib.contextmanager

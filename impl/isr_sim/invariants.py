@@ -79,15 +79,11 @@ class Chain:
             self.append(hash((end, self.end, NOBODYS)))
 
     def agrees(self, other: Chain, up_to: Offset, since: Offset = 0) -> bool:
-        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`.
-
-        What is older was given up (retention). A follower that was away may hold other records there, for its leader
-        no longer knows of that epoch (LeaderEpochFileCache.endOffsetFor); it gives them up with the next fetch.
-        """
+        """Both have everything before the offset, and the same; or, of logs that reach so far, everything `since`."""
         if up_to > self.end or up_to > other.end:
             return False
         return self.links[up_to] == other.links[up_to] or (
-            since > 0 and self.records[since:up_to] == other.records[since:up_to]
+            0 < since <= up_to and self.records[since:up_to] == other.records[since:up_to]
         )
 
 
@@ -279,12 +275,19 @@ class Invariants:
         raise Violation("committed-on-new-leader", f"{tp}: leader {leader} lacks committed records")
 
     def _no_divergence(self, tp: TopicPartition, held: dict[BrokerId, Replica]) -> None:
-        """no-divergence, between all replicas, or with lost records between those that have met."""
+        """no-divergence, between all replicas, or with lost records between those that have met.
+
+        What was given up (retention) is not compared. A follower that was away may hold other records there, for its
+        leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up. After
+        an unclean election it is: there a log may begin above what the leader has.
+        """
         for a, one in held.items():
             for b, other in held.items():
                 if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
+                if below < self.kept_from[tp] and tp not in self.forked:
+                    continue
                 if not self._chain(a, tp).agrees(self._chain(b, tp), below, self.kept_from[tp]):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
 

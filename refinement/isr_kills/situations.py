@@ -59,6 +59,7 @@ def follower_past_the_end_is_no_acknowledgement(settings: Settings) -> bool:
         followers=Map({2: Follower()}),
         epoch_start=3,
         min_insync_replicas=1,
+        max_message_bytes=settings.message_max_bytes,
         next_lag_check=1_000,
     )
     leader = Replica(

@@ -7,7 +7,9 @@ import struct
 import attrs
 import pytest
 from immutables import Map
+from tests.isr_broker.test_fetch import Client
 from tests.isr_broker.test_leader import decided, proposal
+from tests.isr_broker.test_wire import one_broker
 from tests.support.brokers import (
     SETTINGS,
     TP,
@@ -47,6 +49,8 @@ from isr_broker.designs import KIP_966
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
 from isr_broker.storage.log import Log
+from isr_broker.wire import protocol
+from isr_broker.wire.protocol import Answer
 
 # AlterPartition, at the leader
 
@@ -316,8 +320,33 @@ def test_partitions_are_added_to_a_topic() -> None:
         ("min.insync.replicas", "2", True),
         ("unclean.leader.election.enable", "yes", False),
         ("retention.ms", "1", False),
+        ("max.message.bytes", "1", True),
+        ("max.message.bytes", "-1", False),
         ("nonsense", "1", False),
     ],
 )
 def test_topic_settings_that_change_nothing_here_are_taken(name: str, value: str, taken: bool) -> None:
     assert (topic_configs.fault(name, value) == "") == taken
+
+
+def test_the_largest_batch_of_a_topic_is_a_setting_of_its_own_and_of_a_topic_in_use() -> None:
+    client = Client(one_broker())
+
+    def produced(size: int) -> int:
+        rows = [{"index": 0, "records": new_batch(bytes(size))}]
+        fields: Answer = {"acks": 1, "timeout": 1000, "topic_data": [{"name": "own", "partition_data": rows}]}
+        said = client.ask(protocol.PRODUCE, 8, fields)
+        assert said is not None
+        client.tick()
+        return said.all("responses")[0].all("partition_responses")[0].number("error_code")
+
+    configs = [{"name": "max.message.bytes", "value": "2000000"}]
+    topic = {"name": "own", "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    assert client.ask(protocol.CREATE_TOPICS, 5, {"topics": [topic], "timeout": 1000}) is not None
+    client.tick(200)
+    assert [produced(1_500_000), produced(2_500_000)] == [0, Error.MESSAGE_TOO_LARGE.value]
+    changed = [{"name": "max.message.bytes", "config_operation": 0, "value": "1000"}]
+    resource = {"resource_type": 2, "resource_name": "own", "configs": changed}
+    client.ask(protocol.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    client.tick(200)
+    assert [produced(10), produced(1_000)] == [0, Error.MESSAGE_TOO_LARGE.value]

@@ -7,9 +7,11 @@ import pytest
 from immutables import Map
 from tests.isr_broker.test_wire import one_broker
 
-from isr_broker.core.messages import Error, TopicPartition
+from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.messages import Error, Heartbeat, RegisterBroker, TopicPartition
 from isr_broker.core.record_batch import new_batch
-from isr_broker.core.topics import uuid_of
+from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.topics import Topics, uuid_of
 from isr_broker.wire import fetch_sessions, protocol
 from isr_broker.wire.fetch_sessions import EVICTION_MS, Part, Session, SessionCache
 from isr_broker.wire.protocol import Answer, Fields
@@ -61,6 +63,7 @@ class Client:
         self.now += later
         while (at := self.requests.runtime.deadline()) is not None and at <= self.now:
             self.requests.runtime.tick(self.now)
+        self.requests.fetches.tick(self.now)
 
 
 @pytest.fixture
@@ -357,3 +360,128 @@ def test_a_consumer_is_asked_for_more_only_when_the_watermark_moves(client: Clie
     for _ in range(20):
         client.tick(100)
     assert client.requests.runtime.requests == asked
+
+
+@attrs.define
+class Pair:
+    """Broker 1 leads two partitions of `pair`, which broker 2, of which only the messages are real, follows."""
+
+    client: Client
+    broker_epoch: int
+    session: int = 0
+    epoch: int = 0
+
+    def fetch(self, *wanted: tuple[int, int], wait: int = 500) -> Fields | None:
+        partitions = [
+            {
+                "partition": number,
+                "fetch_offset": offset,
+                "partition_max_bytes": 10_000,
+                "current_leader_epoch": (epoch := self.replica(number)[0].leader_epoch),
+                "last_fetched_epoch": epoch if offset else -1,
+            }
+            for number, offset in wanted
+        ]
+        uuid = Topics().of(self.client.requests.runtime.node.partitions).uuid("pair")
+        fields: Answer = {
+            "replica_state": {"replica_id": 2, "replica_epoch": self.broker_epoch},
+            "session_id": self.session,
+            "session_epoch": self.epoch,
+            "topics": [{"topic_id": uuid, "partitions": partitions}] if wanted else [],
+            "max_wait": wait,
+            "max_bytes": 10**6,
+            "min_bytes": 1,
+        }
+        self.epoch += 1
+        return self.client.ask(protocol.FETCH, 17, fields)
+
+    def answers(self) -> list[dict[int, int]]:
+        """The watermarks that were told since the last time, answer by answer."""
+        told, self.client.waiting = self.client.waiting, []
+        return [
+            {
+                p.number("partition_index"): p.number("high_watermark")
+                for t in a.all("responses")
+                for p in t.all("partitions")
+            }
+            for a in told
+        ]
+
+    def replica(self, number: int) -> tuple[Replica, Leading]:
+        replica = self.client.requests.runtime.node.held[TopicPartition("pair", number)]
+        assert isinstance(replica.role, Leading)
+        return replica, replica.role
+
+    def produce(self, number: int) -> None:
+        rows = [{"index": number, "records": new_batch(b"x")}]
+        fields: Answer = {"acks": 1, "timeout": 1000, "topic_data": [{"name": "pair", "partition_data": rows}]}
+        assert self.client.ask(protocol.PRODUCE, 8, fields) is not None
+        self.client.tick()
+
+
+@pytest.fixture
+def pair() -> Pair:
+    """Its session is open, and both partitions are idle."""
+    client = Client(one_broker(), 17)
+    runtime = client.requests.runtime
+    runtime.received([(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now)
+    client.tick()
+    epoch = runtime.node.brokers[2].epoch
+    beat = Heartbeat(broker=2, broker_epoch=epoch, metadata_offset=runtime.node.metadata_offset)
+    runtime.received([(2, CONTROLLER, beat)], client.now)
+    client.tick()
+    topics = [{"name": "pair", "assignments": [{"partition_index": n, "broker_ids": [1, 2]} for n in range(2)]}]
+    assert client.ask(protocol.CREATE_TOPICS, 5, {"topics": topics, "timeout": 1000}) is not None
+    client.tick(100)
+    found = Pair(client, epoch)
+    assert found.fetch((0, 0), (1, 0)) is None
+    client.tick(500)
+    (answer,) = client.waiting
+    found.session = answer.number("session_id")
+    assert found.answers() == [{0: 0, 1: 0}], "a full answer names all"
+    return found
+
+
+def test_idle_partitions_of_a_follower_wake_no_replica_and_it_counts_as_caught_up(pair: Pair) -> None:
+    for _ in range(3):
+        assert pair.fetch() is None
+        assert all(role.followers[2].fetched_at == pair.client.now for _, role in map(pair.replica, range(2)))
+        woken = [pair.client.requests.runtime.node.wake[pair.replica(n)[0].partition] for n in range(2)]
+        assert min(woken) > pair.client.now + 500, "the next is the look for members that lag"
+        assert pair.client.requests.fetches.deadline() == pair.client.now + 500
+        pair.client.tick(499)
+        assert pair.answers() == []
+        pair.client.tick(1)
+        assert pair.answers() == [{}]
+    assert [len(role.fetches) for _, role in map(pair.replica, range(2))] == [1, 1]
+
+
+def test_beside_a_busy_partition_an_idle_one_is_asked_about_again(pair: Pair) -> None:
+    """Each fetch is answered early, by the other partition; the leader still has to hear of both."""
+    assert pair.fetch() is None
+    began, offset = pair.client.now, 0
+    while pair.client.now < began + 1_000:
+        pair.client.tick(100)
+        pair.produce(0)
+        assert [set(answer) for answer in pair.answers()] == [{0}]
+        offset += 1
+        assert pair.fetch((0, offset)) is None
+    assert pair.replica(1)[1].followers[2].fetched_at >= began + 1_000 - 500
+
+
+def test_a_watermark_that_moves_while_a_fetch_is_parked_is_told_when_it_ends(pair: Pair) -> None:
+    assert pair.fetch() is None
+    pair.produce(0)
+    assert pair.answers() == [{0: 0}]
+    assert pair.fetch((0, 1)) is None
+    assert pair.replica(0)[0].high_watermark == 1
+    pair.client.tick(500)
+    assert pair.answers() == [{0: 1}]
+    assert pair.fetch() is None
+    pair.client.tick(500)
+    assert pair.answers() == [{}], "once"
+
+
+def test_a_follower_in_need_of_nothing_waits_for_nothing(pair: Pair) -> None:
+    assert pair.fetch(wait=0) is not None
+    assert pair.client.requests.fetches.deadline() is None

@@ -185,3 +185,33 @@ def test_a_mangled_answer_is_an_answer_or_a_bad_frame() -> None:
         except BadFrame:
             outcomes["bad"] += 1
     assert min(outcomes.values()) > 300
+
+
+def test_an_answer_about_a_topic_that_was_deleted_is_not_told_to_its_namesake() -> None:
+    """The new topic's first question equals the old one's: the old records would become the new topic's."""
+    ids = {"t": b"a" * 16}
+    one = Fetcher(2, 1, Settings(), lambda topic: ids.get(topic, bytes(16)))
+    first = fetch_of(0, offset=0, epoch=0)
+    one.put(first)
+    before = asked(one)
+    one.drop(TP)
+    ids["t"] = b"b" * 16
+    one.put(first)
+    old: list[Answer] = [{"topic_id": b"a" * 16, "partitions": [said(0, 1, records=new_batch(b"old"))]}]
+    fields = {"session_id": 9, "responses": old}
+    assert one.answered(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
+    again = asked(one)
+    assert [t.data("topic_id") for t in again.body.all("topics")] == [b"b" * 16]
+    assert [t.data("topic_id") for t in again.body.all("forgotten_topics_data")] == [b"a" * 16]
+
+
+def test_a_topic_whose_id_is_learned_later_is_asked_about_again() -> None:
+    ids: dict[str, bytes] = {}
+    one = Fetcher(2, 1, Settings(), lambda topic: ids.get(topic, bytes(16)))
+    one.put(fetch_of(0))
+    before = asked(one)
+    ids["t"] = b"t" * 16
+    unknown: list[Answer] = [{"topic_id": bytes(16), "partitions": [said(0, error_code=Error.UNKNOWN_TOPIC_ID.value)]}]
+    fields = {"session_id": 9, "responses": unknown}
+    assert one.answered(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
+    assert [t.data("topic_id") for t in asked(one).body.all("topics")] == [b"t" * 16]

@@ -110,6 +110,30 @@ def test_who_leaves_makes_the_others_join_again() -> None:
     assert desk.groups.leave("g", second, 10) == UNKNOWN_MEMBER_ID
 
 
+def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> None:
+    desk, first, second = two_members()
+    told = desk.groups.described("g")
+    assert told is not None
+    assert (told["group_state"], told["protocol_type"], told["protocol_data"]) == (
+        "CompletingRebalance",
+        "consumer",
+        "",
+    )
+    desk.sync("b")
+    desk.sync("a", {first: b"1", second: b"2"})
+    told = desk.groups.described("g")
+    assert told is not None
+    assert (told["group_state"], told["protocol_data"]) == ("Stable", "range")
+    keys = ("member_id", "client_id", "client_host", "member_metadata", "member_assignment")
+    rows = [(first, "a", "", b"a", b"1"), (second, "b", "", b"b", b"2")]
+    assert told["members"] == [dict(zip(keys, row, strict=True)) for row in rows]
+    assert desk.groups.described("other") is None
+    desk.groups.committed["other", TP] = (5, "")
+    empty = desk.groups.described("other")
+    assert empty is not None
+    assert (empty["group_state"], empty["members"]) == ("Empty", [])
+
+
 def test_strangers_and_old_generations_are_refused() -> None:
     desk, first, _ = two_members()
     assert desk.groups.heartbeat("g", first, 1, 0) == ILLEGAL_GENERATION
@@ -219,6 +243,12 @@ def test_nobody_else_writes_what_is_committed(cluster: Cluster) -> None:
     producer.send(TOPIC, b"x")
     producer.producer.flush(10)
     assert producer.errors == ["TOPIC_EXCEPTION"]
+
+
+def test_groups_are_described_to_an_admin(cluster: Cluster) -> None:
+    clients.confluent_group(cluster.bootstrap, "described", "t", 5)
+    assert clients.confluent_group_state(cluster.bootstrap, "described") == "EMPTY"
+    assert clients.confluent_group_state(cluster.bootstrap, "of nobody") == "DEAD"
 
 
 def test_two_members_share_the_partitions(cluster: Cluster) -> None:

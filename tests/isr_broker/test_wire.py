@@ -6,6 +6,8 @@ could be one that no handler reads.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 import socket
 import struct
@@ -52,7 +54,9 @@ FIELDS: protocol.Answer = {
 
 
 def fields_of(key: int) -> protocol.Answer:
-    """The fields; DescribeLogDirs has numbers where others have partitions."""
+    """The fields; DescribeGroups has names where others have groups, DescribeLogDirs numbers for partitions."""
+    if key == protocol.DESCRIBE_GROUPS:
+        return {"groups": ["g"]}
     return FIELDS if key != protocol.DESCRIBE_LOG_DIRS else {"topics": [{"topic": "t", "partitions": [0, 1]}]}
 
 
@@ -358,3 +362,41 @@ def test_answers_come_in_the_order_of_the_requests_even_if_one_is_parked(cluster
             connection.recv(size - 4, socket.MSG_WAITALL)
             seen.append(correlation)
         assert seen == [0, 1]
+
+
+def no_client(cluster: Cluster) -> bool:
+    """Whether no task is left that reads from a connection, or writes to one."""
+    tasks = asyncio.all_tasks(cluster.loop)
+    return not any(name in repr(task) for task in tasks for name in ("Server._accept()", "_answer_in_order()"))
+
+
+@pytest.mark.sockets
+def test_a_client_that_says_no_more_keeps_no_task(cluster: Cluster) -> None:
+    """Half-closed, in the middle of a frame or while a fetch of it is parked, so that its answer is nobody's."""
+    parked = {"topics": [{"topic": "none", "partitions": [PARTITION]}], "max_wait": 60_000, "replica_id": -1}
+    for last in (protocol.ask(protocol.FETCH, 4, 1, "test", parked), struct.pack(">i", 1000) + b"the beginning", b""):
+        with connected(cluster) as connection:
+            assert serves(connection)
+            assert not no_client(cluster)
+            connection.sendall(last)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1_000):
+                pass
+    cluster.wait(lambda: no_client(cluster), "the tasks of three connections have ended", 10)
+
+
+@pytest.mark.sockets
+def test_a_client_that_takes_no_answers_is_read_no_further(cluster: Cluster) -> None:
+    """Or the answers to whatever it sends would be kept for it, without bound."""
+    questions = 100 * protocol.ask(protocol.API_VERSIONS, 0, 1, "test", {})
+    with connected(cluster) as good, connected(cluster) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.settimeout(2)
+        sent, most = 0, 20_000_000  # what the system's buffers take of questions and answers is a quarter of that
+        with contextlib.suppress(TimeoutError):
+            while sent < most:
+                sent += slow.send(questions)
+        assert sent < most
+        assert serves(good)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    cluster.wait(lambda: no_client(cluster), "the tasks of both connections have ended", 10)

@@ -327,8 +327,8 @@ def recorded() -> dict[str, object]:
             "rejected": 0, "bound": None}  # fmt: skip
     row = {"cell": "kafka-0.8", "fault": "kill leader", "session_seconds": 1.5, "lag_seconds": 3.0,
            "leaderless_seconds": 0.0, "silent_seconds": 2.0}  # fmt: skip
-    return {"experiment": "quick", "says": "2013 and today", "command": ["insync", "experiment"], "totals": sums,
-            "verdict": "AS EXPECTED", "cells": [cell], "availability": [row]}  # fmt: skip
+    return {"experiment": "quick", "says": "2013 and today", "system": "insync", "command": ["insync", "experiment"],
+            "totals": sums, "verdict": "AS EXPECTED", "cells": [cell], "availability": [row]}  # fmt: skip
 
 
 def test_the_page_of_an_experiment_has_the_style_of_all_pages_and_no_colour_of_its_own() -> None:

@@ -23,7 +23,7 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import Claim, claim
 from isr_broker.wire.protocol import API_VERSIONS, ask
 from isr_cluster.identity import OtherData, cluster_of
-from isr_cluster.kafka import KafkaProcesses, node_settings
+from isr_cluster.kafka import KafkaProcesses, archive, node_settings
 from isr_cluster.kafka_metadata import Decided, KafkaDecisions
 from isr_cluster.processes import HOST, Mishap, System
 from isr_experiment.campaign import lacking, stands
@@ -295,9 +295,12 @@ def test_nobody_at_the_bootstrap_address_is_one_sentence(tmp_path: Path, capsys:
 
 @pytest.fixture(scope="module")
 def newest() -> NodeFiles:
-    """The newest release; a visible skip where it cannot be had, a failure under CI."""
+    """The newest release, quick to start; a visible skip where it cannot be had, a failure under CI."""
     try:
-        return node_files(noting=True)
+        files = [node_files(noting=noting) for noting in (False, True)]
+        for one in files:
+            archive(one)
+        return files[0]
     except Unavailable as problem:
         if os.environ.get("CI", "").lower() not in ("", "0", "false"):
             pytest.fail(f"{problem}; under CI this is a failure, not a skip", pytrace=False)

@@ -76,13 +76,28 @@ def test_a_request_that_kafka_apis_does_not_handle_is_missed(newest: Kafka, hand
     assert HANDLERS[handler] in (None, {d.action for d in done.differences})
 
 
+def told(case: str) -> tuple[Instance, Limits]:
+    """A stored counterexample, step by step."""
+    instance, trace = next((instance, trace) for name, instance, trace in cases(CASES) if name == case)
+    steps = tuple((step.action, step.parameters) for step in trace.steps)
+    return instance, Limits(schedule=Schedule(initial=trace.initial, steps=steps))
+
+
+def test_positions_are_kept_only_where_two_elections_come_as_one_delta(newest: Kafka) -> None:
+    """Without it nobody would see that both ways of reading really differ."""
+    instance, limits = told("kept-positions")
+    assert conform(instance, newest.command(), limits, patience=120.0).conforms
+    apart = conform(instance, newest.command(properties={"insync.metadata": "batches"}), limits, patience=120.0)
+    (difference,) = apart.differences
+    assert difference.action == "becomes_leader"
+    assert ("follower_end[r1][r2]", 1, None) in difference.places
+
+
 def test_copies_of_a_request_are_sent_by_kafkas_own_queue(newest: Kafka, tmp_path: Path) -> None:
     """Where NodeToControllerRequestThread drops what comes back to it, nothing is sent again."""
     name = "handleResponse"
     forgets = Mistake(name, "org.apache.kafka.server.NodeToControllerRequestThread", name, "nothing", "")
-    instance, trace = next((instance, trace) for case, instance, trace in cases(CASES) if case == "overtaken-request")
-    steps = tuple((step.action, step.parameters) for step in trace.steps)
-    limits = Limits(schedule=Schedule(initial=trace.initial, steps=steps))
+    instance, limits = told("overtaken-request")
     sent = conform(instance, newest.command(), limits, patience=120.0)
     assert "controller_refuses_later_copy" in sent.actions
     assert "controller_refuses_later_copy" not in {difference.action for difference in sent.differences}

@@ -90,6 +90,11 @@ def test_it_does_so_for_many_more_seeds(first: int) -> None:
     kept(range(first, first + 500), config(KIP_966, kinds=ALL))
 
 
+def test_what_retention_gave_up_is_not_compared() -> None:
+    """A follower that was away holds records of a dead epoch below the start of its leader's log, until it fetches."""
+    kept(range(3349, 3350), config(KIP_966, kinds=ALL))
+
+
 @pytest.mark.parametrize("design", [KRAFT_3_5], ids=lambda d: d.name)
 def test_earlier_kraft_keeps_every_promise_while_disks_do(design: Design) -> None:
     kept(range(15), config(design, kinds=KEEPING))

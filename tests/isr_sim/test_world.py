@@ -12,7 +12,6 @@ from isr_broker.core.record_batch import BadBatch
 from isr_broker.runtime import Runtime
 from isr_broker.storage.metadata_log import NAME, MetadataLog
 from isr_sim.faults import ALL, Kind
-from isr_sim.invariants import Chain
 from isr_sim.simulate import QUICK, Config, Run, finished, simulate
 
 pytestmark = pytest.mark.explores
@@ -42,9 +41,9 @@ def test_every_process_is_the_runtime_of_the_server_and_one_has_the_controller_w
 
 def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgets(self: Runtime, now: Millis) -> None:
-        self._unwritten = []
+        self._unwritten = []  # pyright: ignore[reportPrivateUsage]
         if self.controller is not None and self.controller.written < self.controller.offset:
-            self._tell_controller(Written(self.controller.offset), now)
+            self._tell_controller(Written(self.controller.offset), now)  # pyright: ignore[reportPrivateUsage]
 
     monkeypatch.setattr(Runtime, "_write_metadata", forgets)
     assert broken(with_faults(Kind.CONTROLLER_RESTART)) == {"metadata-survives"}
@@ -111,19 +110,3 @@ def test_each_kind_of_fault_strikes() -> None:
         if struck == set(Kind):
             return
     assert struck == set(Kind)
-
-
-def chain(*records: int) -> Chain:
-    made = Chain()
-    for record in records:
-        made.append(record)
-    return made
-
-
-def test_logs_agree_where_both_have_the_same_of_what_was_not_given_up() -> None:
-    one, other = chain(1, 2, 3, 4), chain(1, 9, 3, 5)
-    assert not one.agrees(other, 3)
-    assert one.agrees(other, 3, since=2)
-    assert one.agrees(other, 2, since=3), "nothing of that is kept"
-    assert not one.agrees(other, 4, since=2)
-    assert not one.agrees(other, 5, since=2), "one does not reach so far"

@@ -45,13 +45,29 @@ SMALL_RUNS = (
     Run("kip-966", {"replicas": 2, "crashes": 0, "lossy_crashes": 1, "min_insync": 1, "unclean": True}),
     Run("majority", {"replicas": 3, "crashes": 1}),
 )
+PROPOSED_RUNS = (
+    Run("kafka-0.8", {"acks": "0"}),
+    Run("kafka-0.8", {"acks": "1"}),
+    *(
+        Run("zookeeper", {"epochs": 2, "isr_changes": 3, "unnoticed": 0, "unclean": True, "min_insync": least})
+        for least in (1, 2)
+    ),
+    Run("kip-966", SMALL | {"epochs": 2, "isr_changes": 5, "crashes": 0, "lossy_crashes": 2, "min_insync": 2}),
+    Run("recovery-manual", SMALL | {"epochs": 2, "isr_changes": 5, "crashes": 0, "lossy_crashes": 2}),
+    Run("recovery-balanced", SMALL | {"epochs": 2, "isr_changes": 5, "crashes": 0, "lossy_crashes": 2}),
+    Run(
+        "jepsen-bounded-struck",
+        SMALL | {"epochs": 2, "isr_changes": 4, "crashes": 0, "lossy_crashes": 1, "sessions_lost": 1},
+    ),
+)
+"""What docs/proposed.md and docs/unclean-recovery.md compare beside the cases."""
 REFERENCE_STATES, SMALL_STATES, LARGE = 25_000, 8_000, 1_000_000
 ROWS = table() if EXPECTED.exists() else []
 
 
 def runs() -> list[Run]:
     """What the table is about: every design at its defaults, every case and its fix, and what TLC has checked."""
-    listed = [*SMALL_RUNS, *(Run(name, {}) for name in DESIGNS), *case_runs()]
+    listed = [*SMALL_RUNS, *(Run(name, {}) for name in DESIGNS), *case_runs(), *PROPOSED_RUNS]
     return list({run.name: run for run in reversed(listed)}.values())[::-1]
 
 

@@ -59,6 +59,9 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         TINY,
     ),
     ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
+    ("jepsen-bounded-halt", "fenced-out-of-isr", "controller_fences_follower", "kraft-3.5", TINY),
+    ("leader-evicts-alone", "leaders-count-candidates", "leader_evicts_alone", NO_SUCH_ACTION, TINY),
+    ("recovery-aggressive", "candidates-are-complete", "controller_recovers", "recovery-asks-all", TINY),
     ("kafka-13141", "acknowledged-is-there", "leader_answers_diverging", "kip-966", SMALL),
     ("kafka-14704", "watermarks-are-committed", "follower_raises_watermark_first", NO_SUCH_ACTION, TINY),
     ("kafka-15583", "leaders-count-candidates", "controller_accepts_alter_partition", "kip-966", TINY),
@@ -66,6 +69,9 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
 """Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
 
 PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"} | {
+    "jepsen-bounded-halt",
+    "recovery-manual",
+    "recovery-asks-all",
     "request-expires",
     "kafka-resets-positions",
 }

@@ -76,4 +76,7 @@ def test_other_designs_have_not_grown() -> None:
         "minimum-in-new-version",
         "kafka-removed-replica",
         "elr-of-replicas",
+        "recovery-balanced",
+        "recovery-asks-all",
+        "recovery-aggressive",
     }

@@ -279,6 +279,12 @@ def confluent_group_errors(bootstrap: str) -> list[str]:
     return [str(error) for error in admin.list_consumer_groups().result(30).errors]
 
 
+def confluent_group_state(bootstrap: str, group: str) -> str:
+    """What librdkafka's admin is told of a group's state (DescribeGroups)."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    return str(admin.describe_consumer_groups([group], request_timeout=30)[group].result(30).state.name)
+
+
 def confluent_delete(bootstrap: str, topic: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_topics([topic]).values():

@@ -61,6 +61,8 @@ class Cluster:
             self.leaks_nothing()
         for broker in list(self.servers):
             self.kill(broker)
+        if error is None:
+            self.wait(lambda: not asyncio.all_tasks(self.loop), f"no task is left: {asyncio.all_tasks(self.loop)}", 10)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(5)
 

@@ -17,6 +17,7 @@ from typing import Final
 import attrs
 from immutables import Map
 
+from isr_broker import topic_configs
 from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, ReplicaEffect, Send
 from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
@@ -80,7 +81,7 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         return refuse(Error.INVALID_REQUIRED_ACKS)
     if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
         return refuse(Error.NOT_ENOUGH_REPLICAS)
-    admission = admitted(replica.log.producers, produce.records, replica.settings.message_max_bytes)
+    admission = admitted(replica.log.producers, produce.records, state.max_message_bytes)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
     if admission.known is not None and not replica.settings.insync_design.append_retries:
@@ -386,6 +387,7 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
         followers=Map({b: Follower(caught_up_at=now if b in metadata.isr else None) for b in others}),
         epoch_start=log.end,
         min_insync_replicas=metadata.effective_min_isr,
+        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
         next_lag_check=now + max(1, lag // 2),
         ineligible=news.ineligible,
     )
@@ -412,6 +414,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         pending=None,
         ineligible=news.ineligible,
         min_insync_replicas=metadata.effective_min_isr,
+        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
@@ -464,12 +467,13 @@ def on_tick(replica: Replica, now: Millis) -> Step:
 
 
 def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
-    """A leader learns who cannot join now and, if the topic's settings were changed, another `min.insync.replicas`.
+    """A leader learns who cannot join now, and the topic's settings, if they were changed.
 
     A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.
     """
     state, minimum = leading(replica), news.metadata.effective_min_isr
-    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum)
+    largest = topic_configs.largest_batch(dict(news.metadata.configs), replica.settings)
+    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum, max_message_bytes=largest)
     replica = attrs.evolve(replica, role=role)
     if minimum == state.min_insync_replicas:
         return Step(replica)

@@ -100,6 +100,7 @@ class Leading:
     - `isr`: the ISR that it takes to be committed (isr), `pending` what it has asked for (pending_isr, alter).
     - `followers`: every other replica (follower_end, follower_broker_epoch).
     - `epoch_start`: where its epoch starts in its log (start_of_own_epoch).
+    - `min_insync_replicas`, `max_message_bytes`: what the topic's settings and the broker's come to.
     - `ineligible`: who may not join now, being fenced or shutting down as far as this broker knows (KIP-841).
     - `attempts`: how many AlterPartition requests it has sent in this epoch, those sent again included.
     - `joining`: followers whose last fetch allows them to be proposed.
@@ -110,6 +111,7 @@ class Leading:
     followers: Map[BrokerId, Follower]
     epoch_start: Offset
     min_insync_replicas: int
+    max_message_bytes: int
     next_lag_check: Millis
     pending: PendingIsr | None = None
     attempts: int = 0

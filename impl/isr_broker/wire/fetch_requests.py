@@ -4,12 +4,17 @@ Each partition of a fetch is a question to its replica's core, which may park it
 partition is, or, a consumer's, when all together have `min_bytes` (DelayedFetch). The questions of a session stay with
 their replicas, so the next fetch asks those only that have answered, or of which something else is asked. A fetch with
 a replica id is a follower's: its leader's core takes it, or refuses it if it is from no follower.
+
+A follower's fetch that nothing comes of is answered here when it has waited long enough, all of it at once: the next
+one tells its replicas that the follower is still there, and none of them wakes to say nothing. While traces are written
+each replica answers for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Final, TypeAlias
 
 import attrs
@@ -49,6 +54,9 @@ _TOLD_DIVERGENCE: Final = 12
 _NAMED_BY_ID: Final = 13
 _WITH_SESSIONS: Final = 7
 
+_UNTIL_ASKED_AGAIN: Final[Millis] = 2**31 - 1
+"""How long a replica parks a question that the next fetch of its session replaces."""
+
 Reply: TypeAlias = Callable[[Answer], None]
 
 
@@ -68,6 +76,7 @@ class FetchRequests:
     """The fetches of one broker.
 
     - `waits`: by follower and partition, the session and the part that a replica's next answer belongs to.
+    - `parked`: sessions of followers whose fetch is answered in any case once it has waited long enough.
     - `ready`: sessions whose fetch is answered at the end of this turn.
     - `short`: partitions that have records, but fewer than `min_bytes`. Their replicas are asked again at the end of
       this turn, to answer when there are more.
@@ -79,6 +88,7 @@ class FetchRequests:
     waits: dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]] = attrs.field(
         factory=dict[tuple[BrokerId, TopicPartition], tuple[Session, Part]]
     )
+    parked: set[Session] = attrs.field(factory=set[Session])
     ready: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
 
@@ -124,8 +134,22 @@ class FetchRequests:
                 for part in short:
                     self._asks_more(session, part, opened, now)
         opened.asking = False
-        if opened.answered or not session.parts:
+        waits_here = not consumer and _waits_as_one(session)
+        if opened.answered or not session.parts or (waits_here and common.wait <= 0):
             self._replies(session)
+        elif waits_here:
+            self.parked.add(session)
+
+    def deadline(self) -> Millis | None:
+        """When `tick` is next wanted."""
+        return min((s.open.until for s in self.parked if s.open is not None), default=None)
+
+    def tick(self, now: Millis) -> None:
+        """Followers' fetches that have waited long enough are answered."""
+        for session in [s for s in self.parked if s.open is None or s.open.until <= now]:
+            self.parked.discard(session)
+            if session.open is not None:
+                self._replies(session)
 
     def _session(self, request: Request, replica: BrokerId, now: Millis) -> tuple[Session | Error, bool]:
         """The session that a request begins, continues, or does without; and whether all of it is to be told."""
@@ -157,7 +181,8 @@ class FetchRequests:
         """Ask the replicas that do not have the question yet, until the answer is full (KIP-74)."""
         taken = 0
         for part in list(session.parts.values()):
-            if part.held is None and part.asked is None and (taken == 0 or taken < common.limit):
+            open_question = part.asked is not None and not _is_stale(session, part, common.wait, now)
+            if part.held is None and not open_question and (taken == 0 or taken < common.limit):
                 room = common.limit - taken if common.limit > taken else common.limit
                 self._ask(session, part, common, min(part.max_bytes, room), now, wait)
             if part.held is not None:
@@ -219,7 +244,7 @@ class FetchRequests:
         return next((tp.topic for tp, known in self.runtime.node.topic_ids.items() if known == wanted), "")
 
     def _ask_for_follower(self, session: Session, part: Part, common: _Asking, tp: TopicPartition, now: Millis) -> None:
-        part.asked = object()
+        part.asked, part.asked_at = object(), now
         self.waits[session.replica, tp] = (session, part)
         if part.request is None or part.request.broker_epoch != common.broker_epoch:
             part.request = FetchRequest(
@@ -229,7 +254,7 @@ class FetchRequests:
                 leader_epoch=part.leader_epoch,
                 offset=part.offset,
                 last_epoch=part.last_epoch,
-                max_wait_ms=common.wait,
+                max_wait_ms=common.wait if part.stamp is not None else _UNTIL_ASKED_AGAIN,
                 max_bytes=part.max_bytes,
             )
         self.runtime.received([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
@@ -314,12 +339,15 @@ class FetchRequests:
         opened = session.open
         assert opened is not None
         session.open = None
+        self.parked.discard(session)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
         for part in list(session.parts.values()):
             said, part.held = part.held, None
             if said is None and opened.full:
                 said = self._nothing_yet(part)
+            elif said is None and session.privileged:
+                said = self._moved(part)
             if said is None:
                 continue
             if part.seen:
@@ -338,11 +366,36 @@ class FetchRequests:
         )
         opened.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: written(stamps)})
 
+    def _moved(self, part: Part) -> Said | None:
+        """What a follower is told whose question is parked with its leader: a watermark or log start that has moved.
+
+        FetchSession.CachedPartition.maybeUpdateResponseData.
+        """
+        if part.asked is None or part.request is None or part.stamp is not None:
+            return None
+        replica = self.runtime.node.held.get(part.request.partition)
+        if replica is None or part.told == (replica.high_watermark, replica.log.start):
+            return None
+        if not isinstance(replica.role, Leading) or part.request not in [p.request for p in replica.role.fetches]:
+            # It waits for the disk, or is refused: whether the follower has the beginning of this log is not known.
+            return None
+        return _error(part, Error.NONE, None, replica.high_watermark, replica)
+
     def _nothing_yet(self, part: Part) -> Said:
         """A partition that a full answer has to name, though its replica has not answered, or there was no room."""
         tp = self._partition(part)
         replica = self.runtime.node.held.get(tp) if tp is not None else None
         return _error(part, Error.NONE, None, replica.high_watermark if replica else -1, replica)
+
+
+def _waits_as_one(session: Session) -> bool:
+    """Whether the session waits for its partitions, and not each replica: no question has a stamp, or all have one."""
+    return all(part.stamp is None for part in islice(session.parts.values(), 1))
+
+
+def _is_stale(session: Session, part: Part, wait: Millis, now: Millis) -> bool:
+    """A replica that has a follower's question has to hear again that the follower is there, after each wait."""
+    return session.privileged and part.stamp is None and now - part.asked_at >= wait
 
 
 def _suffices(session: Session, opened: Open) -> bool:

@@ -56,7 +56,7 @@ class Said:
 class Part:
     """One partition of a session: what is asked of it, and what is known of the answer.
 
-    - `request`: what its replica is asked for a follower; `asked` while it has not answered yet.
+    - `request`: what its replica is asked for a follower; `asked` while it has not answered yet, last `asked_at`.
     - `seen`: the watermark above which its replica was asked for more than is held, 0 if it was not.
     - `held`: the answer that is not yet told; `told` the watermark and log start that were, as far as there were any.
     """
@@ -70,6 +70,7 @@ class Part:
     stamp: Stamp | None = None
     request: FetchRequest | None = None
     asked: object | None = None
+    asked_at: Millis = 0
     seen: Offset = 0
     held: Said | None = None
     told: tuple[object, object] | None = None

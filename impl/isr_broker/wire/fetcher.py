@@ -182,9 +182,21 @@ class Fetcher:
         for topic in response.body.all("responses"):
             for p in topic.all("partitions"):
                 asked = by_id.get((topic.data("topic_id") or b"", p.number("partition_index")))
-                if asked is not None:
+                if asked is not None and self._is_current(asked):
                     self._says(asked, p, stamps, found)
         return found
+
+    def _is_current(self, asked: _Asked) -> bool:
+        """Whether the topic is still the one that was asked about; if not, it is asked about again.
+
+        The first question about a topic that was deleted and created anew is the first one about the old topic: the
+        cores could not tell the answers apart, and the old topic's records would be appended to the new one's log.
+        """
+        tp = asked.fetch.partition
+        current = self.topic_id(tp.topic) == asked.topic_id
+        if not current:
+            self.changed[tp] = None
+        return current
 
     def _named(self, body: Fields) -> Iterable[tuple[TopicPartition, _Asked]]:
         """What was asked about the partitions that an answer may be about."""

@@ -36,11 +36,15 @@ _COMMITS_WITHIN: Final = 5_000
 _CLASSIC: Final = "classic"
 """The one type of group that there is (KIP-848 has another)."""
 
+_TELLS_UNKNOWN: Final = 6
+"""Since this version DescribeGroups has an error for a group that is not there (KIP-1043)."""
+
 _LONGEST_NOTE: Final = 4_096
 """Characters beside an offset (offset.metadata.max.bytes)."""
 
 _SERVED: Final = {
     protocol.FIND_COORDINATOR,
+    protocol.DESCRIBE_GROUPS,
     protocol.LIST_GROUPS,
     protocol.JOIN_GROUP,
     protocol.SYNC_GROUP,
@@ -80,6 +84,9 @@ class GroupRequests:
         if request.key == protocol.LIST_GROUPS:
             reply({"error_code": 0, "groups": self._listed(body)})
             return
+        if request.key == protocol.DESCRIBE_GROUPS:
+            reply({"groups": [self._described(name, request.version) for name in body.texts("groups")]})
+            return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
         found = {name: self._groups_of(name) for name in names}
         errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
@@ -113,6 +120,19 @@ class GroupRequests:
                         "group_type": _CLASSIC,
                     }
         return [said for _, said in sorted(found.items())]
+
+    def _described(self, name: str, version: int) -> Answer:
+        """One group of DescribeGroups: one that is not there is Dead, and since version 6 GROUP_ID_NOT_FOUND, too."""
+        groups = self._groups_of(name)
+        nothing: Answer = {"group_id": name, "group_state": "", "protocol_type": "", "protocol_data": "", "members": []}
+        if isinstance(groups, int):
+            return {**nothing, "error_code": groups, "error_message": None}
+        found = groups.described(name)
+        if found is not None:
+            return {**found, "error_code": 0, "error_message": None}
+        unknown = Error.GROUP_ID_NOT_FOUND.value if version >= _TELLS_UNKNOWN else 0
+        why = f"Group {name} not found." if unknown else None
+        return {**nothing, "group_state": "Dead", "error_code": unknown, "error_message": why}
 
     # Who coordinates
 

@@ -43,12 +43,12 @@ STATE_NAMES: Final = {
     State.SYNCING: "CompletingRebalance",
     State.STABLE: "Stable",
 }
-"""What ListGroups calls them."""
+"""What ListGroups and DescribeGroups call them."""
 
 
 @attrs.define
 class Member:
-    """One member. `joining` and `syncing` answer the request that it waits for."""
+    """One member, `client` by its own name. `joining` and `syncing` answer the request that it waits for."""
 
     identity: str
     protocols: dict[str, bytes]
@@ -58,6 +58,7 @@ class Member:
     joining: Reply | None = None
     syncing: Reply | None = None
     assignment: bytes = b""
+    client: str = ""
 
 
 @attrs.define
@@ -86,6 +87,35 @@ class Groups:
     groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
     members: int = 0
 
+    # Questions
+
+    def described(self, name: str) -> Answer | None:
+        """A group as DescribeGroups tells of it, what members want and have once all have a part; None if unknown.
+
+        ClassicGroup.describe.
+        """
+        if name not in self.groups and not any(group == name for group, _ in self.committed):
+            return None
+        group = self.groups.get(name, Group())
+        stable = group.state is State.STABLE
+        members = [
+            {
+                "member_id": m.identity,
+                "client_id": m.client,
+                "client_host": "",
+                "member_metadata": m.protocols.get(group.protocol, b"") if stable else b"",
+                "member_assignment": m.assignment if stable else b"",
+            }
+            for m in group.members.values()
+        ]
+        return {
+            "group_id": name,
+            "group_state": STATE_NAMES[group.state],
+            "protocol_type": group.kind,
+            "protocol_data": group.protocol if stable else "",
+            "members": members,
+        }
+
     # Requests of members
 
     def join(self, name: str, kind: str, member: Member, client: str, now: Millis, reply: Reply) -> None:
@@ -104,7 +134,7 @@ class Groups:
             member.identity = f"{client}-{now}-{self.members}"
         if not group.members:
             group.kind, group.not_before = kind, now + self.initial_delay_ms
-        member.joining, member.heard = reply, now
+        member.joining, member.heard, member.client = reply, now, client
         group.members[member.identity] = member
         self._rejoin(group, now)
         self._maybe_joined(group, now)

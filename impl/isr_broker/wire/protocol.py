@@ -32,6 +32,7 @@ JOIN_GROUP: Final = 11
 HEARTBEAT: Final = 12
 LEAVE_GROUP: Final = 13
 SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
 LIST_GROUPS: Final = 16
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
@@ -61,6 +62,7 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
     HEARTBEAT: (0, 4),
     LEAVE_GROUP: (0, 4),
     SYNC_GROUP: (0, 5),
+    DESCRIBE_GROUPS: (0, 6),
     LIST_GROUPS: (0, 5),
     API_VERSIONS: (0, 4),
     CREATE_TOPICS: (2, 7),

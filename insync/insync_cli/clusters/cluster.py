@@ -93,7 +93,7 @@ def prepared(given: Options) -> System:
     chosen = given.settings.properties() if ours else given.settings.not_ours()
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
-        cluster = cluster_of(root, brokers, ours)
+        cluster = cluster_of(root, brokers, ours) if given.under_test.file is None else None
     except OtherData as error:
         raise UsageError(str(error)) from None
     terminal.make_folder(root, "--data")
@@ -103,17 +103,28 @@ def prepared(given: Options) -> System:
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
         return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
-    return _kafka(given, ports, properties, cluster)
+    return _not_ours(given, ports, properties, cluster)
 
 
-def _kafka(given: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None) -> System:
-    """Nodes of Apache Kafka; the controller listens on the port after the last broker's."""
+def _not_ours(given: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None) -> System:
+    """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
+    from isr_cluster.given import GivenProcesses
     from isr_cluster.kafka import KafkaProcesses
-    from isr_kafka.node import new_id
+    from isr_kafka.node import QUIETLY, new_id
 
     controller = (HOST, max(ports.values()) + 1)
     if in_use(controller[1]):
         raise UsageError(f"port {controller[1]}, for the controller, is in use; give another --base-port")
+    if given.under_test.file is not None:
+        return GivenProcesses(
+            root=given.data,
+            ports=ports,
+            properties=properties,
+            cluster=cluster or new_id(),
+            tell=_say,
+            description=given.under_test.described(),
+            controller=(controller, controller),
+        )
     return KafkaProcesses(
         root=given.data,
         ports=ports,
@@ -122,6 +133,7 @@ def _kafka(given: Options, ports: Mapping[int, int], properties: Mapping[str, st
         tell=_say,
         files=given.under_test.kafka_files(noting=False, tell=_say),
         controller=(controller, controller),
+        options=QUIETLY,
     )
 
 

@@ -113,9 +113,10 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
     experiment = chosen(given)
     over = network(given.network)
-    system = OURS if ours else _kafka(given)
-    if not any(not system.lacks(cell) for cell in experiment.cells(given.seed)):
-        raise UsageError(f"{experiment.name} has no cell that {system.name} can run")
+    system = OURS if ours else _kafka(given) if given.under_test.file is None else _given(given, over)
+    wanted = [cell for cell in experiment.cells(given.seed) if not given.cell or cell.name in given.cell]
+    if all(system.lacks(cell) for cell in wanted):
+        raise UsageError(f"{experiment.name} has no such cell for {system.name}: {system.lacks(wanted[0])}")
     if over == "namespaces" and not _inside():
         return _entered(given.command)
     return _performed(experiment, given, over, system)
@@ -138,6 +139,15 @@ def writers_of(given: Options) -> tuple[str, ...]:
     except clients.NoClient as missing:
         raise UsageError(str(missing)) from None
     return writers
+
+
+def _given(given: Options, over: str) -> SystemUnderTest:
+    """Whatever a file describes."""
+    from isr_experiment.systems import GivenSystem
+
+    description = given.under_test.described()
+    brokers = tuple(range(1, description.brokers + 1))
+    return GivenSystem(name=description.name, description=description, network=over, brokers=brokers)
 
 
 def _kafka(given: Options) -> SystemUnderTest:

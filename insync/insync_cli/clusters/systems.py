@@ -12,6 +12,7 @@ from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.options import option
 
 if TYPE_CHECKING:
+    from isr_cluster.given import Description
     from isr_kafka.node import NodeFiles
 
 OURS = "insync"
@@ -22,19 +23,39 @@ KAFKA = "apache-kafka"
 class UnderTest:
     """Which system, and where it comes from."""
 
-    system: str = option("SYSTEM", "insync, or apache-kafka, or a release of it as apache-kafka=4.3.1", str, OURS)
+    system: str = option(
+        "SYSTEM", "insync, apache-kafka, apache-kafka=4.3.1, or a FILE.toml (docs/own-broker.md)", str, OURS
+    )
     kafka_home: Path | None = option(
         "DIR", "with apache-kafka: one that you downloaded or built, not Maven's jars", Path
     )
 
     @property
+    def file(self) -> Path | None:
+        """The file that describes the system, if it is one."""
+        return Path(self.system) if self.system.endswith(".toml") else None
+
+    def described(self) -> Description:
+        """What that file says; InputError if it describes no system."""
+        from isr_cluster.given import BadDescription, described
+
+        try:
+            return described(Path(self.system))
+        except BadDescription as problem:
+            raise InputError(str(problem)) from None
+
+    @property
     def is_ours(self) -> bool:
         """Whether it is our reference broker; UsageError if there is no such system."""
         name, equals, release = self.system.partition("=")
+        if self.file is not None:
+            if self.kafka_home is not None:
+                raise UsageError(f"--kafka-home goes with --system {KAFKA}, without a version")
+            return False
         if name not in (OURS, KAFKA) or (name == OURS and equals) or (equals and not release):
             raise UsageError(
                 f"there is no system '{self.system}'{did_you_mean(name, (OURS, KAFKA))}; "
-                f"they are {OURS}, {KAFKA} and {KAFKA}=VERSION"
+                f"they are {OURS}, {KAFKA}, {KAFKA}=VERSION and a FILE.toml"
             )
         if release:
             _check_release(release)

@@ -60,7 +60,7 @@ USAGE = Usage("report", "One page for a design review, made from run files and t
 class Options:
     out: Path = option("DIR", "the folder to make", Path, Path("report"))
     matrix: Path | None = option(
-        "DIR", "what insync matrix made; without it, a matrix is made now, which takes hours", Path
+        "DIR", "what insync matrix made; without it, a matrix is made now, which takes up to an hour", Path
     )
     quick: bool = flag(f"only {' and '.join(QUICK_DESIGNS)}: a small matrix with acks=all, and their stories; minutes")
     cases: Path = option("DIR", "the corpus of stories", Path, CORPUS)

@@ -28,6 +28,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Calls whose shapes differ between releases, as Kafka 4.0 has them. */
 final class Shapes {
+  /** A flag of LogManager. */
+  static final Object KEEPS_PARTITION_METADATA = true;
+
   private Shapes() {}
 
   /** KRaftMetadataCache, in which one broker can be told to have an epoch. */

@@ -1,92 +1,31 @@
 package insync.kafka;
 
-import java.io.File;
-import java.io.IOException;
-import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import kafka.log.LogManager;
 import kafka.server.FetchManager;
 import kafka.server.FetchSessionCacheShard;
 import kafka.server.ReplicaFetcherManager;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.DelayedActionQueue;
 import org.apache.kafka.server.common.DirectoryEventHandler;
-import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.partition.AlterPartitionManager;
-import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
-import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.CleanerConfig;
-import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
-import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
-import org.apache.kafka.storage.internals.log.UnifiedLog;
 import scala.Option;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
 /** How Kafka 4.1 puts its parts together. */
 final class Release {
   private Release() {}
-
-  /** LogManager of one folder. */
-  static final class Logs {
-    final LogManager manager;
-
-    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel)
-        throws IOException {
-      manager =
-          new LogManager(
-              seq(List.of(folder.getAbsoluteFile())),
-              seq(List.<File>of()),
-              parts.cache,
-              new LogConfig(parts.config.extractLogConfigMap()),
-              new CleanerConfig(false),
-              1,
-              1000,
-              10000,
-              10000,
-              1000,
-              5 * 60 * 1000,
-              new ProducerStateManagerConfig(86400000, false),
-              600000,
-              scheduler,
-              Parts.STATS,
-              channel,
-              broker.clock,
-              false,
-              1000000L);
-      for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
-        lock.destroy(); // the next process of this broker uses the folder again
-      }
-      Fields.set(manager, "dirLocks", seq(List.<FileLock>of()));
-    }
-
-    UnifiedLog of(TopicPartition partition) {
-      Option<UnifiedLog> found = manager.getLog(partition, false);
-      return found.isEmpty() ? null : found.get();
-    }
-
-    void start(Set<String> topics) throws Exception {
-      manager.startup(CollectionConverters.asScala(topics).toSet(), log -> false);
-    }
-
-    void stop(long epoch) throws IOException {
-      manager.shutdown(epoch);
-    }
-  }
 
   /** ReplicaFetcherManager, whose threads {@link Fetchers} makes. */
   abstract static class FetcherManager extends ReplicaFetcherManager {
@@ -148,10 +87,6 @@ final class Release {
     }
   }
 
-  private static <T> Seq<T> seq(List<T> list) {
-    return CollectionConverters.asScala(list).toSeq();
-  }
-
   /** ReplicaManager.appendRecords. */
   static void append(
       ReplicaManager manager,
@@ -176,11 +111,5 @@ final class Release {
 
   static FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
     return new FetchManager(time, sessions);
-  }
-
-  static AlterPartitionManager alterPartitions(
-      NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
-    return new DefaultAlterPartitionManager(
-        channel, scheduler, broker.clock, broker.id, () -> broker.epoch);
   }
 }

@@ -1,15 +1,11 @@
 package insync.kafka;
 
-import java.io.File;
-import java.io.IOException;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.function.Consumer;
 import kafka.server.ReplicaFetcherManager;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
@@ -19,20 +15,11 @@ import org.apache.kafka.server.FetchManager;
 import org.apache.kafka.server.FetchSession;
 import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.server.common.DirectoryEventHandler;
-import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.partition.AlterPartitionManager;
-import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
-import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.CleanerConfig;
-import org.apache.kafka.storage.internals.log.LogCleaner;
-import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
-import org.apache.kafka.storage.internals.log.LogManager;
-import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
-import org.apache.kafka.storage.internals.log.UnifiedLog;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
@@ -40,53 +27,6 @@ import scala.runtime.BoxedUnit;
 /** How Kafka 4.4 puts its parts together. */
 final class Release {
   private Release() {}
-
-  /** LogManager of one folder. */
-  static final class Logs {
-    final LogManager manager;
-
-    Logs(Broker broker, Parts parts, File folder, Scheduler scheduler, LogDirFailureChannel channel)
-        throws IOException {
-      manager =
-          new LogManager(
-              List.of(folder.getAbsoluteFile()),
-              List.of(),
-              parts.cache,
-              new LogConfig(parts.config.extractLogConfigMap()),
-              new CleanerConfig(false),
-              1,
-              1000,
-              10000,
-              10000,
-              1000,
-              5 * 60 * 1000,
-              new ProducerStateManagerConfig(86400000, false),
-              600000,
-              scheduler,
-              Parts.STATS,
-              channel,
-              broker.clock,
-              false,
-              1000000L,
-              LogCleaner::new);
-      for (FileLock lock : manager.dirLocks()) {
-        lock.destroy(); // the next process of this broker uses the folder again
-      }
-      Fields.set(manager, "dirLocks", List.of());
-    }
-
-    UnifiedLog of(TopicPartition partition) {
-      return manager.getLog(partition, false).orElse(null);
-    }
-
-    void start(Set<String> topics) throws Exception {
-      manager.startup(topics, log -> false);
-    }
-
-    void stop(long epoch) throws IOException {
-      manager.shutdown(epoch);
-    }
-  }
 
   /** ReplicaFetcherManager, whose threads {@link Fetchers} makes. */
   abstract static class FetcherManager extends ReplicaFetcherManager {
@@ -170,10 +110,5 @@ final class Release {
 
   static FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
     return new FetchManager(time, new FetchSession.FetchSessionCache(List.of(sessions)));
-  }
-
-  static AlterPartitionManager alterPartitions(
-      NodeToControllerChannelManager channel, Scheduler scheduler, Broker broker) {
-    return new DefaultAlterPartitionManager(channel, scheduler, broker.id, () -> broker.epoch);
   }
 }

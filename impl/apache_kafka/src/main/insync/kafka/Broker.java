@@ -343,11 +343,7 @@ final class Broker {
   /** Of Java or of Scala, as the release has it. */
   private static Set<Integer> ids(Object set) {
     Set<Integer> all = new TreeSet<>();
-    Iterable<?> found =
-        set instanceof Iterable<?> java
-            ? java
-            : CollectionConverters.asJava((scala.collection.Iterable<?>) set);
-    found.forEach(id -> all.add((Integer) id));
+    Logs.each(set).forEach(id -> all.add((Integer) id));
     return all;
   }
 

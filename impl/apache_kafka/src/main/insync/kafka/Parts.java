@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
@@ -29,6 +30,7 @@ import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
+import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationKey;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
@@ -45,6 +47,7 @@ import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Function0;
 import scala.Option;
 
 /**
@@ -199,7 +202,7 @@ final class Parts {
 
   final KafkaConfig config;
   final QuotaFactory.QuotaManagers quotas;
-  final Release.Logs logs;
+  final Logs logs;
   final Cache cache;
   final Parked parked;
   final ControllerChannel controller;
@@ -212,11 +215,23 @@ final class Parts {
     parked = new Parked(broker.id);
     NoScheduler scheduler = new NoScheduler();
     LogDirFailureChannel channel = new LogDirFailureChannel(1);
-    logs = new Release.Logs(broker, this, folder, scheduler, channel);
+    logs = new Logs(broker, this, folder, scheduler, channel);
     controller = new ControllerChannel(broker, this);
-    AlterPartitionManager alter =
-        new Door(broker, Release.alterPartitions(controller, scheduler, broker));
+    AlterPartitionManager alter = new Door(broker, alterPartitions(broker, scheduler));
     manager = new Release.Manager(broker, this, scheduler, alter, channel);
+  }
+
+  private AlterPartitionManager alterPartitions(Broker broker, Scheduler scheduler) {
+    Supplier<Long> java = () -> broker.epoch;
+    Function0<Object> scala = () -> broker.epoch;
+    return Wiring.make(
+        DefaultAlterPartitionManager.class,
+        controller,
+        scheduler,
+        broker.clock,
+        broker.id,
+        java,
+        scala);
   }
 
   private static KafkaConfig config(int broker) {

@@ -29,6 +29,9 @@ import org.apache.kafka.storage.internals.log.UnifiedLog;
  * ones has a file of its own.
  */
 final class Shapes {
+  /** A flag of LogManager that Kafka 4.0 has, and nobody after it. */
+  static final Object KEEPS_PARTITION_METADATA = null;
+
   private Shapes() {}
 
   /** KRaftMetadataCache, in which one broker can be told to have an epoch. */

@@ -1,7 +1,9 @@
 package insync.kafka;
 
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.Arrays;
@@ -12,13 +14,13 @@ import java.util.Optional;
 import scala.Option;
 
 /**
- * Objects of Kafka's whose constructors differ between releases: each parameter gets the part that
- * is of its type.
+ * Objects and calls of Kafka's whose shapes differ between releases: each parameter gets the first
+ * part of its type that no parameter before it got, or, where all have been given, the first.
  *
  * <p>What no part is of is something that is not needed here: an Option is empty, an interface does
  * nothing and answers nothing, and an object of a class has no fields, so that a call of it fails.
  */
-final class Wiring {
+public final class Wiring {
   private static final Map<Class<?>, Object> IDLE = new HashMap<>();
   private static final Map<Class<?>, Class<?>> BOXES =
       Map.of(int.class, Integer.class, long.class, Long.class, boolean.class, Boolean.class);
@@ -31,12 +33,8 @@ final class Wiring {
         Arrays.stream(type.getConstructors())
             .max(Comparator.comparingInt(Constructor::getParameterCount))
             .orElseThrow();
-    Object[] given = new Object[widest.getParameterCount()];
-    for (int i = 0; i < given.length; i++) {
-      given[i] = part(widest.getParameterTypes()[i], parts);
-    }
     try {
-      return type.cast(widest.newInstance(given));
+      return type.cast(widest.newInstance(given(widest, parts)));
     } catch (InvocationTargetException problem) {
       throw new IllegalStateException(type.getName(), problem.getCause());
     } catch (ReflectiveOperationException problem) {
@@ -44,13 +42,47 @@ final class Wiring {
     }
   }
 
-  private static Object part(Class<?> wanted, Object[] parts) {
-    Class<?> type = BOXES.getOrDefault(wanted, wanted);
-    for (Object part : parts) {
-      if (type.isInstance(part)) {
-        return part;
+  /** What the method of this name with the most parameters answers. */
+  public static Object call(Object on, String name, Object... parts) {
+    Method widest =
+        Arrays.stream(on.getClass().getDeclaredMethods())
+            .filter(method -> method.getName().equals(name))
+            .max(Comparator.comparingInt(Method::getParameterCount))
+            .orElseThrow();
+    widest.setAccessible(true);
+    return Fields.call(widest, on, given(widest, parts));
+  }
+
+  private static Object[] given(Executable to, Object[] parts) {
+    Object[] left = parts.clone();
+    Object[] given = new Object[to.getParameterCount()];
+    for (int i = 0; i < given.length; i++) {
+      Class<?> wanted = to.getParameterTypes()[i];
+      int at = first(wanted, left);
+      given[i] = at < 0 ? part(wanted, parts) : left[at];
+      if (at >= 0) {
+        left[at] = null;
       }
     }
+    return given;
+  }
+
+  private static int first(Class<?> wanted, Object[] parts) {
+    Class<?> type = BOXES.getOrDefault(wanted, wanted);
+    for (int i = 0; i < parts.length; i++) {
+      if (type.isInstance(parts[i])) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  private static Object part(Class<?> wanted, Object[] parts) {
+    int again = first(wanted, parts);
+    if (again >= 0) {
+      return parts[again];
+    }
+    Class<?> type = BOXES.getOrDefault(wanted, wanted);
     if (type == Optional.class) {
       return Optional.empty();
     }

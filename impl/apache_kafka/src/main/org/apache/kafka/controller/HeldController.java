@@ -1,10 +1,12 @@
 package org.apache.kafka.controller;
 
 import insync.kafka.Clock;
+import insync.kafka.Wiring;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
+import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
@@ -145,9 +147,17 @@ public final class HeldController {
                 .setBrokerIds(order));
     CreateTopicsRequestData request = new CreateTopicsRequestData();
     request.topics().add(wanted);
-    ControllerResult<CreateTopicsResponseData> result =
-        Creation.of(replication, context(ApiKeys.CREATE_TOPICS), request, TOPIC);
-    CreateTopicsResponseData.CreatableTopicResult created = result.response().topics().find(TOPIC);
+    ControllerResult<?> result =
+        (ControllerResult<?>)
+            Wiring.call(
+                replication,
+                "createTopics",
+                context(ApiKeys.CREATE_TOPICS),
+                request,
+                Set.of(TOPIC),
+                false);
+    CreateTopicsResponseData.CreatableTopicResult created =
+        ((CreateTopicsResponseData) result.response()).topics().find(TOPIC);
     if (created.errorCode() != 0) {
       throw new IllegalStateException(created.toString());
     }
