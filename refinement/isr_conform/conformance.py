@@ -41,7 +41,7 @@ AHEAD: Final = 8
 PIPE: Final = 1 << 15
 """Bytes of requests that may lie in the pipe to the system, which holds twice as many."""
 MOST_COUNTED: Final = 200_000
-"""States of the model that are counted when only a part of its graph is driven."""
+"""States of the model that are counted before its graph is driven, or when only a part of it is."""
 
 
 # What is asked for, and what comes of it
@@ -376,23 +376,33 @@ class Conformance:
 
     def _explore(self) -> ReachableStates:
         """The states of the model; the sample is drawn from their edges, and how much is to do is known."""
-        reached = self.graph.explore(None, told=lambda n: self.progress("states of the model explored", n, None))
+        reached = self.graph.explore(None, told=self._explored)
         if self.limits.per_action is not None:
             self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
             self.counted, self.of = "sampled edges", len(self.drawn)
         else:
-            self.of = sum(len(self.graph.steps(state)) for state in reached.predecessor)
+            self._count_edges(reached)
         return reached
+
+    def _explored(self, states: int) -> None:
+        if self.limits.stop():
+            raise _BudgetSpent
+        self.progress("states of the model explored", states, None)
+
+    def _count_edges(self, reached: ReachableStates) -> None:
+        if reached.complete:
+            self.of = sum(len(self.graph.steps(state)) for state in reached.predecessor)
 
     def _drive_every_edge(self) -> None:
         """Drive every edge, each from the saved state before it."""
-        self._explore()
+        self._count_edges(self.graph.explore(MOST_COUNTED))
         tokens: dict[int, Json] = {}
         for initial in self.graph.initial:
             self.reset(initial)
             self.predecessor[initial], tokens[initial] = None, self._save()
             level = [initial]
             while level:
+                self.graph.expand(level)
                 new: list[int] = []
                 for state in level:
                     for label, target in self.graph.steps(state).items():
