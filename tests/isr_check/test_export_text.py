@@ -41,6 +41,10 @@ CASES: dict[str, tuple[Expr, str]] = {
     "set algebra": ((OLD.members | Node.all()) & OLD.members, r"(members \cup Node) \cap members"),
     "members listed": (Set.of(Mode.IDLE, Mode.DONE), '{"idle", "done"}'),
     "one number out of range": (OLD.marks.including(agreed(OLD) + 1), r"marks \cup ({Agreed + 1} \cap Place)"),
+    "one number out of range beside a difference": (
+        (OLD.marks - OLD.marks).including(agreed(OLD) + 1),
+        r"(marks \ marks) \cup ({Agreed + 1} \cap Place)",
+    ),
     "positions": (Place.below(agreed(OLD)), "0..Agreed - 1"),
     "beyond the positions": (Place.below(agreed(OLD) + 1), r"{i \in Place : i < Agreed + 1}"),
     "a key out of range": (OLD.turns[agreed(OLD) + 1] + 0, "Get(turns, Agreed + 1, 0) + 0"),

@@ -226,11 +226,15 @@ def _with(w: Writer, n: Node, s: Scope) -> Term:
         inside = Term(("({", w.term(n.args[1], s), r"} \cap ", w.values.domain(of), ")"))
         if n.args[0].op == "literal" and n.args[0].attr == 0:
             return inside
-        return Term((w.operand(n.args[0], s, SETS), Break(), r"\cup ", inside), SETS)
+        return Term((_joined(w, n.args[0], s), Break(), r"\cup ", inside), SETS)
     if n.op == "literal" and n.attr == 0:
         return fresh
-    base = w.operand(n, s, SETS if n.op in ("union", "with") else SETS + 1)
-    return Term((base, Break(), r"\cup ", fresh), SETS)
+    return Term((_joined(w, n, s), Break(), r"\cup ", fresh), SETS)
+
+
+def _joined(w: Writer, n: Node, s: Scope) -> Term:
+    """What stands before a \\cup: in parentheses unless it is one, for TLA+ does not rank set operators."""
+    return w.operand(n, s, SETS if n.op in ("union", "with") else SETS + 1)
 
 
 def _without(w: Writer, n: Node, s: Scope) -> Term:
