@@ -11,8 +11,8 @@ import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.record.internal.FileRecords;
 
 /**
- * Writes Kafka's FileRecords, the file of a segment, with notes of what it flushed ({@link Flushed})
- * into a folder that is to come before Kafka's jars. What it does is unchanged.
+ * Writes Kafka's FileRecords, the file of a segment, with notes of what it flushed ({@link
+ * Flushed}) into a folder that is to come before Kafka's jars. What it does is unchanged.
  */
 public final class Note {
   private static final String TYPE = "org.apache.kafka.common.record.internal.FileRecords";
