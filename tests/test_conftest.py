@@ -122,3 +122,24 @@ def test_what_a_test_took_is_told_by_file(tmp_path: Path) -> None:
         "| `tests/a/test_x.py` | 2 | 1.0 | 18.0 | `test_it` | 1.0 |",
         "| `all` | 3 | 3.0 | 27.0 | `test_it` | 2.0 |",
     ]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_a_thread_of_an_earlier_test_does_is_not_blamed_on_this_one(before: bool) -> None:
+    guard, may_go = Guard(), threading.Event()
+
+    def connects() -> None:
+        may_go.wait(10)
+        with contextlib.suppress(pytest.fail.Exception):
+            guard.notice("socket.connect")
+
+    thread = threading.Thread(target=connects)
+    if before:
+        thread.start()
+        guard.watch(())
+    else:
+        guard.watch(())
+        thread.start()
+    may_go.set()
+    thread.join()
+    assert bool(guard.seen) is not before

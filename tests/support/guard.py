@@ -4,6 +4,7 @@ Python announces both to audit hooks, whoever asks for them. What a library's ow
 """
 
 import sys
+import threading
 from collections.abc import Callable, Collection
 from multiprocessing import util
 from typing import cast
@@ -22,13 +23,17 @@ class Guard:
     def __init__(self) -> None:
         self.markers: frozenset[str] | None = None
         self.seen: list[str] = []
+        self.earlier: frozenset[int | None] = frozenset()
+        """Threads that an earlier test left behind: a client that connects again is not of the test that runs."""
 
     def watch(self, markers: Collection[str] | None) -> None:
         self.markers = None if markers is None else frozenset(markers)
         self.seen.clear()
+        here = threading.get_ident()
+        self.earlier = frozenset(t.ident for t in threading.enumerate() if t.ident != here)
 
     def notice(self, event: str, about: object = "") -> None:
-        if self.markers is None:
+        if self.markers is None or threading.get_ident() in self.earlier:
             return
         if event in STARTS and not self.markers & MAY_START:
             self.refuse(f"{event} ({about}): a test that starts processes is marked so: pytest.mark.processes")
