@@ -1,4 +1,7 @@
-"""Scenarios as text: the classical ones end as they did in history, and generated ones shrink to a few lines."""
+"""Scenarios as text: the classical ones end as they did in history, and generated ones shrink to a few lines.
+
+Without these a scenario could stop showing the loss for which it was written, and nobody would notice.
+"""
 
 from __future__ import annotations
 
