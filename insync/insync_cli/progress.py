@@ -75,6 +75,24 @@ class Brake:
 
 
 @contextmanager
+def ended_in_order() -> Generator[threading.Event]:
+    """An event that the first Ctrl-C or TERM sets, for work that then ends in order; a second one does not wait."""
+    asked = threading.Event()
+
+    def stops(number: int, _: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def interruptible() -> Generator[None]:
     """Until it ends, TERM and HUP stop a run as Ctrl-C does: by KeyboardInterrupt, so that partial results are kept."""
 

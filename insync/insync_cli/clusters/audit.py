@@ -117,7 +117,7 @@ def watched(given: Options, every: float) -> int:
             except (UsageError, InputError) as problem:  # it may be there again the next time
                 lines, code = [str(problem)], Exit.UNAVAILABLE
                 if given.metrics is not None:
-                    audit_metrics.write_metrics(given.metrics, audit_metrics.unanswered(code))
+                    audit_metrics.write_metrics(given.metrics, audit_metrics.outcome(code))
             if given.output.for_people and lines != before:
                 out.print(time.strftime("%Y-%m-%d %H:%M:%S"), style="bold")
                 for line in lines:

@@ -44,14 +44,9 @@ def metrics(audit: Audit, code: Exit) -> str:
                 [({"topic": name}, row.undecided) for row, name in topics],
             ),
             _gauge("known_bugs", "Known bugs of the release that runs.", [({}, len(audit.bugs))]),
-            _answered(code),
+            outcome(code),
         )
     )
-
-
-def unanswered(code: Exit) -> str:
-    """The metrics when the cluster did not answer: what was known of it is not repeated."""
-    return _answered(code)
 
 
 def write_metrics(file: Path, text: str) -> None:
@@ -61,7 +56,8 @@ def write_metrics(file: Path, text: str) -> None:
     os.replace(beside, file)
 
 
-def _answered(code: Exit) -> str:
+def outcome(code: Exit) -> str:
+    """The metrics that are left when the cluster did not answer: what was known of it is not repeated."""
     said = _gauge("exit_code", "What insync audit would have exited with.", [({}, code)])
     return said + _gauge("timestamp_seconds", "When this was written.", [({}, round(time.time()))])
 

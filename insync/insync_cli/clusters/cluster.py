@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 import attrs
 
@@ -17,6 +16,7 @@ from insync_cli.clusters.settings import BrokerSettings
 from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, argument, group, option, positive, required
+from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
 from isr_cluster.processes import HOST, Mishap, Processes, System, in_use
@@ -51,25 +51,16 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     processes = prepared(given)
-    asked = threading.Event()
-
-    def stops(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        processes.start_all()
-        _announce(processes, given.output)
-        unasked = _watch(processes, asked)
-        return _stopped(processes, unasked)
-    except Mishap as mishap:
-        raise UsageError(str(mishap)) from None
-    finally:
-        processes.kill_all()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with ended_in_order() as asked:
+        try:
+            processes.start_all()
+            _announce(processes, given.output)
+            unasked = _watch(processes, asked)
+            return _stopped(processes, unasked)
+        except Mishap as mishap:
+            raise UsageError(str(mishap)) from None
+        finally:
+            processes.kill_all()
 
 
 def defaults(brokers: int, design: str = "") -> dict[str, str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -32,6 +29,7 @@ from insync_cli.options import (
     repeated,
     seconds,
 )
+from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output, QuietOutput
 
 if TYPE_CHECKING:
@@ -229,17 +227,9 @@ def _performed(experiment: Experiment, given: Options, chosen: str, system: Syst
         seconds=given.writers.max_seconds,
         system=system,
     )
-    over = threading.Event()
-
-    def stops(number: int, frame: FrameType | None) -> None:
-        if over.is_set():
-            raise KeyboardInterrupt
-        over.set()
-
-    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
     console, target = output.console(), output.json
     silent = output.quiet or not output.for_people
-    try:
+    with ended_in_order() as over:
         done = campaign.performed(
             experiment,
             out,
@@ -253,9 +243,6 @@ def _performed(experiment: Experiment, given: Options, chosen: str, system: Syst
             ask_model=not given.no_model,
             style=style(),
         )
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if target is not None:
         text = (out / campaign.FILE).read_text(encoding="utf-8")
         sys.stdout.write(text) if target == "-" else terminal.write_text(Path(target), text)

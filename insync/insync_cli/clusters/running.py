@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,6 +11,7 @@ from insync_cli import terminal
 from insync_cli.clusters.settings import address
 from insync_cli.exits import Exit, UsageError
 from insync_cli.options import choice, flag, option, positive, seconds
+from insync_cli.progress import ended_in_order
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
@@ -60,21 +58,11 @@ def performed(
         min_insync=given.min_insync,
         keep_topic=given.keep_topic,
     )
-    over = threading.Event()
-
-    def stops(number: int, frame: FrameType | None) -> None:
-        if over.is_set():
-            raise KeyboardInterrupt
-        over.set()
-
-    before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        seen = observed(at, folder, load, over)
+        with ended_in_order() as over:
+            seen = observed(at, folder, load, over)
     except Refused as refused:
         raise UsageError(str(refused)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     report = {"schema": "insync/observed/1", "bootstrap": given.bootstrap, **attrs.asdict(seen)}
     (folder / "observed.json").unlink(missing_ok=True)
     terminal.write_json(str(folder / "observed.json"), report)
