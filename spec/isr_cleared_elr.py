@@ -32,7 +32,7 @@ from isr_wider_state import Adjusted, Minimum
 
 @action
 def broker_overrides_minimum(old: Adjusted, new: Adjusted, r: Replica, value: Minimum) -> Step:
-    """Somebody sets min.insync.replicas of one broker (ConfigResource BROKER): its logs go by it, the controller not."""
+    """Somebody sets min.insync.replicas of one broker: its logs go by it, and the controller does not."""
     return (old.alive.has(r), value > 0, value != old.own_minimum[r], new.own_minimum[r] == value)
 
 
@@ -84,8 +84,8 @@ KAFKA_16540 = (
 def somebody_is_awaited(s: State) -> Bool:
     """A partition without a leader waits for somebody: of the ISR, of the ELR, or who led last.
 
-    Else no return of any broker ends it, whatever is on the disks; only an unclean election does. Implied by KIP-966's
-    "Election" section as Kafka has it (PartitionChangeBuilder.electAnyLeader), and by no setting excepted.
+    Else no return of any broker ends it, whatever is on the disks; only an unclean election does.
+    PartitionChangeBuilder.electAnyLeader.
     """
     waits = ~(s.controller_isr | s.controller_elr).is_empty() | (s.last_known_leader != NONE)
     return (s.controller_leader == NONE).implies(waits)
@@ -95,8 +95,8 @@ def somebody_is_awaited(s: State) -> Bool:
 def controller_sets_minimum_and_clears(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
     """Somebody sets min.insync.replicas, if only to what it is: no ELR is left, and no last leader.
 
-    ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs (4.3.1, read):
-    whatever the ISR is. A topic's value has to be another one; the cluster's need not be (incrementalAlterConfigResource).
+    Whatever the ISR is: ConfigurationControlManager.createClearElrRecordsAsNeeded and incrementalAlterConfigResource,
+    by which the cluster's value need not be another one, ReplicationControlManager.removeTopicElrs (4.3.1, read).
     """
     return (
         value > 0,
@@ -127,8 +127,8 @@ KAFKA_CLEARED_ELR = (
     MINIMUM_IN_NEW_VERSION.promising(somebody_is_awaited)
     .replacing(
         "kafka-cleared-elr",
-        "minimum-in-new-version where a new min.insync.replicas clears an ELR beside an empty ISR, as Kafka's code does",
-        because="then nobody is left for whom the partition could wait.",
+        "minimum-in-new-version where an ELR is cleared beside an empty ISR, as Kafka's code does",
+        because="whoever sets min.insync.replicas leaves nobody for whom the partition could wait.",
         controller_sets_minimum=controller_sets_minimum_and_clears,
     )
     .with_defaults(isr_changes=3)

@@ -6,6 +6,7 @@ small variation on the design of its time; which lines were read is said at each
 
 from __future__ import annotations
 
+from isr_committed_log import implements_committed_log
 from isr_elections import available, last_hope
 from isr_history import KRAFT_3_5
 from isr_lang import NONE, Bool, Design, Set, Step, action, define, forall, initial, step
@@ -15,13 +16,11 @@ from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
     committed_on_new_leader,
-    committed_only_grows,
     elected_is_available,
     fenced_out_of_isr,
     leaders_complete,
     no_divergence,
     strong_isr,
-    weak_isr,
 )
 from isr_state import RESTARTS, Replica, State
 from isr_wider_state import Amended
@@ -81,7 +80,7 @@ def epochs_suffice(old: Amended, new: Amended, r: Replica) -> Step:
 
 @step
 def incarnation_keeps_epoch(old: State, new: State) -> Bool:
-    """The broker epoch of a process that goes on running does not change: it numbers incarnations (KIP-380, KIP-903)."""
+    """The broker epoch of a process that goes on does not change: it numbers incarnations (KIP-380, KIP-903)."""
     return forall(
         (old.alive & new.alive).has(r).implies(old.broker_epoch[r] == new.broker_epoch[r]) for r in Replica.all()
     )
@@ -158,8 +157,8 @@ KAFKA_18106 = (
         "who lost unflushed records leads on in its old epoch",
         acked_survives,
         committed_on_new_leader,
-        committed_only_grows,
         fenced_out_of_isr,
+        implements_committed_log,
         leaders_complete,
         no_divergence,
         strong_isr,
