@@ -67,7 +67,7 @@ def completes(
 def completes_with_added(
     s: Moving, isr: Set[Replica], replicas: Set[Replica], adding: Set[Replica], removing: Set[Replica]
 ) -> Bool:
-    """With all that it adds in sync, and at least one of those that stay (3.6.0 to 3.7.1)."""
+    """With all that it adds in sync, and at least one of those that stay (3.3.0 to 3.7.1)."""
     return (adding <= isr) & ~(isr - removing).is_empty()
 
 
@@ -242,7 +242,7 @@ KAFKA_19975 = (
 
 KAFKA_15665 = KAFKA_19975.replacing(
     "kafka-15665",
-    "kafka-19975 where a reassignment is complete when all that it adds are in sync, as in Kafka up to 3.7",
+    "kafka-19975 where a reassignment is complete when all that it adds are in sync, as in Kafka 3.3 to 3.7",
     because="who is removed takes the ISR under min.insync.replicas while another is out of sync.",
     completes=completes_with_added,
 ).failing("a reassignment takes the ISR under the minimum", reassignment_keeps_minimum)
