@@ -66,6 +66,7 @@ DESIGNS: dict[str, Design] = {
         registered.REGISTRATION_AMENDED,
         registered.KAFKA_18106,
         registered.KAFKA_18635,
+        registered.CLEAN_SHUTDOWN_KEPT,
         registered.KAFKA_19522,
         cleared.KAFKA_16540,
         cleared.KAFKA_CLEARED_ELR,

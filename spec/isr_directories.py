@@ -139,9 +139,17 @@ def failed_directory_does_not_lead(s: Directories) -> Bool:
     return forall((s.controller_leader == r).implies(~s.told.has(r)) for r in Replica.all())
 
 
+@always
+def replicas_are_where_assigned(s: Directories) -> Bool:
+    """A replica is in the directory in which the controller takes it to be, or on its way there."""
+    return s.misplaced.is_empty()
+
+
 def _directories() -> Design:
     wider = KRAFT_3_5.in_state(Directories, all_in_reach).extending(broker_restarts=in_reach)
-    return wider.promising(failed_directory_does_not_lead).with_defaults(replicas=2, epochs=2, isr_changes=3)
+    return wider.promising(failed_directory_does_not_lead, replicas_are_where_assigned).with_defaults(
+        replicas=2, epochs=2, isr_changes=3
+    )
 
 
 DIRECTORY_OUT_OF_REACH = (
@@ -191,4 +199,8 @@ KAFKA_16297 = ASSIGNMENT_REVERTED.replacing(
     "assignment-reverted where the controller goes on to take such a replica to be in the other directory",
     because="it then hears of a failed directory in which it knows no replica, and elects nobody.",
     directory_fails=directory_fails_untold,
-).failing("the partition is led by a replica in a failed directory", failed_directory_does_not_lead)
+).failing(
+    "the partition is led by a replica in a failed directory",
+    failed_directory_does_not_lead,
+    replicas_are_where_assigned,
+)

@@ -195,7 +195,7 @@ def reassignment_is_not_held_up(s: Moving) -> Bool:
 
     Who stays and is out of sync may never be back; until then the replicas to be removed are kept (KAFKA-19975).
     """
-    added = ~s.adding.is_empty() & (s.adding <= s.controller_isr)
+    added = ~(s.adding - s.removing).is_empty() & (s.adding <= s.controller_isr)
     return ~(added & (s.removing.size() <= s.adding.size()))
 
 

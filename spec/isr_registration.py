@@ -6,6 +6,8 @@ small variation on the design of its time; which lines were read is said at each
 
 from __future__ import annotations
 
+import attrs
+
 from isr_committed_log import implements_committed_log
 from isr_elections import available, last_hope
 from isr_history import KRAFT_3_5
@@ -172,20 +174,40 @@ def always_struck(s: State, r: Replica) -> Bool:
     return (s.controller_isr | s.controller_elr).has(r)
 
 
-KAFKA_18635 = (
-    KIP_966.replacing(
-        "kafka-18635",
-        "KIP-966 where every new incarnation counts as an unclean shutdown",
-        because="before KAFKA-18635 the controller did not look at the broker epoch of the clean shutdown file.",
-        struck=always_struck,
+@step
+def clean_shutdown_keeps_membership(old: State, new: State) -> Bool:
+    """Who comes back with the mark of a clean shutdown stays in the ISR or ELR in which it was (KIP-966)."""
+    return forall(
+        (
+            (old.clean_shutdown & (old.controller_isr | old.controller_elr) & new.alive).has(r) & ~old.alive.has(r)
+        ).implies((new.controller_isr | new.controller_elr).has(r))
+        for r in Replica.all()
     )
+
+
+CLEAN_SHUTDOWN_KEPT = (
+    attrs.evolve(
+        KIP_966,
+        name="clean-shutdown-kept",
+        summary="KIP-966, with what it promises to a broker that shuts down in order",
+        because="the same protocol as kip-966, as Kafka has it since KAFKA-18635.",
+        based_on=KIP_966,
+    )
+    .promising(clean_shutdown_keeps_membership)
     .with_defaults(replicas=2, crashes=0, lossy_crashes=1, shutdowns=1, epochs=2, isr_changes=5)
-    .failing(
-        "a member that shut down in order is struck, and who led last and lost its disk's tail leads again",
-        acked_survives,
-        committed_on_new_leader,
-        leaders_complete,
-    )
+)
+
+KAFKA_18635 = CLEAN_SHUTDOWN_KEPT.replacing(
+    "kafka-18635",
+    "clean-shutdown-kept where every new incarnation counts as an unclean shutdown",
+    because="before KAFKA-18635 the controller did not look at the broker epoch of the clean shutdown file.",
+    struck=always_struck,
+).failing(
+    "a member that shut down in order is struck, and who led last and lost its disk's tail leads again",
+    acked_survives,
+    committed_on_new_leader,
+    leaders_complete,
+    clean_shutdown_keeps_membership,
 )
 
 

@@ -1,4 +1,4 @@
-"""What docs/unclean-recovery.md, docs/proposed.md and docs/reports.md say of a design beside a command is what the command says.
+"""What docs/unclean-recovery.md, proposed.md and reports.md say of a design beside a command is what the command says.
 
 Without it a page would go on to call a strategy safe that a change of the model has shown to lose records.
 """
