@@ -105,10 +105,11 @@ class Nowhere:
         pass
 
 
-def one_broker(made_of: type[Runtime] = Runtime) -> Requests:
+def one_broker(made_of: type[Runtime] = Runtime, **changed: int) -> Requests:
     """A broker with a topic, and no sockets."""
-    settings = Settings(
-        auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
+    base = Settings(auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1)
+    settings = Settings.from_properties(
+        base.properties() | {name.replace("_", "."): str(n) for name, n in changed.items()}
     )
     nowhere = Nowhere()
     runtime = made_of(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
