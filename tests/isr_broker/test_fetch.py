@@ -511,6 +511,20 @@ def test_a_leader_hears_each_time_from_a_follower_that_may_join() -> None:
     assert pair.replica(0)[1].isr == frozenset({1, 2})
 
 
+def test_a_follower_that_was_fenced_joins_again_though_it_asks_for_nothing_else(pair: Pair) -> None:
+    assert pair.fetch() is None
+    while pair.replica(0)[1].isr == frozenset({1, 2}):
+        pair.client.tick(500)
+    runtime = pair.client.requests.runtime
+    beat = Heartbeat(broker=2, broker_epoch=pair.broker_epoch, metadata_offset=runtime.node.metadata_offset)
+    runtime.received([(2, CONTROLLER, beat)], pair.client.now)
+    pair.client.tick(100)
+    assert pair.replica(0)[1].isr == frozenset({1})
+    assert pair.fetch() is None
+    pair.client.tick(100)
+    assert pair.replica(0)[1].isr == frozenset({1, 2})
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against one that hears of every fetch: the same ISR, watermarks and answers, and times no earlier than those."""
