@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import attrs
@@ -421,7 +422,7 @@ class Pair:
         self.client.tick()
 
 
-HASTY = {"broker_session_timeout_ms": 10**9, "replica_lag_time_max_ms": 3_000}
+HASTY = {"broker.session.timeout.ms": "1000000000", "replica.lag.time.max.ms": "3000"}
 """Who lags is out after three seconds, and no session ends."""
 
 
@@ -430,9 +431,9 @@ def pair() -> Pair:
     return made_pair()
 
 
-def made_pair(**changed: int) -> Pair:
+def made_pair(changed: Mapping[str, str] | None = None) -> Pair:
     """Its session is open, and both partitions are idle."""
-    client = Client(one_broker(**changed), 17)
+    client = Client(one_broker(changed=changed), 17)
     runtime = client.requests.runtime
     runtime.received([(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now)
     client.tick()
@@ -483,7 +484,7 @@ def test_beside_a_busy_partition_an_idle_one_is_asked_about_again(pair: Pair) ->
 
 def test_a_leader_that_appends_after_a_rest_counts_from_when_it_was_last_asked() -> None:
     """A follower that still asks has caught up just now; one that has been silent for long is out soon."""
-    pair = made_pair(**HASTY)
+    pair = made_pair(HASTY)
     for number, silence in ((0, 300), (1, 10_000)):
         for _ in range(5):
             assert pair.fetch() is None
@@ -501,7 +502,7 @@ def test_a_leader_that_appends_after_a_rest_counts_from_when_it_was_last_asked()
 
 
 def test_a_leader_hears_each_time_from_a_follower_that_may_join() -> None:
-    pair = made_pair(**HASTY)
+    pair = made_pair(HASTY)
     pair.produce(0)
     pair.client.tick(10_000)
     assert pair.replica(0)[1].isr == frozenset({1})
@@ -531,7 +532,7 @@ def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.
     told: list[list[object]] = []
     times: list[list[int]] = []
     for rests in (True, False):
-        chance, pair, ends = Random(seed), made_pair(**HASTY), {0: 0, 1: 0}
+        chance, pair, ends = Random(seed), made_pair(HASTY), {0: 0, 1: 0}
         if not rests:
             monkeypatch.setattr(fetch_requests, "_rests", lambda replica, follower: False)
         said, heard, now = list[object](), list[int](), list[tuple[int, int]]()

@@ -158,7 +158,7 @@ def test_a_broker_that_was_away_removes_what_the_whole_of_the_metadata_does_not_
 
 def test_a_log_does_not_grow_with_topics_that_come_and_go() -> None:
     limit = 4_000
-    client = Client(one_broker(metadata_log_max_record_bytes_between_snapshots=limit))
+    client = Client(one_broker(changed={"metadata.log.max.record.bytes.between.snapshots": str(limit)}))
     runtime, sizes = client.requests.runtime, list[int]()
     assert isinstance(runtime.disk, MemoryDisk)
     for number in range(60):

@@ -11,7 +11,7 @@ import contextlib
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -105,12 +105,10 @@ class Nowhere:
         pass
 
 
-def one_broker(made_of: type[Runtime] = Runtime, **changed: int) -> Requests:
+def one_broker(made_of: type[Runtime] = Runtime, changed: Mapping[str, str] | None = None) -> Requests:
     """A broker with a topic, and no sockets."""
     base = Settings(auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1)
-    settings = Settings.from_properties(
-        base.properties() | {name.replace("_", "."): str(n) for name, n in changed.items()}
-    )
+    settings = Settings.from_properties({**base.properties(), **(changed or {})})
     nowhere = Nowhere()
     runtime = made_of(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
     runtime.start(1, 0, with_controller=True)

@@ -60,5 +60,5 @@ def _checked(ends: Callable[[Processes], T]) -> Callable[[Processes], T]:
 
 def install() -> None:
     """Once in each process of tests."""
-    Processes.kill_all = _checked(Processes.kill_all)  # type: ignore[method-assign]
-    Processes.stop_all = _checked(Processes.stop_all)  # type: ignore[method-assign]
+    Processes.kill_all = _checked(Processes.kill_all)  # type: ignore[assignment, method-assign]
+    Processes.stop_all = _checked(Processes.stop_all)  # type: ignore[assignment, method-assign]
