@@ -526,6 +526,10 @@ def test_a_follower_that_was_fenced_joins_again_though_it_asks_for_nothing_else(
     assert pair.replica(0)[1].isr == frozenset({1, 2})
 
 
+def never_rests(replica: Replica, follower: int) -> bool:
+    return False
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against one that hears of every fetch: the same ISR, watermarks and answers, and times no earlier than those."""
@@ -534,7 +538,7 @@ def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.
     for rests in (True, False):
         chance, pair, ends = Random(seed), made_pair(HASTY), {0: 0, 1: 0}
         if not rests:
-            monkeypatch.setattr(fetch_requests, "_rests", lambda replica, follower: False)
+            monkeypatch.setattr(fetch_requests, "_rests", never_rests)
         said, heard, now = list[object](), list[int](), list[tuple[int, int]]()
         for _ in range(60):
             number = chance.randrange(2)
