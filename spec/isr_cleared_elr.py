@@ -66,7 +66,7 @@ KAFKA_16540 = (
         may_advance_on_news=may_advance_by_own_on_news,
     )
     .adding(broker_overrides_minimum)
-    .with_defaults(replicas=2, crashes=0, sessions_lost=2, epochs=1, isr_changes=2)
+    .with_defaults(replicas=2, crashes=0, sessions_lost=2, epochs=1, isr_changes=3)
     .failing(
         "a leader commits alone by its own number, while the controller keeps an ELR by another",
         acked_survives,

@@ -148,7 +148,7 @@ def replicas_are_where_assigned(s: Directories) -> Bool:
 def _directories() -> Design:
     wider = KRAFT_3_5.in_state(Directories, all_in_reach).extending(broker_restarts=in_reach)
     return wider.promising(failed_directory_does_not_lead, replicas_are_where_assigned).with_defaults(
-        replicas=2, epochs=2, isr_changes=3
+        replicas=2, epochs=2, isr_changes=5
     )
 
 

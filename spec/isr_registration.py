@@ -90,7 +90,7 @@ def incarnation_keeps_epoch(old: State, new: State) -> Bool:
 
 def _registers_again() -> Design:
     wider = KRAFT_3_5.in_state(Amended, none_amended).extending(broker_restarts=epochs_suffice)
-    return wider.promising(incarnation_keeps_epoch).with_defaults(replicas=2, epochs=1, isr_changes=2)
+    return wider.promising(incarnation_keeps_epoch).with_defaults(replicas=2, epochs=2, isr_changes=4)
 
 
 KAFKA_16757 = (
@@ -154,7 +154,7 @@ KAFKA_18106 = (
         because="Kafka before 4.0 fenced the new registration, and left the partitions as they were.",
     )
     .adding(broker_replaces_registration)
-    .with_defaults(replicas=2, records=2, crashes=0, lossy_crashes=1, epochs=1, isr_changes=2)
+    .with_defaults(replicas=2, records=2, crashes=0, lossy_crashes=1, epochs=2, isr_changes=3)
     .failing(
         "who lost unflushed records leads on in its old epoch",
         acked_survives,
