@@ -160,6 +160,7 @@ DIRECTORY_OUT_OF_REACH = (
         because="the log is in the failed directory, and nowhere else.",
     )
     .adding(directory_fails, directory_is_repaired)
+    .with_defaults(sessions_lost=1)
 )
 
 KAFKA_16234 = (
@@ -169,6 +170,7 @@ KAFKA_16234 = (
         because="the last member of the ISR comes back without its log, and is trusted.",
     )
     .adding(replica_is_recreated)
+    .with_defaults(sessions_lost=0)
     .failing(
         "a replica that was made again leads without the records that are in the failed directory",
         acked_survives,
@@ -192,6 +194,7 @@ ASSIGNMENT_REVERTED = (
         controller_fences_last_leader=known_where_it_is,
     )
     .adding(replica_moves, replica_is_promoted, controller_hears_of_directory)
+    .with_defaults(sessions_lost=0)
 )
 
 KAFKA_16297 = ASSIGNMENT_REVERTED.replacing(
