@@ -196,6 +196,8 @@ def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
         page = (TOP / bug.page).read_text(encoding="utf-8")
         assert bug.designs == ((cases[bug.name]["design"],) if bug.designs else ())
         assert all(release in page for release in bug.reproduced)
-        assert bool(bug.reproduced) != bool(bug.designs)
+        assert [bool(bug.reproduced), bool(bug.designs), bool(bug.affected)].count(True) == 1
+        assert bool(bug.affected) == bool(bug.mended)
+        assert bool(bug.reproduced) or bug.name in cases
     found = {page.parent.name for page in (TOP / "found").glob("*/README.md")}
     assert found == {b.name for b in bugs() if b.reproduced}

@@ -43,6 +43,16 @@ def metrics(audit: Audit, code: Exit) -> str:
                 "Whether it was not decided what one failure loses.",
                 [({"topic": name}, row.undecided) for row, name in topics],
             ),
+            _gauge(
+                "unclean_election_loses",
+                "Records behind the longest log that was told: what an unclean election of this replica would drop.",
+                [
+                    ({"partition": c.partition.name, "replica": str(x.replica)}, x.lacks)
+                    for c in audit.now
+                    for x in c.candidates
+                    if x.lacks is not None
+                ],
+            ),
             _gauge("known_bugs", "Known bugs of the release that runs.", [({}, len(audit.bugs))]),
             outcome(code),
         )

@@ -9,7 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.terminal import count
-from isr_audit.audit import LOST, UNKNOWN, Line, Row
+from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row
 from isr_audit.bugs import Bug, bugs
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_trace.story import story
@@ -64,6 +64,9 @@ def notes(audit: Audit) -> list[str]:
     """What had to be assumed."""
     split = audit.cluster.disagreeing()
     said = [f"brokers disagree on {name}, and the weakest value is taken" for name in split]
+    said += audit.cluster.notes
+    if audit.cluster.partitions and not any(row.kind.in_rack for row in audit.rows):
+        said.append("the loss of a rack is not judged: broker.rack was not told of every broker")
     return [*audit.runs.notes, *said]
 
 
@@ -74,9 +77,10 @@ def title(row: Row) -> str:
     s = row.kind.settings
     unclean = "on" if s.unclean else "off"
     flush = "every record flushed" if row.kind.flushed else "records not flushed"
+    racked = f", {row.kind.in_rack} in one rack" if row.kind.in_rack > 1 else ""
     return (
         f"{told}: {s.replicas} {'replica' if s.replicas == 1 else 'replicas'}, min.insync.replicas {s.min_insync}, "
-        f"unclean election {unclean}, {flush} ({count(row.partitions, 'partition')})"
+        f"unclean election {unclean}, {flush}{racked} ({count(row.partitions, 'partition')})"
     )
 
 
@@ -91,6 +95,26 @@ def writes(row: Row) -> str:
     said = f"Writes with acks=all stop when {row.kind.stops}; with acks=1 when nobody in sync is up"
     said += ", nor anybody else." if s.unclean else "."
     return said if row.refusal is None else f"{said} The model: {row.refusal.question.promise} {row.refusal.verdict}."
+
+
+def stopping(row: Row) -> str:
+    """When writes stop, by brokers and by racks."""
+    return " ".join(filter(None, (writes(row), rack_writes(row))))
+
+
+def rack_writes(row: Row) -> str:
+    """What stops when a rack is lost; nothing where racks were not told."""
+    if not row.kind.in_rack:
+        return ""
+    if not row.racks:
+        return "Writes go on whichever one rack is lost."
+    return " ".join(f"Without rack {loss.rack} {_stopped(loss)}." for loss in row.racks)
+
+
+def _stopped(loss: RackLoss) -> str:
+    parts = [f"{count(loss.without_leader, 'partition')} stop for reads and writes"] if loss.without_leader else []
+    parts += [f"{count(loss.below_minimum, 'partition')} refuse writes with acks=all"] if loss.below_minimum else []
+    return " and ".join(parts)
 
 
 def table(row: Row) -> Iterator[tuple[str, str, str]]:
@@ -176,7 +200,7 @@ def show(out: Console, audit: Audit) -> None:
         for note in row.notes:
             terminal.print_wrapped(out, f"note: {note}", 2)
         terminal.print_table(out, ("", "what was acknowledged", "when this fails"), list(table(row)))
-        terminal.print_wrapped(out, writes(row), 2)
+        terminal.print_wrapped(out, stopping(row), 2)
         for first, same in shown_losses(row):
             show_loss(out, first, same)
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
@@ -226,11 +250,23 @@ def now_lines(audit: Audit) -> list[str]:
     lines: list[str] = []
     for trouble in Trouble:
         here = [c for c in audit.now if c.trouble is trouble]
-        lines += [f"{WORDS[trouble]} {c.partition.name}: {c.says}" for c in here[:NAMED]]
+        lines += [said for c in here[:NAMED] for said in (f"{WORDS[trouble]} {c.partition.name}: {c.says}", *alarms(c))]
         lines += [f"{WORDS[trouble]} and {count(len(here) - NAMED, 'partition')} more"] if len(here) > NAMED else []
     if not audit.cluster.partitions:
         return ["no partition was described"]
     return lines or ["every partition has its leader and all its replicas in sync"]
+
+
+def alarms(condition: Condition) -> list[str]:
+    """What an unclean election of each candidate would lose, before somebody forces it. Where that was not told it is
+    said of partitions only that nobody leads."""
+    name = condition.partition.name
+    known = [f"{name}: {c.says}" for c in condition.candidates if c.known]
+    unknown = [str(c.replica) for c in condition.candidates if not c.known]
+    if unknown and condition.trouble is Trouble.OFFLINE:
+        untold = f"electing {' or '.join(unknown)} uncleanly would lose nobody knows what"
+        known.append(f"{name}: {untold}: where the logs end was not told")
+    return known
 
 
 def bug_lines(audit: Audit) -> Iterator[str]:
@@ -250,7 +286,7 @@ def markdown(audit: Audit) -> str:
         lines += ["", f"## {title(row)}", "", *(f"- note: {note}" for note in row.notes), ""]
         lines += ["| | what was acknowledged | when this fails |", "|---|---|---|"]
         lines += [f"| {' | '.join(cells)} |" for cells in table(row)]
-        lines += ["", writes(row)]
+        lines += ["", stopping(row)]
         for first, same in losses(row):
             assert first.answer is not None, "a loss has a run"
             lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
@@ -277,7 +313,12 @@ def document(audit: Audit) -> dict[str, object]:
         "topics": len(audit.cluster.topics),
         "partitions": len(audit.cluster.partitions),
         "now": [
-            {"partition": c.partition.name, "trouble": c.trouble.name.lower().replace("_", "-"), "says": c.says}
+            {
+                "partition": c.partition.name,
+                "trouble": c.trouble.name.lower().replace("_", "-"),
+                "says": c.says,
+                "unclean": [{**attrs.asdict(x), "unheard": list(x.unheard), "says": x.says} for x in c.candidates],
+            }
             for c in audit.now
         ],
         "rows": [row_entry(row) for row in audit.rows],
@@ -298,10 +339,12 @@ def row_entry(row: Row) -> dict[str, object]:
             "min_insync": s.min_insync,
             "unclean": s.unclean,
             "flushed": row.kind.flushed,
+            "in_rack": row.kind.in_rack,
         },
         "notes": list(row.notes),
         "at_risk": row.at_risk,
         "writes": writes(row),
+        "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
         "answers": [line_entry(line) for line in row.lines],
     }
