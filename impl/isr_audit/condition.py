@@ -83,7 +83,7 @@ def candidates(p: Partition, living: tuple[int, ...] | None = None) -> tuple[Can
     clean = {*p.isr, *(p.elr or ())}
     out = [r for r in p.replicas if r not in clean and (living is None or r in living)]
     found = [_candidate(p, r) for r in out]
-    return tuple(sorted(found, key=lambda c: (c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
+    return tuple(sorted(found, key=lambda c: (not c.known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
 
 
 def _candidate(p: Partition, replica: int) -> Candidate:

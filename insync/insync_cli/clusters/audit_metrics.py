@@ -73,6 +73,9 @@ def outcome(code: Exit) -> str:
 
 
 def _gauge(name: str, help_text: str, samples: Sequence[Sample]) -> str:
+    """A metric with its values; nothing at all where it has none."""
+    if not samples:
+        return ""
     full = f"insync_audit_{name}"
     head = f"# HELP {full} {help_text}\n# TYPE {full} gauge\n"
     return head + "".join(f"{full}{_labels(labels.items())} {int(value)}\n" for labels, value in samples)
