@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from typing import TypeAlias
 
 import attrs
 
@@ -33,14 +34,16 @@ class Candidate:
     """A replica that only an unclean election would elect, and what that would drop, by the ends of the logs now.
 
     `lacks`: how many offsets it is behind the longest log that was told; `bytes_short` the same by the sizes of logs.
-    Both are None where its own log, or any other, was not told. `unheard`: replicas whose logs were not told, and which
-    may have more. Equal ends may hide logs that differ: the ends do not tell.
+    Both are None where its own log, or any other, was not told. `remembered`: replicas whose logs were told earlier
+    only, which counts. `unheard`: those that are not told at all, and may have more. Equal ends may hide logs that
+    differ: the ends do not tell.
     """
 
     replica: int
     lacks: int | None
     bytes_short: int | None
     unheard: tuple[int, ...]
+    remembered: tuple[int, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -57,8 +60,9 @@ class Candidate:
             lost = f"about {self.bytes_short:,} bytes" if self.bytes_short else "nothing by the sizes of the logs"
         else:
             return f"electing {self.replica} uncleanly would lose nobody knows what: where the logs end was not told"
+        then = f" (with the log of {_ids(self.remembered)} as it was at an earlier look)" if self.remembered else ""
         more = f", and what only {_ids(self.unheard)} may have" if self.unheard else ""
-        return f"electing {self.replica} uncleanly would lose {lost}{more}"
+        return f"electing {self.replica} uncleanly would lose {lost}{then}{more}"
 
 
 @attrs.frozen
@@ -71,28 +75,47 @@ class Condition:
     candidates: tuple[Candidate, ...] = ()
 
 
-def conditions(cluster: Cluster) -> list[Condition]:
-    """Every partition with which something is wrong, worst first."""
+Ends: TypeAlias = Mapping[tuple[str, int], Mapping[int, int]]
+"""Of partitions, by topic and number, the ends of their replicas' logs."""
+
+
+def ends_of(cluster: Cluster, before: Ends) -> Ends:
+    """The ends that are told now, and those of earlier looks where a log is not told now, while something is wrong."""
+    broken = [p for p in cluster.partitions if not p.whole]
+    return {(p.topic, p.number): {**before.get((p.topic, p.number), {}), **p.ends} for p in broken}
+
+
+def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
+    """Every partition with which something is wrong, worst first; `before`: where logs ended at earlier looks."""
     found = [c for t in cluster.topics for p in t.partitions for c in _of(p, cluster.min_insync(t))]
-    told = [attrs.evolve(c, candidates=candidates(c.partition, cluster.living)) for c in found]
+    told = [
+        attrs.evolve(c, candidates=candidates(p, cluster.living, (before or {}).get((p.topic, p.number), {})))
+        for c in found
+        for p in (c.partition,)
+    ]
     return sorted(told, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
 
 
-def candidates(p: Partition, living: tuple[int, ...] | None = None) -> tuple[Candidate, ...]:
+def candidates(
+    p: Partition, living: tuple[int, ...] | None = None, before: Mapping[int, int] | None = None
+) -> tuple[Candidate, ...]:
     """The living replicas out of ISR and ELR, those that would lose least first."""
     clean = {*p.isr, *(p.elr or ())}
     out = [r for r in p.replicas if r not in clean and (living is None or r in living)]
-    found = [_candidate(p, r) for r in out]
+    found = [_candidate(p, r, before or {}) for r in out]
     return tuple(sorted(found, key=lambda c: (not c.known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
 
 
-def _candidate(p: Partition, replica: int) -> Candidate:
+def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candidate:
     def short(told: Mapping[int, int]) -> int | None:
-        return max(told.values()) - told[replica] if replica in told and len(told) > 1 else None
+        return max(told.values()) - told[replica] if len(told) > 1 else None
 
-    lacks, bytes_short = short(p.ends), short(p.sizes)
-    by = p.ends if lacks is not None else p.sizes
-    return Candidate(replica, lacks, bytes_short, tuple(r for r in p.replicas if r not in by))
+    ends = {r: end for r, end in {**before, **p.ends}.items() if r in p.replicas}
+    lacks = short(ends) if replica in p.ends else None
+    bytes_short = short(p.sizes) if replica in p.sizes else None
+    by = ends if lacks is not None else p.sizes
+    remembered = tuple(r for r in p.replicas if r in by and r not in p.ends) if lacks is not None else ()
+    return Candidate(replica, lacks, bytes_short, tuple(r for r in p.replicas if r not in by), remembered)
 
 
 def _of(p: Partition, minimum: int) -> Iterator[Condition]:

@@ -7,7 +7,7 @@ import pytest
 
 from isr_audit.audit import Answers, RackLoss, audited, unexplored
 from isr_audit.cluster import Cluster, Partition, Topic, merged
-from isr_audit.condition import Trouble, candidates, conditions
+from isr_audit.condition import Trouble, candidates, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import client_settings
 from isr_audit.live_replicas import Untranslated, python_settings
@@ -237,6 +237,22 @@ def test_what_an_unclean_election_of_each_candidate_would_lose() -> None:
     by_bytes = candidates(attrs.evolve(partition(1, (1,)), sizes={1: 900, 2: 300}))
     assert [(c.replica, c.bytes_short, c.known) for c in by_bytes] == [(2, 600, True), (3, None, False)]
     assert candidates(partition(None, (), (1, 2, 3))) == (), "the eligible are elected cleanly"
+
+
+def test_a_leader_that_is_gone_counts_by_its_log_as_it_was() -> None:
+    """The in-sync set had shrunk to the leader, and then it died: how far it had come is known from before."""
+    led = Cluster((Topic("t", 3, (attrs.evolve(partition(1, (1,)), ends={1: 120, 2: 90}),)),))
+    gone = Cluster((Topic("t", 3, (attrs.evolve(partition(None, (1,)), ends={2: 90}),)),), living=(2, 3))
+    before = ends_of(gone, ends_of(led, {}))
+    (found,) = conditions(gone, before)
+    assert found.candidates[0].lacks == 30
+    assert "the last 30 records (with the log of 1 as it was at an earlier look), and what only 3" in (
+        found.candidates[0].says
+    )
+    (found,) = conditions(gone)
+    assert not found.candidates[0].known
+    whole = Cluster((Topic("t", 3, (partition(1, (1, 2, 3)),)),))
+    assert ends_of(whole, before) == {}, "what was before it was whole again says nothing"
 
 
 def test_settings_that_count_time_are_told_and_promise_nothing() -> None:

@@ -97,7 +97,10 @@ class App {
     this.controls = new Controls(this);
     addEventListener("keydown", (event) => this.key(event));
     // by the time that this is handled the address may be another
-    addEventListener("hashchange", (event) => this.readLink(new URL(event.newURL).hash));
+    addEventListener("hashchange", (event) => {
+      const gallery = !this.shown;
+      if (this.readLink(new URL(event.newURL).hash) && gallery) scrollTo(0, 0);
+    });
     addEventListener("beforeprint", () => this.shown && this.sheet.replaceChildren(contactSheet(this.shown)));
     addEventListener("resize", () => this.resized());
     if (this.readLink()) return;

@@ -18,7 +18,7 @@ from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
 from isr_audit.audit import Answers, Row, audited
 from isr_audit.cluster import Cluster, merged
-from isr_audit.condition import Condition, Trouble, conditions
+from isr_audit.condition import Condition, Ends, Trouble, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
@@ -84,13 +84,13 @@ def run(argv: Sequence[str]) -> int:
     return exit_code(report.rows, report.now)
 
 
-def found(given: Options) -> audit_text.Audit:
-    """What is asked, read and judged once."""
+def found(given: Options, before: Ends | None = None) -> audit_text.Audit:
+    """What is asked, read and judged once; `before`: where logs ended at earlier looks."""
     cluster = chosen(described(given), given.topics)
     runs = running(cluster, given.kafka, given.elr)
     most = given.seconds or SECONDS
     answers = Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
-    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster)))
+    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster, before)))
 
 
 def tell(report: audit_text.Audit, given: Options) -> None:
@@ -109,10 +109,12 @@ def tell(report: audit_text.Audit, given: Options) -> None:
 def watched(given: Options, every: float) -> int:
     """Audit again and again; the exit code is that of the last one."""
     out, before, code = given.output.console(), list[str](), Exit.INCONCLUSIVE
+    ends: Ends = {}
     try:
         while True:
             try:
-                report = found(given)
+                report = found(given, ends)
+                ends = ends_of(report.cluster, ends)
                 tell(report, given)
                 lines, code = audit_text.brief(report), exit_code(report.rows, report.now)
             except (UsageError, InputError) as problem:  # it may be there again the next time

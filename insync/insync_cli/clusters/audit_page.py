@@ -108,7 +108,7 @@ def _loss(line: Line, same: Sequence[Line], links: dict[str, str]) -> str:
     steps = "".join(f"<li>{escape(sentence)}</li>" for sentence in audit_text.steps_told(line.answer))
     advice = "".join(f'<p class="advice">{escape(said)}</p>' for said in audit_text.advised(same))
     return (
-        f'<section class="loss"><h3>acks={line.acks}, what fails: {escape(line.fault.says)}</h3>'
+        f'<section class="way"><h3>acks={line.acks}, what fails: {escape(line.fault.says)}</h3>'
         f"<ol>{steps}</ol>{advice}"
         f'<p><a href="{escape(links[command])}">Walk through it</a>, or run it again: '
         f"<code>{escape(command)}</code></p></section>"

@@ -317,7 +317,10 @@ def document(audit: Audit) -> dict[str, object]:
                 "partition": c.partition.name,
                 "trouble": c.trouble.name.lower().replace("_", "-"),
                 "says": c.says,
-                "unclean": [{**attrs.asdict(x), "unheard": list(x.unheard), "says": x.says} for x in c.candidates],
+                "unclean": [
+                    {**attrs.asdict(x), "unheard": list(x.unheard), "remembered": list(x.remembered), "says": x.says}
+                    for x in c.candidates
+                ],
             }
             for c in audit.now
         ],
