@@ -77,19 +77,23 @@ def run(argv: Sequence[str]) -> int:
     check(given)
     if given.watch is not None:
         return watched(given, given.watch)
-    report = found(given)
+    report = found(given, asking(given))
     tell(report, given)
     if given.output.for_people:
         audit_text.show(given.output.console(), report)
     return exit_code(report.rows, report.now)
 
 
-def found(given: Options, before: Ends | None = None) -> audit_text.Audit:
+def asking(given: Options) -> Answers:
+    """The answers that are stored, and what explores others; each is explored once."""
+    most = given.seconds or SECONDS
+    return Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
+
+
+def found(given: Options, answers: Answers, before: Ends | None = None) -> audit_text.Audit:
     """What is asked, read and judged once; `before`: where logs ended at earlier looks."""
     cluster = chosen(described(given), given.topics)
     runs = running(cluster, given.kafka, given.elr)
-    most = given.seconds or SECONDS
-    answers = Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
     return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster, before)))
 
 
@@ -110,10 +114,11 @@ def watched(given: Options, every: float) -> int:
     """Audit again and again; the exit code is that of the last one."""
     out, before, code = given.output.console(), list[str](), Exit.INCONCLUSIVE
     ends: Ends = {}
+    answers = asking(given)
     try:
         while True:
             try:
-                report = found(given, ends)
+                report = found(given, answers, ends)
                 ends = ends_of(report.cluster, ends)
                 tell(report, given)
                 lines, code = audit_text.brief(report), exit_code(report.rows, report.now)

@@ -108,12 +108,14 @@ def rack_writes(row: Row) -> str:
         return ""
     if not row.racks:
         return "Writes go on whichever one rack is lost."
-    return " ".join(f"Without rack {loss.rack} {_stopped(loss)}." for loss in row.racks)
+    said = [f"If rack {loss.rack} is lost, {_stopped(loss)}." for loss in row.racks[:NAMED]]
+    return " ".join([*said, f"So with {len(row.racks) - NAMED} more racks."] if row.racks[NAMED:] else said)
 
 
 def _stopped(loss: RackLoss) -> str:
-    parts = [f"{count(loss.without_leader, 'partition')} stop for reads and writes"] if loss.without_leader else []
-    parts += [f"{count(loss.below_minimum, 'partition')} refuse writes with acks=all"] if loss.below_minimum else []
+    gone, few = loss.without_leader, loss.below_minimum
+    parts = [f"{count(gone, 'partition')} {'has' if gone == 1 else 'have'} no replica left"] if gone else []
+    parts += [f"{count(few, 'partition')} {'refuses' if few == 1 else 'refuse'} writes with acks=all"] if few else []
     return " and ".join(parts)
 
 
