@@ -125,17 +125,17 @@ def with_replicas(cluster: Cluster, bootstrap: str, client: Mapping[str, str]) -
     except ImportError:
         return _noted(cluster, "features and the ends of logs were not asked for: kafka-python is not installed")
     silence()
+    make = cast("Callable[..., Admin]", KafkaAdminClient)
     try:
-        settings = python_settings(client)
-        made = KafkaAdminClient(
+        made = make(
             bootstrap_servers=bootstrap.split(","),
             bootstrap_timeout_ms=PATIENCE_MS,
             request_timeout_ms=PATIENCE_MS,
-            **settings,
+            **python_settings(client),
         )
     except (KafkaError, Untranslated, OSError, ValueError, AssertionError) as problem:
         return _noted(cluster, f"features and the ends of logs were not asked for: {_reason(problem)}")
-    with closing(cast("Admin", made)) as admin:
+    with closing(made) as admin:
         for what, ask in ASKED:
             try:
                 cluster = ask(cluster, admin)
@@ -200,13 +200,14 @@ def _ends_at(admin: Admin, broker: int, partitions: Iterable[Partition]) -> Iter
     from kafka.errors import KafkaError
     from kafka.protocol.consumer import ListOffsetsRequest  # type: ignore[import-untyped]
 
-    of_topic = ListOffsetsRequest.ListOffsetsTopic
-    of_partition = of_topic.ListOffsetsPartition
+    of_topic = cast("Callable[..., object]", ListOffsetsRequest.ListOffsetsTopic)
+    of_partition = cast("Callable[..., object]", ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition)
     named: defaultdict[str, list[object]] = defaultdict(list)
     for p in partitions:
         named[p.topic].append(of_partition(partition_index=p.number, timestamp=LATEST))
     topics = [of_topic(name=name, partitions=asked) for name, asked in named.items()]
-    request = ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, isolation_level=0, topics=topics)
+    made = cast("Callable[..., object]", ListOffsetsRequest)
+    request = made(replica_id=DEBUGGING_REPLICA, isolation_level=0, topics=topics)
     manager = cast("Manager", vars(admin)["_manager"])
 
     async def answered() -> ListedOffsets:

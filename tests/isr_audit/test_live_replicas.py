@@ -6,7 +6,7 @@ The client is a stand-in; `test_audit_command` asks Apache Kafka.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +28,7 @@ class Standing:
     def __init__(self, level: int = 33, elr: int = 1) -> None:
         self.level, self.elr = level, elr
         self.requests: list[Any] = []
-        self._manager = SimpleNamespace(send=self.send, run=lambda asked: asyncio.run(answer(asked)))
+        self._manager = SimpleNamespace(send=self.send, run=answered)
 
     def describe_features(self) -> dict[str, dict[str, tuple[int, int]]]:
         return {
@@ -76,8 +76,8 @@ class Standing:
         ]
 
 
-async def answer(asked: Callable[[], Awaitable[Any]]) -> Any:
-    return await asked()
+def answered(asked: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(asked())
 
 
 def told(client: Any) -> Cluster:
