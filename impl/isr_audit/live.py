@@ -84,7 +84,12 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
     try:
         admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
         seen = admin.list_topics(timeout=PATIENCE_S)
-        configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        try:
+            configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        except (KafkaException, TimeoutError):  # for a moment the cluster sends to a broker that has just died
+            admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
+            seen = admin.list_topics(timeout=PATIENCE_S)
+            configs = dict(_topic_configs(admin, sorted(seen.topics)))
         asked = [_asked(admin, [_resource("broker", str(b))]) for b in sorted(seen.brokers)]  # each tells its own only
     except (KafkaException, TimeoutError) as problem:
         raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None

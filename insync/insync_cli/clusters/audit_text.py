@@ -12,6 +12,7 @@ from insync_cli.terminal import count
 from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row
 from isr_audit.bugs import Bug, bugs
 from isr_audit.condition import WORDS, Condition, Trouble
+from isr_audit.questions import CRASH, POWER
 from isr_trace.story import story
 
 if TYPE_CHECKING:
@@ -70,16 +71,20 @@ def notes(audit: Audit) -> list[str]:
     return [*audit.runs.notes, *said]
 
 
+def named(row: Row) -> str:
+    """The topics of a row, the first of them by name."""
+    names = [t.name for t in row.topics]
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
 def title(row: Row) -> str:
     """The topics of a row, and the settings that they share."""
-    names = [t.name for t in row.topics]
-    told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     s = row.kind.settings
     unclean = "on" if s.unclean else "off"
     flush = "every record flushed" if row.kind.flushed else "records not flushed"
     racked = f", {row.kind.in_rack} in one rack" if row.kind.in_rack > 1 else ""
     return (
-        f"{told}: {s.replicas} {'replica' if s.replicas == 1 else 'replicas'}, min.insync.replicas {s.min_insync}, "
+        f"{named(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {s.min_insync}, "
         f"unclean election {unclean}, {flush}{racked} ({count(row.partitions, 'partition')})"
     )
 
@@ -95,6 +100,18 @@ def writes(row: Row) -> str:
     said = f"Writes with acks=all stop when {row.kind.stops}; with acks=1 when nobody in sync is up"
     said += ", nor anybody else." if s.unclean else "."
     return said if row.refusal is None else f"{said} The model: {row.refusal.question.promise} {row.refusal.verdict}."
+
+
+SHORT = ("one crash", "one power loss", "topics, and what would prevent the loss")
+
+
+def in_short(audit: Audit) -> Iterator[tuple[str, str, str]]:
+    """What one failure does to each kind of topic."""
+    for row in audit.rows:
+        both = [row.line("all", fault) for fault in (CRASH, POWER)]
+        advice = [" and ".join(line.change.settings) for line in both if line.change is not None]
+        said = "; ".join(dict.fromkeys(advice))
+        yield both[0].verdict, both[1].verdict, f"{named(row)}: {said}" if said else named(row)
 
 
 def stopping(row: Row) -> str:
@@ -196,6 +213,8 @@ def show(out: Console, audit: Audit) -> None:
     out.print("\nNow", style="bold")
     for line in now_lines(audit):
         terminal.print_wrapped(out, line, 2)
+    out.print("\nIn short, of what was acknowledged with acks=all", style="bold")
+    terminal.print_table(out, SHORT, list(in_short(audit)))
     for row in audit.rows:
         out.print()
         out.print(title(row), style="bold", soft_wrap=True)
@@ -284,6 +303,8 @@ def markdown(audit: Audit) -> str:
     lines = ["# insync audit", "", about(audit), ""]
     lines += [f"- note: {note}" for note in notes(audit)] + ["", "## Now", ""]
     lines += [f"- {line}" for line in now_lines(audit)]
+    lines += ["", "## In short, of what was acknowledged with acks=all", ""]
+    lines += [f"| {' | '.join(SHORT)} |", "|---|---|---|", *(f"| {' | '.join(cells)} |" for cells in in_short(audit))]
     for row in audit.rows:
         lines += ["", f"## {title(row)}", "", *(f"- note: {note}" for note in row.notes), ""]
         lines += ["| | what was acknowledged | when this fails |", "|---|---|---|"]
