@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -16,15 +17,17 @@ import pytest
 from tests.support import clients
 
 from insync_cli.main import main
+from isr_audit import live
 from isr_audit.cluster import Cluster, Partition
 from isr_audit.condition import conditions, ends_of
 from isr_audit.live import read_cluster
 from isr_audit.live_replicas import with_replicas
+from isr_cluster import kafka as kafka_module
 from isr_cluster.admin import Admin
 from isr_cluster.kafka import KafkaProcesses, archive
 from isr_cluster.processes import HOST, free_ports
 from isr_kafka import Unavailable
-from isr_kafka.node import new_id, node_files
+from isr_kafka.node import NodeFiles, new_id, node_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.processes, pytest.mark.sockets]
 
@@ -36,8 +39,8 @@ TOPICS = {
 }
 
 
-@pytest.fixture
-def kafka(tmp_path: Path) -> Generator[KafkaProcesses]:
+def with_archive() -> NodeFiles:
+    """The newest release, quick to start; a visible skip where it cannot be had, a failure under CI."""
     try:
         files = node_files()
         archive(files)
@@ -45,6 +48,12 @@ def kafka(tmp_path: Path) -> Generator[KafkaProcesses]:
         if os.environ.get("CI", "").lower() not in ("", "0", "false"):
             pytest.fail(f"{problem}; under CI this is a failure, not a skip", pytrace=False)
         pytest.skip(str(problem))
+    return files
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Generator[KafkaProcesses]:
+    files = with_archive()
     *ports, controller = free_ports(4)
     nodes = KafkaProcesses(
         tmp_path,
@@ -130,3 +139,63 @@ def send(bootstrap: str, count: int) -> None:
     """So many records to each of the two topics, acknowledged by all that are in sync."""
     for topic in ("pair", "all"):
         clients.Confluent(bootstrap, {"acks": "all"}).send_all(topic, [str(n).encode() for n in range(count)])
+
+
+def test_the_client_properties_of_kafkas_tools_with_sasl_and_tls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both clients take the file as it is: user and password by JAAS, a certificate in a PEM trust store."""
+    files = with_archive()
+    store, trusted = tmp_path / "keys.p12", tmp_path / "ca.pem"
+    keytool(
+        "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-dname", "CN=broker", "-ext", "san=ip:127.0.0.1", store
+    )
+    trusted.write_text(keytool("-exportcert", "-rfc", "-alias", "broker", store), encoding="utf-8")
+    port, controller, secure = free_ports(3)
+    plain, jaas = kafka_module.node_settings, "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+    def also_secure(*given: Any) -> dict[str, str]:
+        settings = plain(*given)
+        for name in ("listeners", "advertised.listeners"):
+            settings[name] += f",SECURE://{HOST}:{secure}"
+        settings["listener.security.protocol.map"] += ",SECURE:SASL_SSL"
+        own = {
+            "ssl.keystore.location": str(store),
+            "ssl.keystore.password": "secret",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "plain.sasl.jaas.config": f'{jaas} user_me="mine";',
+        }
+        return settings | {f"listener.name.secure.{name}": value for name, value in own.items()}
+
+    monkeypatch.setattr(kafka_module, "node_settings", also_secure)
+    at = ((HOST, controller), (HOST, controller))
+    node = KafkaProcesses(tmp_path, {1: port}, cluster=new_id(), files=files, controller=at)
+    client = tmp_path / "client.properties"
+    told = f'security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas} \\\n  username="me" \\\n'
+    told += f'  password="PASSWORD";\nssl.truststore.type=PEM\nssl.truststore.location={trusted}\n'
+    try:
+        node.start_all()
+        with Admin((HOST, port), 30.0) as admin:
+            admin.create("t", 1, 1)
+        client.write_text(told.replace("PASSWORD", "mine"), encoding="utf-8")
+        asked = ["audit", "--bootstrap", f"{HOST}:{secure}", "--client", str(client), "--json", "-"]
+        assert main(asked) == 1
+        report = json.loads(capsys.readouterr().out)
+        assert (report["design"], report["release"], report["topics"]) == ("kip-966", "4.4", 1)
+        assert [n for n in report["notes"] if "not told" in n or "not asked" in n] == [NO_RACK]
+        client.write_text(told.replace("PASSWORD", "another"), encoding="utf-8")
+        monkeypatch.setattr(live, "PATIENCE_S", 3.0)
+        assert main(asked) == 64
+        assert "no answer from the cluster" in capsys.readouterr().err
+    finally:
+        node.kill_all()
+
+
+NO_RACK = "the loss of a rack is not judged: broker.rack was not told of every broker"
+
+
+def keytool(command: str, *words: str | Path) -> str:
+    """What keytool says; the last word is the store."""
+    *options, store = map(str, words)
+    asked = ["keytool", command, *options, "-keystore", store, "-storepass", "secret", "-storetype", "PKCS12"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout
