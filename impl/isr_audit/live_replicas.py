@@ -29,9 +29,8 @@ Place = tuple[str, int]
 
 
 class Feature(TypedDict, total=False):
-    """Levels that the brokers support, and those that are on: the least and the most."""
+    """The least and the most level that is on; there is none where it is off."""
 
-    supported: tuple[int, int]
     finalized: tuple[int, int]
 
 
@@ -93,7 +92,7 @@ class ListedOffsets(Protocol):
 class Manager(Protocol):
     """The connections of an admin client: the only way to ask one broker for what is usually asked of leaders."""
 
-    def send(self, request: object, node_id: int) -> Awaitable[ListedOffsets]: ...
+    def send(self, request: object, broker: int) -> Awaitable[ListedOffsets]: ...
     def run(self, asked: Callable[[], Awaitable[ListedOffsets]]) -> ListedOffsets: ...
 
 
@@ -102,7 +101,7 @@ class Admin(Protocol):
 
     def describe_features(self) -> dict[str, Feature]: ...
     def describe_topic_partitions(
-        self, topics: Sequence[str], response_partition_limit: int, cursor: dict[str, object] | None
+        self, topics: Sequence[str], most: int, cursor: dict[str, object] | None
     ) -> Described: ...
     def describe_log_dirs(
         self, topic_partitions: Mapping[str, Sequence[int]], brokers: Sequence[int]
@@ -208,7 +207,7 @@ def _ends_at(admin: Admin, broker: int, partitions: Iterable[Partition]) -> Iter
     topics = [of_topic(name=name, partitions=asked) for name, asked in named.items()]
     made = cast("Callable[..., object]", ListOffsetsRequest)
     request = made(replica_id=DEBUGGING_REPLICA, isolation_level=0, topics=topics)
-    manager = cast("Manager", vars(admin)["_manager"])
+    manager: Manager = vars(admin)["_manager"]
 
     async def answered() -> ListedOffsets:
         return await manager.send(request, broker)
