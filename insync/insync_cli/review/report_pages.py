@@ -140,7 +140,8 @@ def witness_pages(found: Matrix, folder: Path) -> dict[str, str]:
 def played(s: Scene, folder: Path) -> Played:
     trace, target = scenes.trace_of(s), f"scenes/{s.name}.html"
     write_text(folder / target, scenes.page_of(s, trace))
-    return Played(s, trace, target)
+    there = scenes.beside(s, trace)
+    return Played(s, trace, target, side_by_side(trace, scenes.evaluator_of(s), there, target) if there else None)
 
 
 def together(s: Story) -> Together:
@@ -149,29 +150,34 @@ def together(s: Story) -> Together:
     today = registry.design_named(TODAY)
     kept = {c.name for c in today.constants() if not c.names and c.name not in today.defaults}
     there = Evaluator(registry.instance_of(today, {n: v for n, v in s.trace.constants.items() if n in kept}))
-    states = run_of(s.trace, Replay(here)).states
-    turns = counterfactual(s.trace, states, here, there)["turns"]
+    return side_by_side(s.trace, here, there, s.page)
+
+
+def side_by_side(trace: Trace, here: Evaluator, there: Evaluator, page: str) -> Together:
+    """A schedule under its own design and under another one, or at other settings."""
+    states = run_of(trace, Replay(here)).states
+    turns = counterfactual(trace, states, here, there)["turns"]
     refused = [t["refused"]["text"] if t["refused"] is not None else "" for t in turns]
-    off = {s.action for s in s.trace.steps} & set(there.instance.off_actions)
+    off = {s.action for s in trace.steps} & set(there.instance.off_actions)
     refused[1:] = [
         f"{step.action} is switched off at these settings" if step.action in off else said
-        for step, said in zip(s.trace.steps, refused[1:], strict=True)
+        for step, said in zip(trace.steps, refused[1:], strict=True)
     ]
     replay = Replay(there)
-    moves = [m for m, no in zip(run_of(s.trace, Replay(here)).moves, refused[1:], strict=True) if not no]
-    run = replay.lenient(tuple(s.trace.initial.values()), moves)
+    moves = [m for m, no in zip(run_of(trace, Replay(here)).moves, refused[1:], strict=True) if not no]
+    run = replay.lenient(tuple(trace.initial.values()), moves)
     upto = [i - sum(bool(r) for r in refused[1 : i + 1]) for i in range(len(refused))]
     return Together(
-        here=s.trace,
+        here=trace,
         there=trace_of(run, there.instance),
-        here_label=f"{s.case.design}, {settings_said(here)}",
-        there_label=f"{TODAY}, {settings_said(there)}",
+        here_label=f"{here.instance.design.name}, {settings_said(here)}",
+        there_label=f"{there.instance.design.name}, {settings_said(there)}",
         upto=tuple(upto),
         refused=tuple(refused),
-        page=s.page,
+        page=page,
     )
 
 
 def settings_said(evaluator: Evaluator) -> str:
     constants = evaluator.instance.constants
-    return f"min ISR {constants['min_insync']}, unclean {'on' if constants['unclean'] else 'off'}"
+    return f"min ISR {constants.get('min_insync', 1)}, unclean {'on' if constants.get('unclean') else 'off'}"

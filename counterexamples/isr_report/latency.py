@@ -1,0 +1,96 @@
+"""Latency: acks=all over an in-sync set against a majority, with one slow follower; simulated, from a seed.
+
+A write reaches the leader when it is sent, and a follower one delay later; it is acknowledged when those have it that
+have to: all members of the in-sync set, or a majority of all replicas, the leader among them (acks=1: the leader, at
+once). A delay is drawn from an exponential distribution; records reach a follower in order. From one moment on
+everything reaches one follower later, or never. The in-sync set waits for it until it is put out: at the leader's first
+look at which it lacks a record that is older than `replica.lag.time.max.ms`. The leader looks every half of that time
+(ReplicaManager's task isr-expiration; Partition.isFollowerOutOfSync). Who is out does not come back here.
+
+What is measured on brokers beside it: `insync experiment latency`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from math import ceil, inf
+from random import Random
+
+import attrs
+
+Arrival = tuple[float, Sequence[float]]
+"""When a write was sent, and when it reached each follower, the slow one first."""
+
+
+@attrs.frozen(kw_only=True)
+class World:
+    """Times are in milliseconds. `late_ms`: how much later everything reaches the slow follower from `from_ms` on,
+    infinite if it has stopped; `lag_ms` is `replica.lag.time.max.ms`, `look_ms` when the leader looks first."""
+
+    replicas: int = 3
+    mean_ms: float = 2.0
+    every_ms: float = 10.0
+    until_ms: float = 60_000.0
+    from_ms: float = 10_000.0
+    late_ms: float = inf
+    lag_ms: float = 10_000.0
+    look_ms: float = 0.0
+    seed: int = 0
+
+
+@attrs.frozen
+class Latencies:
+    """How long each write waited, in the order in which they were sent, and when the slow follower was put out."""
+
+    in_sync: tuple[float, ...]
+    majority: tuple[float, ...]
+    put_out_at: float | None
+
+
+def simulated(world: World) -> Latencies:
+    """Every write under both rules, with the same delays."""
+    arrivals = list(_arrivals(world))
+    out = put_out(arrivals, world)
+    in_sync, majority = list[float](), list[float]()
+    for at, reached in arrivals:
+        without = inf if out is None else max(at, out, *reached[1:])
+        in_sync.append(min(max(at, *reached), without) - at)
+        majority.append(sorted((at, *reached))[world.replicas // 2] - at)
+    return Latencies(tuple(in_sync), tuple(majority), out)
+
+
+def _arrivals(world: World) -> Sequence[Arrival]:
+    chance, last = Random(world.seed), [0.0] * (world.replicas - 1)
+    found: list[Arrival] = []
+    for n in range(int(world.until_ms / world.every_ms)):
+        at = n * world.every_ms
+        for follower in range(len(last)):
+            late = world.late_ms if follower == 0 and at >= world.from_ms else 0.0
+            last[follower] = max(last[follower], at + chance.expovariate(1 / world.mean_ms) + late)
+        found.append((at, tuple(last)))
+    return found
+
+
+def put_out(arrivals: Sequence[Arrival], world: World) -> float | None:
+    """When the leader puts the slow follower out; None if it never has a reason to."""
+    there = [reached[0] for _, reached in arrivals]
+    look = world.lag_ms / 2
+    for n in range(ceil((world.until_ms - world.look_ms) / look)):
+        now = world.look_ms + n * look
+        missing = bisect_right(there, now)
+        if missing < len(arrivals) and now - arrivals[missing][0] > world.lag_ms:
+            return now
+    return None
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
+
+
+def summary(found: Latencies) -> Mapping[str, tuple[float, float, float]]:
+    """By rule: p50, p99 and the longest wait, in milliseconds."""
+    rules = {"in-sync set": found.in_sync, "majority": found.majority}
+    return {name: (percentile(v, 50), percentile(v, 99), max(v)) for name, v in rules.items()}
