@@ -176,7 +176,7 @@ class Controller(Enum):
 
 
 def split_in_sync(n: int, minimum: int, beside_leader: int, controller: Controller) -> Goes:
-    """An in-sync set of all n replicas whose leader can still reach so many, itself among them; unclean election is off.
+    """An in-sync set of all n replicas whose leader still reaches so many, itself among them; unclean election is off.
 
     Whoever loses the controller is fenced when its session ends (`broker.session.timeout.ms`): followers then leave the
     set, and for the leader a member of the set takes over. The leader that was can put nobody out, for that needs the

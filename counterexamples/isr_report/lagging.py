@@ -47,7 +47,7 @@ def run(seconds: int, *, a_second: int, fetches: Mapping[int, int], burst: tuple
 
 
 def put_out(moments: Sequence[Moment], rule: Rule, *, lag_ms: int) -> int | None:
-    """When the follower lags by the rule, in milliseconds; None if it never does. In the beginning it has everything."""
+    """When the follower lags by the rule, in milliseconds; None if it never does. At first it has everything."""
     fetched_at = caught_up_at = before_at = 0
     position = before_end = 0
     for m in moments:

@@ -47,7 +47,9 @@ def _answers(m: Material) -> Iterator[str]:
             word = q.holds if story.found.verdict in HOLDS else q.breaks
             word = word if story.found.verdict in (*HOLDS, "VIOLATED") else "Undecided"
             steps = f", [in {story.found.depth} steps]({story.page})" if story.found.depth else ""
-            ran = f"{story.found.design}, `{story.case.property_name}`: [{story.found.verdict}]({story.found.run}){steps}"
+            ran = (
+                f"{story.found.design}, `{story.case.property_name}`: [{story.found.verdict}]({story.found.run}){steps}"
+            )
             yield f"- {q.asks} **{word}** ({ran})"
             continue
         cell = q.cell(m.matrix)

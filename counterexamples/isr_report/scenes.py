@@ -34,8 +34,8 @@ class Beat:
 @attrs.frozen
 class Scene:
     """`breaks`: the promise that the last step breaks, and no step before it; empty where none is broken at all.
-    `refused`: steps that are impossible in the end. `beside`: the design and the settings under which the page plays the
-    same schedule once more; empty for none."""
+    `refused`: steps that are impossible in the end. `beside`: the design, with `beside_settings`, under which the same
+    schedule is played once more; empty for none."""
 
     name: str
     title: str

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from html import escape
 
-from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
+from isr_report.html import HOLDS, code, command, counted, link, picture, prose, table, verdict
 from isr_report.material import (
     Alternative,
     Claim,

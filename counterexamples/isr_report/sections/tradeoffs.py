@@ -1,5 +1,7 @@
-"""What the documents behind the designs argue about, computed: sizes of quorums, minima, a network in two, slow followers,
-and what lagging means. Nothing here is a verdict of a checker; docs/trade-offs.md has the sentences that it answers."""
+"""What the documents behind the designs argue about, computed: sizes of quorums, minima, a network in two, slow
+followers, and what lagging means.
+
+Nothing here is a verdict of a checker; docs/trade-offs.md has the sentences that it answers."""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def _curves() -> str:
         line(f"majority of {n}", BAD, [float(majority_unavailable(n, p)) for p in at]),
     ]
     for minimum, colour in zip(range(1, n + 1), (ACCENT, GOOD, WARM), strict=True):
-        lines.append(line(f"ISR, min {minimum}", colour, [float(in_sync_unavailable(n, minimum, p).no_acks) for p in at]))
+        lines.append(
+            line(f"ISR, min {minimum}", colour, [float(in_sync_unavailable(n, minimum, p).no_acks) for p in at])
+        )
     about = f"Part of all time without acks=all, by the part for which each of {n} nodes is down"
     ticks = [float(Fraction(i, 4)) for i in range(5)]
     drawn = charts.chart(
@@ -64,8 +68,8 @@ def _curves() -> str:
     half = float(majority_unavailable(n, Fraction(1, 2)))
     caption = (
         f"Where a node is down for half of the time a majority of {n} is, too: {half:g}. Below, the majority is better "
-        "than one node, above it is worse (Peleg and Wool). An in-sync set with a minimum of a majority waits as often as "
-        "the majority does; it may be set to wait less, or more."
+        "than one node, above it is worse (Peleg and Wool). An in-sync set with a minimum of a majority waits as often "
+        "as the majority does; it may be set to wait less, or more."
     )
     return f'{title}<figure class="chart wide">{drawn}<figcaption>{caption}</figcaption></figure>'
 
@@ -83,8 +87,8 @@ def _minima() -> str:
     ]
     header = ("nodes", "each down for", "refused writes and records gone together, by minimum from one up", "least at")
     about = (
-        "A small minimum loses records, a large one refuses writes: a write is refused while fewer nodes are up than the "
-        "minimum, and a record is gone while all are down that had to have it. Both counted alike:"
+        "A small minimum loses records, a large one refuses writes: a write is refused while fewer nodes are up than "
+        "the minimum, and a record is gone while all are down that had to have it. Both counted alike:"
     )
     return f"<h3>The minimum in between</h3><p>{about}</p>{table(header, rows, numbers=(0, 1, 3))}"
 
@@ -108,8 +112,8 @@ def _copies() -> str:
     header = ("failures", "each down for", "majority, copies", "ISR, copies", "ISR with as many copies")
     about = (
         "So many failures may happen and no acknowledged record is lost, as long as every disk keeps what it has. The "
-        "in-sync set needs fewer copies for it; with a minimum of one it keeps nothing through the loss of the one disk "
-        "that had to have it, which the last column does."
+        "in-sync set needs fewer copies for it; with a minimum of one it keeps nothing through the loss of the one "
+        "disk that had to have it, which the last column does."
     )
     return f"<h3>Copies for so many failures</h3><p>{about}</p>{table(header, rows, numbers=(0, 1))}"
 
@@ -124,8 +128,8 @@ def _splits() -> str:
     header = ("the leader reaches", "the controller is", "majority", *(f"ISR, min {m}" for m in range(1, n + 1)))
     about = (
         "A network in two, with the leader among some of the replicas: when acknowledged writes go on. A leader in the "
-        "minority whom everybody's controller still hears goes on leading, and waits with any minimum that its side does "
-        "not reach; a majority elects on the other side."
+        "minority whom the controller still hears goes on leading, and waits with any minimum that its side does not "
+        "reach; a majority elects on the other side."
     )
     return f"<h3>Partitions</h3><p>{about}</p>{table(header, rows)}"
 
@@ -138,16 +142,19 @@ def waits() -> str:
             found = simulated(World(until_ms=UNTIL_MS, late_ms=late, lag_ms=float(lag), look_ms=lag / 4))
             said = summary(found)
             what = "stops" if not isfinite(late) else f"is {late:,.0f} ms late"
-            out = "never" if found.put_out_at is None else f"after {(found.put_out_at - World().from_ms) / THOUSAND:g} s"
+            out = (
+                "never" if found.put_out_at is None else f"after {(found.put_out_at - World().from_ms) / THOUSAND:g} s"
+            )
             for rule, (p50, p99, most) in said.items():
                 last = out if rule == "in-sync set" else "is not waited for"
                 rows.append((what, f"{lag:,}", rule, f"{p50:,.1f}", f"{p99:,.1f}", f"{most:,.0f}", last))
     world = World()
     header = ("one follower", "may lag, ms", "acknowledged by", "p50, ms", "p99, ms", "longest, ms", "put out")
     about = (
-        f"Simulated: {world.replicas} replicas, a write every {world.every_ms:g} ms for {UNTIL_MS / THOUSAND:g} s, delays of "
-        f"{world.mean_ms:g} ms on average; one follower fails after {world.from_ms / THOUSAND:g} s. A leader alone "
-        f"(acks={SINGLE}) waits for nobody. A follower that is late, but never as late as it may be, is waited for by every write."
+        f"Simulated: {world.replicas} replicas, a write every {world.every_ms:g} ms for {UNTIL_MS / THOUSAND:g} s, "
+        f"delays of {world.mean_ms:g} ms on average; one follower fails after {world.from_ms / THOUSAND:g} s. A leader "
+        f"alone (acks={SINGLE}) waits for nobody. A follower that is late, but never as late as it may be, is waited "
+        "for by every write."
     )
     return f"<h3>One slow follower</h3><p>{about}</p>{table(header, rows, numbers=(1, 3, 4, 5))}"
 
