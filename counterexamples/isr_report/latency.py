@@ -84,6 +84,9 @@ def put_out(arrivals: Sequence[Arrival], world: World) -> float | None:
     return None
 
 
+PERCENTS = (50, 99)
+
+
 def percentile(values: Sequence[float], percent: int) -> float:
     """The smallest value that so many percent do not exceed (nearest rank)."""
     ordered = sorted(values)
@@ -91,6 +94,6 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def summary(found: Latencies) -> Mapping[str, tuple[float, float, float]]:
-    """By rule: p50, p99 and the longest wait, in milliseconds."""
-    rules = {"in-sync set": found.in_sync, "majority": found.majority}
-    return {name: (percentile(v, 50), percentile(v, 99), max(v)) for name, v in rules.items()}
+    """By rule: both percentiles and the longest wait, in milliseconds."""
+    rules, (middle, high) = {"in-sync set": found.in_sync, "majority": found.majority}, PERCENTS
+    return {name: (percentile(v, middle), percentile(v, high), max(v)) for name, v in rules.items()}

@@ -22,7 +22,7 @@ from isr_report.availability import (
 from isr_report.charts import ACCENT, BAD, GOOD, QUIET, WARM, Series
 from isr_report.html import table
 from isr_report.lagging import OLD_LAG_MS, Rule, verdicts
-from isr_report.latency import World, simulated, summary
+from isr_report.latency import PERCENTS, World, simulated, summary
 
 POINTS = 24
 """Steps from never down to always down."""
@@ -33,6 +33,7 @@ LAGS_MS = (2_000, 10_000, 30_000)
 LATE_MS = 1_000.0
 UNTIL_MS = 90_000.0
 THOUSAND = 1_000
+PERCENTILES = tuple(f"p{percent}, ms" for percent in PERCENTS)
 
 
 def chances() -> str:
@@ -149,7 +150,7 @@ def waits() -> str:
                 last = out if rule == "in-sync set" else "is not waited for"
                 rows.append((what, f"{lag:,}", rule, f"{p50:,.1f}", f"{p99:,.1f}", f"{most:,.0f}", last))
     world = World()
-    header = ("one follower", "may lag, ms", "acknowledged by", "p50, ms", "p99, ms", "longest, ms", "put out")
+    header = ("one follower", "may lag, ms", "acknowledged by", *PERCENTILES, "longest, ms", "put out")
     about = (
         f"Simulated: {world.replicas} replicas, a write every {world.every_ms:g} ms for {UNTIL_MS / THOUSAND:g} s, "
         f"delays of {world.mean_ms:g} ms on average; one follower fails after {world.from_ms / THOUSAND:g} s. A leader "

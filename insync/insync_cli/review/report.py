@@ -16,7 +16,17 @@ from insync_cli.model import guards
 from insync_cli.options import Usage, flag, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix
-from insync_cli.review.report_pages import MATRIX, TODAY, cell_pages, played, story, together, witness_pages
+from insync_cli.review.report_pages import (
+    GALLERY,
+    MATRIX,
+    TODAY,
+    Shelf,
+    cell_pages,
+    played,
+    story,
+    together,
+    witness_pages,
+)
 from insync_cli.terminal import QuietOutput
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
@@ -74,6 +84,7 @@ class Options:
     )
     since: Path | None = option("DIR", "an earlier report: what has changed since", Path)
     no_pages: bool = flag("cells link to their trace files, not to pages")
+    gallery: bool = flag(f"stories and scenes on one page, {GALLERY}, which takes less room")
     running: options.RunningEach = group(options.RunningEach, "running")
     output: QuietOutput = group(QuietOutput)
 
@@ -156,21 +167,24 @@ def quick(plan: Plan) -> Plan:
 def gathered(given: Options, read: Inputs, folder: Path) -> Material:
     """Everything that the page shows; what is not there yet is run, or made, now."""
     found = matrix_of(given, read.plan, folder / MATRIX)
+    shelf = Shelf(folder, given.gallery)
     with given.output.ticker() as ticker:
         told = [
-            story(case, given.cases, given.running, folder)
+            story(case, given.cases, given.running, shelf)
             for case in ticker.counted(read.cases, len(read.cases), "stories, both controls run again")
         ]
     with given.output.ticker() as ticker:
         drawn = {} if given.no_pages else {**cell_pages(found, folder, ticker), **witness_pages(found, folder)}
     reports = [kept(path, report, folder) for path, report in read.included]
     today = registry.design_named(TODAY)
+    shown = [played(s, shelf) for s in scenes.loaded()]
+    shelf.close()
     return Material(
         matrix=found,
         folder=MATRIX,
         pages=drawn,
         stories=told,
-        scenes=[played(s, folder) for s in scenes.loaded()],
+        scenes=shown,
         together=next((together(s) for s in told if s.case.name == SIDE_BY_SIDE), None),
         included=reports,
         graphs=list(read.graphs),

@@ -23,6 +23,8 @@ from isr_trace.trace import Trace, TraceError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_visual.document import Document
+
 EXAMPLE = """\
 insync scenes
 insync scenes isr-is-not-a-quorum
@@ -128,11 +130,17 @@ def beside(s: Scene, trace: Trace) -> Evaluator | None:
 
 def page_of(s: Scene, trace: Trace) -> str:
     """The page of the visualiser, which says the scene's captions instead of the actions' sentences."""
-    from isr_visual.document import Model, document
     from isr_visual.page import page
+
+    return page([(document_of(s, trace), itf_text(trace))], s.title)
+
+
+def document_of(s: Scene, trace: Trace) -> Document:
+    """What the page is made from."""
+    from isr_visual.document import Model, document
 
     evaluator = evaluator_of(s)
     made = document(trace, s.name, model=Model(evaluator, evaluator, beside(s, trace)))
     for step, beat in zip(made["steps"], s.beats, strict=True):
         step["says"] = beat.says
-    return page([(made, itf_text(trace))], s.title)
+    return made
