@@ -212,6 +212,7 @@ def _cell(done: Concluded) -> dict[str, object]:
         "lost": done.lost,
         "lost_unacknowledged": done.lost_unacknowledged,
         "rates": [attrs.asdict(rate) for rate in rates(done)],
+        "timed": cell.timed,
         "model": None if done.predicted is None else attrs.asdict(done.predicted),
         "runs": [run(r) for r in done.results],
     }

@@ -63,7 +63,7 @@ def test_what_was_dumped_is_read_from_the_brokers_folders(tmp_path: Path) -> Non
 
 def fate(**counts: int) -> Fate:
     zero = dict.fromkeys((f.name for f in attrs.fields(Fate) if f.name != "phase"), 0)
-    return Fate(phase="all", **zero | counts)  # type: ignore[arg-type]
+    return Fate(phase="all", **zero | counts)
 
 
 def test_the_rates_of_2013_each_with_its_own_whole() -> None:
