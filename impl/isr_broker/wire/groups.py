@@ -9,6 +9,7 @@ coordinator the members join again, where Kafka's would not notice.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, TypeAlias
@@ -26,6 +27,11 @@ ILLEGAL_GENERATION: Final = 22
 INCONSISTENT_GROUP_PROTOCOL: Final = 23
 UNKNOWN_MEMBER_ID: Final = 25
 REBALANCE_IN_PROGRESS: Final = 27
+NON_EMPTY_GROUP: Final = 68
+GROUP_ID_NOT_FOUND: Final = 69
+
+CONSUMERS: Final = "consumer"
+"""What groups are called whose members say which topics they read (ConsumerProtocol.PROTOCOL_TYPE)."""
 
 
 class State(Enum):
@@ -94,7 +100,7 @@ class Groups:
 
         ClassicGroup.describe.
         """
-        if name not in self.groups and not any(group == name for group, _ in self.committed):
+        if not self.knows(name):
             return None
         group = self.groups.get(name, Group())
         stable = group.state is State.STABLE
@@ -115,6 +121,31 @@ class Groups:
             "protocol_data": group.protocol if stable else "",
             "members": members,
         }
+
+    def knows(self, name: str) -> bool:
+        """The group has members, or has committed something."""
+        return name in self.groups or any(group == name for group, _ in self.committed)
+
+    def may_be_deleted(self, name: str) -> int:
+        """DeleteGroups: nobody may be in it (ClassicGroup.validateDeleteGroup)."""
+        if not self.knows(name):
+            return GROUP_ID_NOT_FOUND
+        return NON_EMPTY_GROUP if self.groups.get(name, Group()).members else NONE
+
+    def may_lose_offsets(self, name: str) -> int:
+        """OffsetDelete: members may be in it if they say what they read (ClassicGroup.validateOffsetDelete)."""
+        if not self.knows(name):
+            return GROUP_ID_NOT_FOUND
+        group = self.groups.get(name, Group())
+        return NON_EMPTY_GROUP if group.members and group.kind != CONSUMERS else NONE
+
+    def reads(self, name: str, topic: str) -> bool:
+        """A member of the group says that it reads the topic (ClassicGroup.isSubscribedToTopic)."""
+        group = self.groups.get(name, Group())
+        if group.kind != CONSUMERS or not group.members:
+            return False
+        told = [_subscribed(m.protocols.get(group.protocol, b"")) for m in group.members.values()]
+        return any(topics is None or topic in topics for topics in told)
 
     # Requests of members
 
@@ -275,3 +306,17 @@ class Groups:
             self._maybe_joined(group, now)
             if group.state is State.EMPTY:
                 del self.groups[name]
+
+
+def _subscribed(metadata: bytes) -> set[str] | None:
+    """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably."""
+    try:
+        (count,) = struct.unpack_from(">i", metadata, 2)
+        at, found = 6, set[str]()
+        for _ in range(count):
+            (size,) = struct.unpack_from(">h", metadata, at)
+            found.add(metadata[at + 2 : at + 2 + size].decode())
+            at += 2 + size
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return found
