@@ -1,8 +1,9 @@
-"""Latency: acks=all over an in-sync set against a majority, with one slow follower; simulated, from a seed.
+"""Latency: acks=all over an in-sync set against a majority, with one slow follower; simulated, the same every time.
 
 A write reaches the leader when it is sent, and a follower one delay later; it is acknowledged when those have it that
 have to: all members of the in-sync set, or a majority of all replicas, the leader among them (acks=1: the leader, at
-once). A delay is drawn from an exponential distribution; records reach a follower in order. From one moment on
+once). Delays are spread as an exponential distribution has them, evenly over its quantiles (multiples of an irrational
+number, modulo one), so no chance is in it; records reach a follower in order. From one moment on
 everything reaches one follower later, or never. The in-sync set waits for it until it is put out: at the leader's first
 look at which it lacks a record that is older than `replica.lag.time.max.ms`. The leader looks every half of that time
 (ReplicaManager's task isr-expiration; Partition.isFollowerOutOfSync). Who is out does not come back here.
@@ -14,13 +15,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from math import ceil, inf
-from random import Random
+from math import ceil, inf, log, sqrt
 
 import attrs
 
 Arrival = tuple[float, Sequence[float]]
 """When a write was sent, and when it reached each follower, the slow one first."""
+
+
+IRRATIONAL = (2, 3, 5, 7, 11, 13)
+"""Numbers with irrational roots, one for each follower."""
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +40,6 @@ class World:
     late_ms: float = inf
     lag_ms: float = 10_000.0
     look_ms: float = 0.0
-    seed: int = 0
 
 
 @attrs.frozen
@@ -61,15 +64,20 @@ def simulated(world: World) -> Latencies:
 
 
 def _arrivals(world: World) -> Sequence[Arrival]:
-    chance, last = Random(world.seed), [0.0] * (world.replicas - 1)
+    last = [0.0] * (world.replicas - 1)
     found: list[Arrival] = []
     for n in range(int(world.until_ms / world.every_ms)):
         at = n * world.every_ms
         for follower in range(len(last)):
             late = world.late_ms if follower == 0 and at >= world.from_ms else 0.0
-            last[follower] = max(last[follower], at + chance.expovariate(1 / world.mean_ms) + late)
+            last[follower] = max(last[follower], at + delay(n, follower, world.mean_ms) + late)
         found.append((at, tuple(last)))
     return found
+
+
+def delay(n: int, follower: int, mean_ms: float) -> float:
+    """How long write n takes to a follower."""
+    return -mean_ms * log(1 - (n + 1) * sqrt(IRRATIONAL[follower]) % 1)
 
 
 def put_out(arrivals: Sequence[Arrival], world: World) -> float | None:

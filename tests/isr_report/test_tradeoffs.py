@@ -1,14 +1,14 @@
 """Slow followers, simulated and by rule; and docs/trade-offs.md says what is computed, and quotes what it answers."""
 
 import re
-from math import inf
+from math import inf, log
 from pathlib import Path
 
 import attrs
 import pytest
 
 from isr_report.lagging import LAG_MS, OLD_LAG_MS, Rule, put_out, run, verdicts
-from isr_report.latency import World, percentile, simulated, summary
+from isr_report.latency import World, delay, percentile, simulated, summary
 from isr_report.latency import put_out as put_out_at
 from isr_report.sections import tradeoffs
 
@@ -50,8 +50,11 @@ def test_who_is_late_and_never_too_late_is_waited_for_by_every_write() -> None:
     assert simulated(attrs.evolve(world, late_ms=1_100.0)).put_out_at is not None
 
 
-def test_the_same_seed_gives_the_same_run() -> None:
-    assert simulated(CALM) == simulated(CALM) != simulated(attrs.evolve(CALM, seed=1))
+def test_delays_are_spread_as_an_exponential_distribution_is() -> None:
+    delays = [delay(n, follower, 2.0) for n in range(10_000) for follower in range(2)]
+    assert sum(delays) / len(delays) == pytest.approx(2.0, rel=0.01)
+    assert percentile(delays, 50) == pytest.approx(2.0 * log(2), rel=0.01)
+    assert simulated(CALM) == simulated(CALM)
     assert put_out_at([], CALM) is None
     assert [percentile([3, 1, 2], p) for p in (1, 50, 99)] == [1, 2, 3]
 
