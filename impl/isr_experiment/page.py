@@ -110,8 +110,8 @@ def _waits(cells: Iterable[Row]) -> str:
     if not rows:
         return ""
     header = ("cell", "phase", "acknowledged, p50", "p99", "longest", "a majority had it, p50", "p99", "longest")
-    says = "<p>In milliseconds from when a write was sent; a majority by the brokers' traces, without the fetch that "
-    says += "tells its leader.</p>"
+    says = "<p>In milliseconds: from sent to acknowledged; and from the leader's append until a majority had it, by "
+    says += "the brokers' traces, without the fetch that tells the leader.</p>"
     return f'<section class="block"><h2>How long writes waited</h2>{says}{_table(header, rows, 2)}</section>'
 
 

@@ -25,7 +25,7 @@ from isr_experiment.recorder import Recorder
 from isr_experiment.stage import Cut, Stage, Struck, Stuck
 from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
 from isr_experiment.verdicts import Fate, Traced, Window
-from isr_experiment.waits import Waits, majority_had, waits
+from isr_experiment.waits import Waits, majority_took, waits
 from isr_experiment.watch import Seen
 
 
@@ -254,7 +254,7 @@ def _result(
         verdict=answer.verdict.value,
         words=dict(verdicts.by_word(answer)),
         traced=traced,
-        waits=tuple(waits(recorder, {} if traced is None else majority_had(recorder.path, len(stage.replicas)))),
+        waits=tuple(waits(recorder, {} if traced is None else majority_took(recorder.path, len(stage.replicas)))),
         dumped=len(lost & verdicts.dumped(_logs(stage))),
         resets=resets,
         cut_short=cut_short,

@@ -1,7 +1,8 @@
-"""How long writes waited, phase by phase: until they were acknowledged, and until a majority had them.
+"""How long writes waited, phase by phase: until they were acknowledged, and until a majority had what the leader had.
 
-The second is what a majority quorum would have waited for on the same run, as the brokers' traces tell who had what and
-when (`holders`), less the fetch by which a leader hears of it. Without traces it is not known.
+The second is what a majority quorum adds on the same run, as the brokers' traces tell who had what and when
+(`holders`), less the fetch by which a leader hears of it. It begins with the append, for a producer that waits for
+acknowledgements holds its next writes back, whatever those wait for. Without traces it is not known.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def _ms(ns: int) -> float:
     return round(ns / MS, 1)
 
 
-def majority_had(history: Path, replicas: int) -> dict[int, int]:
-    """When a majority of so many replicas had each value, in nanoseconds of the run, as far as the history says."""
+def majority_took(history: Path, replicas: int) -> dict[int, int]:
+    """How long after the first replica a majority of so many had each value, in nanoseconds, where the history says."""
     since: dict[int, dict[str, int]] = {}
     for text in history.read_text(encoding="utf-8").splitlines()[1:]:
         if '"f": "append"' not in text:
@@ -63,10 +64,11 @@ def majority_had(history: Path, replicas: int) -> dict[int, int]:
         at = since.setdefault(cast("int", line["value"]), {})
         at.setdefault(str(line["node"]), cast("int", line["time"]))
     enough = replicas // 2 + 1
-    return {value: sorted(at.values())[enough - 1] for value, at in since.items() if len(at) >= enough}
+    ordered = {value: sorted(at.values()) for value, at in since.items() if len(at) >= enough}
+    return {value: times[enough - 1] - times[0] for value, times in ordered.items()}
 
 
-def waits(recorder: Recorder, had: Mapping[int, int]) -> Sequence[Waits]:
+def waits(recorder: Recorder, took: Mapping[int, int]) -> Sequence[Waits]:
     """A row for each phase, by when the writes were sent."""
     rows: list[Waits] = []
     marks = recorder.marks or [("run", 0)]
@@ -76,7 +78,7 @@ def waits(recorder: Recorder, had: Mapping[int, int]) -> Sequence[Waits]:
             Waits(
                 phase=phase,
                 acknowledged=spread(recorder.acked[v] - at for v, at in sent.items() if v in recorder.acked),
-                majority=spread(max(0, had[v] - at) for v, at in sent.items() if v in had),
+                majority=spread(took[v] for v in sent if v in took),
             )
         )
     return rows

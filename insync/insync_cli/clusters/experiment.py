@@ -328,7 +328,7 @@ def _show_waits(out: Console, cells: Sequence[Concluded]) -> None:
             rows.append((c.cell.name, w.phase, *_spread(w.acknowledged), *_spread(w.majority)))
     if not rows:
         return
-    out.print("\nmilliseconds from sent to acknowledged, and to when a majority had it:")
+    out.print("\nmilliseconds from sent to acknowledged, and from the leader's append until a majority had it:")
     terminal.print_table(out, ("cell", "phase", "p50", "p99", "longest", "majority p50", "p99", "longest"), rows)
 
 
