@@ -163,6 +163,8 @@ class Runtime:
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _busy: bool = False
+    _timeless: bool = False
+    """What must not be: it goes on, and its timers do not (designs.PLANTED)."""
     after_turn: Callable[[Millis], None] = _nothing
     """What is to be done once the broker has taken what it was handed."""
     before_append: Callable[[TopicPartition], None] = _nobody
@@ -250,7 +252,7 @@ class Runtime:
             times.append(controllers.deadline(self.controller))
         times += islice(self._admin.values(), 1)  # in the order in which they were asked
         wanted = [t for t in times if t is not None]
-        return min(wanted) if wanted and self.running else None
+        return min(wanted) if wanted and self.running and not self._timeless else None
 
     # Timers: a heap of when replicas want a Tick, so that what runs once per frame does not grow with partitions
 
@@ -342,7 +344,10 @@ class Runtime:
                     done = self._perform(effect)
                 except OSError as error:
                     # A checkpoint, or the orderly end. Without them the process is no broker that could go on.
-                    self._ends(f"halted: {error}")
+                    if self.settings.insync_design.goes_on_without_timers:
+                        self._timeless = True
+                    else:
+                        self._ends(f"halted: {error}")
                     return
                 if done is not None:
                     queue.append(done)

@@ -221,7 +221,7 @@ class GroupRequests:
 
     def _serve(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
         body = request.body
-        group, member = body.text("group_id"), body.text("member_id")
+        group, member, instance = body.text("group_id"), body.text("member_id"), body.text("group_instance_id")
         generation = body.number("generation_id", body.number("generation_id_or_member_epoch"))
         match request.key:
             case protocol.JOIN_GROUP:
@@ -232,18 +232,21 @@ class GroupRequests:
                     session_ms=session,
                     rebalance_ms=body.number("rebalance_timeout", session),
                     heard=now,
+                    instance=instance,
                 )
                 groups.join(group, body.text("protocol_type"), joining, request.client or "client", now, reply)
             case protocol.SYNC_GROUP:
                 parts = {a.text("member_id"): a.data("assignment") or b"" for a in body.all("assignments")}
-                groups.sync(group, member, generation, parts, now, reply)
+                groups.sync(group, member, generation, parts, now, reply, instance)
             case protocol.HEARTBEAT:
-                reply({"error_code": groups.heartbeat(group, member, generation, now)})
+                reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
-                leaving = [m.text("member_id") for m in body.all("members")] or [member]
-                codes = [groups.leave(group, m, now) for m in leaving]
-                members = [{"member_id": m, "error_code": c} for m, c in zip(leaving, codes, strict=True)]
-                reply({"error_code": 0 if body.all("members") else codes[0], "members": members})
+                named = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
+                members = [
+                    {"member_id": m, "group_instance_id": i or None, "error_code": groups.leave(group, m, now, i)}
+                    for m, i in named
+                ]
+                reply({"error_code": 0 if named else groups.leave(group, member, now), "members": members})
             case protocol.OFFSET_COMMIT:
                 self._commits(groups, request, now, reply)
             case protocol.OFFSET_DELETE:
@@ -260,7 +263,7 @@ class GroupRequests:
                 tp = TopicPartition(topic.text("name"), p.number("partition_index"))
                 new[tp] = (p.number("committed_offset"), p.text("committed_metadata"))
         generation = body.number("generation_id_or_member_epoch")
-        code = groups.may_commit(group, body.text("member_id"), generation, now)
+        code = groups.may_commit(group, body.text("member_id"), generation, now, body.text("group_instance_id"))
         if code or not new:
             reply(_of_each(dict.fromkeys(new, code)))
             return
