@@ -1,6 +1,7 @@
 """What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
 
-Both are asked of the designs of Kafka only: they are what `isr_premises` and `isr_room` state.
+A promise of liveness has slack, too: how much of the bounds is left when it comes to pass. All are asked of the designs
+of Kafka only: they are what `isr_premises`, `isr_room` and `isr_slack` state.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from isr_lang import Design, Value
 
 PROMISES = ("always", "step", "eventually")
+
+Slack = dict[str, int]
+"""The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
 
 
 def of_kafka(design: Design) -> bool:
@@ -75,6 +79,36 @@ def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
 
 UNSEEN = Verdict.BUDGETED
 """The verdict on a premise of which it is not decided whether it is ever met."""
+
+
+# Slack
+
+
+def with_slack(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+    """The instance with what tells the slack of each promise of liveness that is wanted, and all then wanted."""
+    if not of_kafka(instance.design):
+        return instance, tuple(wanted)
+    from isr_slack import probes
+
+    more = [p for found in probes(instance, wanted).values() for p in found]
+    design = instance.design
+    wider = attrs.evolve(design, properties=(*design.properties, *map(design.restated, more)))
+    return Instance(wider, instance.constants), (*wanted, *(p.name for p in more))
+
+
+def without_slack(
+    instance: Instance, found: Exploration, wanted: Sequence[str]
+) -> tuple[Exploration, dict[str, Slack]]:
+    """The findings without what tells the slack, and the slack of each promise of liveness that holds."""
+    if not of_kafka(instance.design):
+        return found, {}
+    from isr_slack import probes, slack
+
+    names = {p.name for of in probes(instance, wanted).values() for p in of}
+    met = {f.name for f in found.findings if f.name in names and f.path is not None}
+    held = [f.name for f in found.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
+    left = attrs.evolve(found, findings=tuple(f for f in found.findings if f.name not in names))
+    return left, {name: dict(slack(instance, name, met)) for name in held}
 
 
 # Room
