@@ -27,6 +27,7 @@ from isr_lang import Bool, Design, FoldedAction, Instance, define, text
 from isr_lang.instance import UNBOUNDED
 from isr_model import KIP_966
 from isr_state import Alter, Fetch, Replica, State
+from isr_validate.kafka_design import KAFKA, in_smaller_steps
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
 ALTER: Final = {name: i for i, name in enumerate(Alter.type.members)}
@@ -203,6 +204,8 @@ def anybody_waits(s: State, leader: Replica, follower: Replica) -> Bool:
 @cache
 def traced_design(name: str) -> Design:
     """The model against which traces of this design are validated."""
+    if name.startswith(KAFKA):
+        return in_smaller_steps(traced_design(name.removeprefix(KAFKA)))
     design = with_alter_partition(DESIGNS[name])
     waits = {d.name for d in design.definitions()} & {"waits", "waits_for_leader"}
     because = "who waits for an answer is seen where it is taken."
