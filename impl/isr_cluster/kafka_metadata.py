@@ -2,7 +2,7 @@
 
 The records are KRaft's (metadata/src/main/resources/common/metadata of Kafka's sources): TopicRecord (2) names the
 topic's id, PartitionRecord (3) creates the partition, PartitionChangeRecord (5) changes it; one that names a leader, be
-it the same, raises the leader epoch (PartitionRegistration.merge). RegisterBrokerRecord (27) begins a broker's session,
+it the same, raises the leader epoch (PartitionRegistration.merge). RegisterBrokerRecord (0) begins a broker's session,
 BrokerRegistrationChangeRecord (17) changes whether it is fenced or shutting down.
 """
 
@@ -23,7 +23,7 @@ _TOPIC: Final = 2
 _PARTITION: Final = 3
 _CHANGE: Final = 5
 _BROKER_CHANGE: Final = 17
-_BROKER: Final = 27
+_BROKER: Final = 0
 
 
 @attrs.frozen
@@ -167,9 +167,10 @@ def decisions(data: bytes, partition: TopicPartition) -> Iterator[Decided | Sess
     """Everything that a log says of one partition and of the brokers, in its order."""
     follows, sessions = KafkaDecisions(partition), KafkaSessions()
     for value in values(data):
+        known = dict(sessions.now)
         if follows.takes(value) and follows.now is not None:
             yield follows.now
-        elif (session := sessions.takes(value)) is not None:
+        elif (session := sessions.takes(value)) is not None and known.get(session.broker) != session:
             yield session
 
 

@@ -175,7 +175,9 @@ def _changed(
     if not folder.is_dir():
         with locked(folder.parent), tempfile.TemporaryDirectory(dir=folder.parent) as work:
             path = classpath(maker, found, tools())
-            ran = subprocess.run([java(), *JVM, "-cp", path, program, f"{work}/classes"], capture_output=True, text=True)
+            ran = subprocess.run(
+                [java(), *JVM, "-cp", path, program, f"{work}/classes"], capture_output=True, text=True
+            )
             if ran.returncode != 0:
                 raise Unavailable(f"{program} cannot change this Kafka's classes: {ran.stderr.strip()[:300]}")
             if not folder.is_dir():

@@ -243,8 +243,10 @@ class ControllerSteps:
     def decisions(
         self, controller: ControllerState, requests: Iterable[SentMessage], epochs: Mapping[int, Json]
     ) -> Iterator[ControllerState]:
-        """Every state after one step of the controller that no line names: with one of these AlterPartition requests, or
-        without any; `epochs` are those that brokers get when they register."""
+        """Every state after one step of the controller that no line names.
+
+        It may accept one of these AlterPartition requests; `epochs` are those that brokers get when they register.
+        """
         steps = self.model_steps()
         for action in _HIDDEN:
             told = controller.variables(self.ids)

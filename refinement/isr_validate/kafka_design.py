@@ -1,6 +1,6 @@
 """What Apache Kafka does in smaller steps than the model, as a design: the model's own, with these parts replaced.
 
-- The watermark. In the model a leader's step moves the watermark at once. In Kafka the same handler moves it afterwards,
+- The watermark. In the model a leader's step moves the watermark at once. In Kafka the same handler moves it later,
   and others see the older one meanwhile: the answer to a fetch carries the watermark from before that fetch
   (`Partition.fetchRecords` reads before `updateFollowerFetchState`). Here no other step moves a leader's watermark, and
   `leader_moves_watermark` may move it, up to what the model allows. It need not move all the way: Kafka waits for

@@ -1,4 +1,4 @@
-"""The reader of Kafka's traces: each line becomes a line of a replica, or of the controller, with what it must agree with.
+"""The reader of Kafka's traces: each line becomes a line of a replica or of the controller.
 
 What needs no model is refused here: a batch that no leader wrote, an answer that no leader gave, a fetch from where its
 follower's log never ended, metadata that the controller has not decided.
@@ -29,8 +29,8 @@ NOTHING: Final[Fields] = {}
 class KafkaLine(Line):
     """A line of Kafka's, in the chain of its owner.
 
-    - `what`: its name; `index`: where it is in the chain; `first`: before which line there it may have happened already.
-    - `told`: variables after the step, as the line has them; `ends`: of followers, where the leader has their logs' end.
+    - `what`: its name; `index`: its place in the chain; `first`: before which line there it may have happened already.
+    - `told`: variables after the step, as the line has them; `ends`: of followers, where for the leader their logs end.
     - `watermark`: of an answer to a fetch, the watermark in it.
     """
 
@@ -92,6 +92,12 @@ class KafkaReader:
             self.lines.partitions[tp] = Partition(ids, min(minimum, len(ids)), unclean)
         if what == "decides":
             self.decided[tp, number(says.get("partition_epoch"))] = says
+        if what in ("appends", "opened"):
+            # A follower may have copied a batch, and said so, before the thread that appended it could.
+            for row in _rows(says.get("wrote" if what == "appends" else "log")):
+                self.written.setdefault((tp, row[0], row[1]), row)
+        if what == "proposes":
+            self.lines.proposals.setdefault(tp, []).append(_proposal(says, node))
         if what in ("fetched", "diverges"):
             self.taken[node, tp, str(says.get("request"))] = says
         if what == "answers":
@@ -183,8 +189,11 @@ class KafkaReader:
         return attrs.evolve(line, actions=("follower_appends",), wrote=wrote, mail=mail, told=_log(says))
 
     def _truncates(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        """A follower without leader epochs in its log truncates to its watermark before it fetches, unasked."""
         self._ends_at(node, tp, number(event.says.get("log_end")))
-        mail = self._answer_heard(event, node, tp)
+        mail = self._answer_heard(event, node, tp) if "fetch" in event.says else None
+        if mail is None or "diverging" not in mail.says:
+            return attrs.evolve(line, told=_log(event.says))
         return attrs.evolve(line, actions=("follower_truncates",), mail=mail, told=_log(event.says))
 
     def _restarts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
@@ -262,7 +271,7 @@ class KafkaReader:
 
     def _diverges(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         mail = self._request(event, node, tp)
-        told = {"error": "NONE", "leader": int(node), "leader_epoch": mail.says.get("leader_epoch")}
+        told: dict[str, Json] = {"error": "NONE", "leader": int(node), "leader_epoch": mail.says.get("leader_epoch")}
         sent = SentMessage(mail.id, node, mail.source, "FetchResponse", {**told, "diverging": _diverging(event.says)})
         return attrs.evolve(line, actions=("leader_answers_diverging",), mail=mail, sent=(sent,))
 
@@ -281,18 +290,14 @@ class KafkaReader:
     def _watermark(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
         if self.lines.level is Level.CLIENT:
             return None
-        told = {"high_watermark": event.says.get("high_watermark")}
+        told: dict[str, Json] = {"high_watermark": event.says.get("high_watermark")}
         mail = SentMessage("", node, node, "", told)
         return attrs.evolve(line, actions=("leader_moves_watermark", None), mail=mail, told=_log(event.says))
 
     def _proposes(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
-        says = event.says
-        told = {
-            "isr": says.get("isr"),
-            "leader_epoch": _epoch(says.get("leader_epoch")),
-            "partition_epoch": says.get("partition_epoch"),
-        }
-        sent = SentMessage(f"of partition epoch {told['partition_epoch']}", node, CONTROLLER, "AlterPartitionRequest", told)
+        told = _proposal(event.says, node)
+        name = f"of partition epoch {told['partition_epoch']}"
+        sent = SentMessage(name, node, CONTROLLER, "AlterPartitionRequest", told)
         actions = ("leader_proposes_expansion", "leader_proposes_shrink")
         return attrs.evolve(line, actions=actions, sent=(sent,))
 
@@ -301,7 +306,7 @@ class KafkaReader:
         isr, version = tuple(sorted(numbers(says.get("isr")))), number(says.get("partition_epoch"))
         if self.decided and (self.decided.get((tp, version)) or NOTHING).get("isr") != list(isr):
             raise LineRefused(f"the controller has not decided the ISR {list(isr)} of partition epoch {version}")
-        told = {"error": "NONE", "leader_epoch": _epoch(says.get("leader_epoch"))}
+        told: dict[str, Json] = {"error": "NONE", "leader_epoch": _epoch(says.get("leader_epoch"))}
         mail = SentMessage(f"of partition epoch {version}", CONTROLLER, node, "AlterPartitionResponse", told)
         after = {"isr": isr, "partition_epoch": version, "pending_isr": ()}
         return attrs.evolve(line, actions=("leader_adopts_isr",), mail=mail, told=after)
@@ -312,7 +317,7 @@ class KafkaReader:
             return None
         held = [one for one in self.lines.by_owner.get((node, tp), []) if "leads" in str(one.event.says.get("what"))]
         epoch = _epoch(held[-1].event.says.get("leader_epoch")) if held else 0
-        told = {"error": str(event.says.get("error")), "leader_epoch": epoch}
+        told: dict[str, Json] = {"error": str(event.says.get("error")), "leader_epoch": epoch}
         mail = SentMessage("", CONTROLLER, node, "AlterPartitionResponse", told)
         return attrs.evolve(line, actions=("leader_rolls_back",), mail=mail, told={"pending_isr": ()})
 
@@ -365,9 +370,14 @@ def _rows(told: Json) -> tuple[Row, ...]:
     return tuple((row[0], row[1] + 1, *row[2:]) for row in rows(told) if len(row) > 1)
 
 
-def _diverging(says: Fields) -> Fields:
+def _diverging(says: Fields) -> dict[str, Json]:
     told = fields(says.get("diverging"))
     return {"epoch": _epoch(told.get("epoch")), "end": told.get("end")}
+
+
+def _proposal(says: Fields, node: str) -> dict[str, Json]:
+    told = {"leader_epoch": _epoch(says.get("leader_epoch")), "partition_epoch": says.get("partition_epoch")}
+    return {"isr": says.get("isr"), "leader": int(node), **told}
 
 
 def _log(says: Fields) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """The steps of Kafka's replicas and of its controller: which states they may be in after a line of the agent.
 
-Handlers run at the same time. A line's step was taken after another line, `since`, and before its own. So a search tries
-the order of the lines first, and where that fails takes steps earlier, as far as their intervals allow, but no more than
-`EARLY` at a time; if that bound was met the verdict is unknown, and never *rejected*.
+Handlers run at the same time. A line's step was taken after another line, `since`, and before its own. So a search
+tries the order of the lines first, and where that fails takes steps earlier, as far as their intervals allow, but no
+more than `EARLY` at a time; if that bound was met the verdict is unknown, and never *rejected*.
 
 A line that tells of no step, an answer, has to be true at some time of its interval. Such a line changes nothing, so it
 is ticked off as soon as it is true.
@@ -100,7 +100,9 @@ class KafkaReplicaSteps:
         else:
             yield from self._taken(line, state, attempts)
         early = [
-            self.chain[i] for i in self.open[line.index] if i != line.index and not self.chain[i].checks and i not in state.done
+            self.chain[i]
+            for i in self.open[line.index]
+            if i != line.index and not self.chain[i].checks and i not in state.done
         ]
         if early and depth >= EARLY:
             self.steps.bounded = True
@@ -169,6 +171,8 @@ class KafkaReplicaSteps:
             if wrong:
                 mine.append(FailedAttempt(str(after), "the step leads elsewhere in the model", (), wrong))
                 continue
+            if line.what == "leads" and before.pending_isr and after.partition_epoch == before.partition_epoch:
+                self.outside[line.place] = "a leader hears the metadata that it has, and forgets what it has proposed"
             yield attrs.evolve(state, replica=after, noted=self._noted(state, after))
         attempts += mine
 
@@ -232,18 +236,20 @@ class KafkaControllerSteps:
         if line.controller is not None and not state.controller_epoch:
             yield line.controller
             return
-        edge, seen, led = [state], {state}, False
+        edge, seen, agreed = [state], {state}, STEPS_AT_ONCE + 1
         for turn in range(STEPS_AT_ONCE + 1):
             for one in edge:
                 if (right := self._agrees(line, one, turn)) is not None:
-                    led = True
+                    agreed = min(agreed, turn)
                     yield right
-            if turn < STEPS_AT_ONCE:
-                edge = [n for one in edge for n in self._next(line, one) if not (n in seen or seen.add(n))]
+            if turn > agreed or turn == STEPS_AT_ONCE:
+                break  # what else may have happened can wait until a later decision tells of it
+            edge = [n for n in dict.fromkeys(n for one in edge for n in self._next(line, one)) if n not in seen]
+            seen.update(edge)
             if self.inner.hidden > HIDDEN_STATES:
                 self.inner.bounded = True
                 return
-        if not led:
+        if agreed > STEPS_AT_ONCE:
             told = line.controller
             differs = differences_between(state, told) if told is not None else {}
             attempts.append(FailedAttempt(str(state), "no steps of the model lead to this decision", (), differs))
@@ -284,13 +290,3 @@ class KafkaControllerSteps:
             for p in self.proposals
             if (p.get("leader_epoch"), p.get("partition_epoch"), p.get("leader")) == now
         ]
-
-
-def proposals_of(lines: Mapping[tuple[str, str], list[Line]], tp: str) -> list[Fields]:
-    """What the leaders of a partition have proposed."""
-    found: list[Fields] = []
-    for (node, about), chain in lines.items():
-        if about == tp and node != "controller":
-            for line in chain:
-                found += [{**m.says, "leader": int(node)} for m in line.sent if m.kind == "AlterPartitionRequest"]
-    return found

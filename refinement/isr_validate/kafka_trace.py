@@ -72,9 +72,11 @@ def _life(name: str, data: bytes) -> Life:
 
 def in_time(lives: Sequence[Life]) -> list[Event]:
     """All events in the order of the machine's clock, which all processes share; those of a life in their own."""
-    return sorted((event for life in lives for event in life.events), key=_when)
-
-
-def _when(event: Event) -> tuple[int, str, int]:
-    at = event.says.get("at")
-    return at if isinstance(at, int) else 0, event.life, event.number
+    found: list[tuple[int, str, int, Event]] = []
+    for life in lives:
+        at = 0
+        for event in life.events:
+            told = event.says.get("at")
+            at = max(at, told if isinstance(told, int) else 0)
+            found.append((at, event.life, event.number, event))
+    return [event for *_, event in sorted(found, key=lambda one: one[:3])]

@@ -165,7 +165,9 @@ def model_steps(
     design: str, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1
 ) -> ModelSteps:
     """The steps for these settings, made once; `acks` as in a produce request, -1 for all."""
-    return ModelSteps(design, replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
+    room = ROOM // 4 if design.startswith(KAFKA) else ROOM  # a step of its watermark has a parameter for each offset
+    minimum = min(minimum, replicas)
+    return ModelSteps(design, replicas, minimum, unclean, follower_reads, "all" if acks == -1 else "1", room)
 
 
 def map_with(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:

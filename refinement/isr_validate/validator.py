@@ -22,7 +22,7 @@ from isr_validate.controller_steps import ControllerSteps
 from isr_validate.false_guards import false_guards
 from isr_validate.kafka_design import KAFKA
 from isr_validate.kafka_reader import KafkaLine, KafkaReader
-from isr_validate.kafka_steps import KafkaControllerSteps, KafkaReplicaSteps, KafkaState, proposals_of
+from isr_validate.kafka_steps import KafkaControllerSteps, KafkaReplicaSteps, KafkaState
 from isr_validate.kafka_trace import in_time, of_kafka
 from isr_validate.model_step import TRACED
 from isr_validate.replica_steps import ReplicaSteps
@@ -148,7 +148,7 @@ def _search_owner(
     if lines.design.startswith(KAFKA):
         kafka = [line for line in wanted if isinstance(line, KafkaLine)]
         if node == CONTROLLER:
-            decided = KafkaControllerSteps(ControllerSteps(lines, tp), proposals_of(lines.by_owner, tp))
+            decided = KafkaControllerSteps(ControllerSteps(lines, tp), lines.proposals.get(tp, []))
             return decided, search(decided, wanted, budget, progress)
         taken = KafkaReplicaSteps(ReplicaSteps(lines, node, tp), kafka)
         return taken, search(taken, wanted, budget, progress)

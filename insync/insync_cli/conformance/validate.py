@@ -35,7 +35,7 @@ class Options:
     )
     level: str = choice(
         ("full", "events", "client"),
-        "what of a line is looked at: all; no snapshots; only what clients and the wire say (of Kafka's, full is events)",
+        "what of a line is looked at: all; no snapshots; only what clients and the wire say. Kafka's: full is events",
         "full",
     )
     budget: int | None = option("N", "states to try before it is UNKNOWN", positive)
