@@ -99,6 +99,8 @@ class KafkaReplicaSteps:
             yield from self._last_chance(line, state, attempts)
         else:
             yield from self._taken(line, state, attempts)
+            for raised in self._raised(line.index, state):
+                yield from self._taken(line, raised, [])
         early = [
             self.chain[i]
             for i in self.open[line.index]
@@ -137,15 +139,26 @@ class KafkaReplicaSteps:
 
     def _last_chance(self, line: KafkaLine, state: KafkaState, attempts: list[FailedAttempt]) -> Iterator[KafkaState]:
         """An answer that was never true by its own line; at level `client` the watermark may have moved unseen."""
-        if not self.follows_every_line:
-            wanted = line.watermark or max((a.end for a in line.answers), default=0)
-            for moved in self._moved_to(state.replica, wanted):
-                if self._untrue(line, moved) is None:
-                    yield attrs.evolve(state, replica=moved)
-                    return
+        for raised in self._raised(line.index, state):
+            if line.index in raised.done:
+                yield attrs.evolve(raised, done=raised.done - {line.index})
+                return
         no = self._untrue(line, state.replica)
         if no is not None:
             attempts.append(FailedAttempt(str(state), no.why, no.guards, no.differences))
+
+    def _raised(self, index: int, state: KafkaState) -> Iterator[KafkaState]:
+        """At level `client`: the states whose watermark has moved unseen, as far as each open answer needs it."""
+        if self.follows_every_line:
+            return
+        open_now = [self.chain[i] for i in self.open[index] if self.chain[i].checks and i not in state.done]
+        wanted = {w for line in open_now for w in (line.watermark, *(a.end for a in line.answers)) if w is not None}
+        for watermark in sorted(w for w in wanted if w > state.replica.high_watermark):
+            moved = self._moved_to(state.replica, watermark)
+            if not moved:
+                return
+            state = self._ticked(index, attrs.evolve(state, replica=moved[0]))
+            yield state
 
     def _moved_to(self, replica: ReplicaState, watermark: int) -> list[ReplicaState]:
         """The replica with its watermark moved there, if the model allows it."""
