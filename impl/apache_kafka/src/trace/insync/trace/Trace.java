@@ -201,7 +201,8 @@ public final class Trace {
       case "partitionEpoch_$eq" -> adopts((Partition) self, since, doing.adopted);
       case "handleAlterPartitionError" -> refused((Partition) self, since, (Errors) given[1]);
       case "truncate" ->
-          truncated((TopicPartition) given[0], since, ((OffsetTruncationState) given[1]).offset(), doing);
+          truncated(
+              (TopicPartition) given[0], since, ((OffsetTruncationState) given[1]).offset(), doing);
       case "truncateFullyAndStartAt" ->
           restarted((TopicPartition) given[0], since, (long) given[1]);
       default -> {
@@ -329,8 +330,12 @@ public final class Trace {
   private static String asked(Doing doing) {
     FetchRequest.PartitionData from = doing.from;
     String by =
-        ",\"follower\":" + doing.fetches.replicaId + ",\"broker_epoch\":" + doing.fetches.replicaEpoch;
-    String at = ",\"offset\":" + from.fetchOffset + ",\"last_epoch\":" + from.lastFetchedEpoch.orElse(-1);
+        ",\"follower\":"
+            + doing.fetches.replicaId
+            + ",\"broker_epoch\":"
+            + doing.fetches.replicaEpoch;
+    String at =
+        ",\"offset\":" + from.fetchOffset + ",\"last_epoch\":" + from.lastFetchedEpoch.orElse(-1);
     String of = doing.request == null ? "" : ",\"request\":" + quoted(doing.request);
     return by + at + ",\"leader_epoch\":" + from.currentLeaderEpoch.orElse(-1) + of;
   }
@@ -394,10 +399,14 @@ public final class Trace {
       }
     } else if (response instanceof FetchResponse fetched) {
       int follower = request.body(FetchRequest.class).replicaId();
-      String to = of + ",\"fetch\":" + quoted(request.header().clientId() + "/" + request.header().correlationId());
+      String to =
+          of
+              + ",\"fetch\":"
+              + quoted(request.header().clientId() + "/" + request.header().correlationId());
       for (var topic : fetched.data().responses()) {
         for (var p : topic.partitions()) {
-          TopicPartition tp = new TopicPartition(topic(topic.topic(), topic.topicId()), p.partitionIndex());
+          TopicPartition tp =
+              new TopicPartition(topic(topic.topic(), topic.topicId()), p.partitionIndex());
           String what = error(p.errorCode()) + ",\"high_watermark\":" + p.highWatermark();
           answer("answers", since, tp, to + ",\"follower\":" + follower + what);
         }
