@@ -139,7 +139,7 @@ class KafkaReader:
             first = max(first, self.barrier.get(owner, 0))
         chain.append(attrs.evolve(line, index=index, first=first))
         known.append(line.event.number)
-        if line.what in ("opened", "leads", "follows"):
+        if line.what == "opened":
             self.barrier[owner] = index + 1
 
     # A replica's log
