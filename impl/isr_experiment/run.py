@@ -125,6 +125,8 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
+        if traces:
+            options.system.completes_traces(processes, cell)
         logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
         recorder.close()
         traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None
