@@ -3,9 +3,11 @@ traces for runs of its own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -14,6 +16,7 @@ from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.dropped_records import FILE
 from isr_broker.storage.log import Log
 from isr_broker.trace_reader import BadTrace, read
 from isr_experiment.clients import records_of
@@ -155,6 +158,18 @@ def note_replicas(
         )
         log.close()
     return found
+
+
+def dumped(logs: Mapping[int, Path]) -> frozenset[Value]:
+    """The values that brokers wrote down before they cut their logs, as the history has them."""
+    found = set[Value]()
+    for folder in logs.values():
+        path = folder / FILE
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            value = cast("dict[str, object]", json.loads(line)).get("value")
+            if isinstance(value, str) and value.isdecimal():
+                found.add(int(value))
+    return frozenset(found)
 
 
 def judged(history: Path) -> tuple[Answer, frozenset[Value]]:
