@@ -69,9 +69,9 @@ class Result:
     verdict: str
     words: dict[str, list[str]]
     traced: Traced | None
-    waits: tuple[Waits, ...]
+    waits: tuple[Waits, ...] = ()
     """How long writes waited, phase by phase."""
-    dumped: int
+    dumped: int = 0
     """Lost values that a broker wrote down before it cut its log (`insync.dropped.records`)."""
     resets: int
     """How often a consumer was told that the log ends before what it had read."""
@@ -125,6 +125,8 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
+        if traces:
+            options.system.completes_traces(processes, cell)
         logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
         recorder.close()
         traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None

@@ -18,12 +18,12 @@ from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.dropped_records import FILE
 from isr_broker.storage.log import Log
-from isr_broker.trace_reader import BadTrace, read
+from isr_broker.trace_reader import BadTrace
 from isr_experiment.clients import records_of
 from isr_experiment.holders import note_holders
 from isr_experiment.recorder import PARTITION, Recorder
 from isr_experiment.watch import Seen
-from isr_validate import validate
+from isr_validate import read_traces, validate
 
 SECOND = 1_000_000_000
 _NEVER = 1 << 62
@@ -206,7 +206,7 @@ class Traced:
 def compared(folder: Path, recorder: Recorder, found: Mapping[tuple[int, int], int]) -> Traced:
     """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
     try:
-        lives = read(RealDisk(folder))
+        lives = read_traces((file.name, file.read_bytes()) for file in sorted(folder.glob("*.jsonl")))
         note_holders(recorder, lives, found)
         done = validate(lives)
     except BadTrace as problem:

@@ -94,6 +94,7 @@ class Options:
     writers: Writers = group(Writers, "clients")
     running: Running = group(Running, "a running cluster", "no fault is made, and one topic is made")
     no_traces: bool = flag("write no traces, and compare none with the model")
+    agent: bool = flag("with apache-kafka: our agent in its brokers writes traces, which are compared with the model")
     no_model: bool = flag("do not ask the model")
     output: QuietOutput = group(QuietOutput)
     command: tuple[str, ...] = command()
@@ -111,6 +112,8 @@ def run(argv: Sequence[str]) -> int:
         return _on_running(given)
     if given.running.changed:
         raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
+    if given.agent and (ours or given.under_test.file is not None):
+        raise UsageError("--agent goes with --system apache-kafka; insync's brokers write traces of themselves")
     experiment = chosen(given)
     over = network(given.network)
     system = OURS if ours else _kafka(given) if given.under_test.file is None else _given(given, over)
@@ -155,8 +158,8 @@ def _kafka(given: Options) -> SystemUnderTest:
     from isr_experiment.systems import ApacheKafka
 
     quiet = given.output.quiet or not given.output.for_people
-    files = given.under_test.kafka_files(noting=True, tell=_nobody if quiet else print)
-    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files)
+    files = given.under_test.kafka_files(noting=True, tracing=given.agent, tell=_nobody if quiet else print)
+    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files, traces=given.agent)
 
 
 def listed(output: Output) -> int:
