@@ -257,3 +257,29 @@ def test_a_bad_list_of_reasons_is_65(
 def test_a_design_that_was_not_explored_to_the_end_is_20(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutate", "careful", "--max-states", "3"]) == 20
     assert "careful itself was not explored to the end" in capsys.readouterr().err
+
+
+def test_what_is_dropped_is_chosen(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "careful", "--drop", "assignments", "--json", "out.json"]) == 22
+    report = json.loads((desk / "out.json").read_text())
+    assert {m["part"] for m in report["mutants"]} == {"assignment"}
+    said = capsys.readouterr().out
+    assert "of which there is no witness any more" in said
+    assert f"insync mutate careful: {len(report['mutants'])} assignments" in said
+
+
+def test_a_reason_for_an_assignment_is_on_file_under_its_own_name(desk: Path) -> None:
+    entry = '[[assignment]]\ndesign = "careful"\naction = "hurries"\nassignment = "new.served == old.drawn"\n'
+    (desk / "redundant.toml").write_text(f'{entry}reason = "who hurries need not serve"\n')
+    main(["mutate", "careful", "--drop", "assignments", "--redundant", "redundant.toml", "--json", "out.json"])
+    report = json.loads((desk / "out.json").read_text())
+    assert {m["guard"]: m["reason"] for m in report["mutants"]}[
+        "new.served == old.drawn"
+    ] == "who hurries need not serve"
+    assert report["stale"] == []
+
+
+def test_a_bad_entry_for_a_term_names_its_keys(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "redundant.toml").write_text('[[term]]\ndesign = "careful"\n')
+    assert main(["mutate", "careful", "--drop", "terms", "--redundant", "redundant.toml"]) == 65
+    assert "every [[term]] has a design, a definition, a term and a reason" in capsys.readouterr().err

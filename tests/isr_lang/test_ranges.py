@@ -55,7 +55,7 @@ def empty(new: Shelf) -> Step:
 @action
 def puts(old: Shelf, new: Shelf) -> Step:
     """Somebody puts a thing there."""
-    return (old.items.length() < 2, new.items == old.items.append(1))
+    return (old.items.length() < 2, new.items == old.items.append(Item.of(1)))
 
 
 @action
