@@ -282,6 +282,7 @@ SAID_OF_STEPS = {
         2: "controller_starts_reassignment",
         7: "controller_accepts_alter_partition",
     },
+    "back-before-fenced-18106": {5: "broker_replaces_registration", 7: "leader_appends", 9: "follower_appends"},
     "clean-shutdown-struck-18635": {
         6: "broker_loses_power",
         9: "broker_shuts_down",
@@ -290,7 +291,22 @@ SAID_OF_STEPS = {
         12: "controller_elects_last_known_leader",
     },
     "absent-last-leader-19522": {4: "broker_restarts", 5: "controller_elects_absent_last_leader"},
+    "own-minimum-16540": {
+        1: "controller_fences_follower",
+        3: "broker_overrides_minimum",
+        4: "leader_learns_isr",
+        6: "controller_fences_leader",
+        7: "becomes_leader",
+    },
     "cleared-elr": {2: "controller_fences_last_leader", 3: "controller_sets_minimum"},
+    "recreated-replica-16234": {
+        1: "controller_fences_follower",
+        3: "leader_learns_isr",
+        4: "directory_fails",
+        5: "controller_fences_last_leader",
+        6: "replica_is_recreated",
+        7: "controller_elects_returned",
+    },
     "misplaced-replica-16297": {1: "replica_moves", 2: "directory_fails", 3: "controller_hears_of_directory"},
 }
 """What the prose of a found bug says that its steps do; the steps that it names are these."""
@@ -373,7 +389,7 @@ ROWS = (
 NUMBERS = (
     7164, 7415, 2334, 7235, 12367, 13091, 13141, 14704, 15510, 15583, 15221,
     16540, 19996, 15021, 14144, 14154, 13587, 10101, 7786, 20554, 9672, 6638,
-    15665, 19975, 16757, 16952, 18635, 19522, 16297,
+    15665, 19975, 16757, 16952, 18106, 18635, 19522, 16234, 16297,
 )  # fmt: skip
 
 
