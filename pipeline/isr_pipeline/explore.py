@@ -27,8 +27,8 @@ SETTINGS = {
     **{f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")},
     "spark.shuffle.reduceLocality.enabled": "false",
 }
-"""Java only moves bytes here, so optimising its code would take longer than it saves. A bucket's task is to run where its
-visited set is, not where most of what is sent to it comes from."""
+"""Java only moves bytes here, so optimising its code would take longer than it saves. A bucket's task is to run where
+its visited set is, not where most of what is sent to it comes from."""
 IN_MEMORY = {"spark.shuffle.compress": "false"}
 """Settings for one machine, where compressing the blocks of a shuffle takes longer than moving them."""
 HANDOVER = 200_000
@@ -55,8 +55,8 @@ def explore(
 ) -> Exploration:
     """Explore by Spark (see isr_check.engine for the contract), on this machine alone unless there is a `master`.
 
-    States last in the `store`, a URL that all executors can write, or else in the `folder`; they stay there if `keep` is
-    true, and `resume` goes on from the last complete level. `memory`: bytes for Java, here and in each executor.
+    States last in the `store`, a URL that all executors can write, or else in the `folder`; they stay there if `keep`
+    is true, and `resume` goes on from the last complete level. `memory`: bytes for Java, here and in each executor.
     `graph`: write states and steps as tables, too.
     """
     session.check()

@@ -2,7 +2,7 @@
 
     Location.of("s3://bucket/prefix")     also gs://, abfs://, hdfs://, file:// and paths of this machine
 
-The interface is what an object store can do: put, read, list, delete. Nothing is renamed, locked, appended to or mapped.
+The interface is what an object store can do: put, read, list, delete. Nothing is renamed, locked, mapped, appended.
 What writes a file in pieces names it by a number that nobody else has; the name counts when something sealed says it.
 
 Options of a store, such as its endpoint, stand in the query of the URL, as pyarrow.fs.FileSystem.from_uri takes them.
@@ -12,6 +12,7 @@ Credentials come from there, or from where Arrow looks for them: the environment
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ from pyarrow import fs
 from isr_check.engine import Unavailable
 
 SCHEMES = ("s3", "gs", "abfs", "hdfs", "file")
+AT_ONCE = 8
+"""Requests to a store at a time."""
 
 
 class _Entry(Protocol):
@@ -148,9 +151,11 @@ class Location:
             system.delete_file(path)
 
     def delete_folder(self) -> None:
-        """Remove this folder with all that is in it; nothing happens if there is none."""
+        """Remove all files in this folder and below, and the folders of a store that has folders."""
+        with ThreadPoolExecutor(AT_ONCE) as beside:
+            list(beside.map(Location.delete, [self / name for name in self.files()]))
         system, path = self._at()
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # an object store may have none
             system.delete_dir(path)
 
 

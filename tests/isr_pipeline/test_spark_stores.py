@@ -144,7 +144,9 @@ def test_a_folder_of_this_machine_is_a_store_like_others(given: str | Path) -> N
 
 
 def test_no_secret_is_told() -> None:
-    place = Location.of("s3://key:secret@bucket/run?endpoint_override=localhost:9&scheme=http&region=here") / "plan.json"
+    place = (
+        Location.of("s3://key:secret@bucket/run?endpoint_override=localhost:9&scheme=http&region=here") / "plan.json"
+    )
     assert str(place) == "s3://bucket/run/plan.json"
 
 

@@ -218,8 +218,10 @@ def _walked(
 
 
 def resumable(out: Folder, given: Exploring) -> bool:
-    """Whether there is a checkpoint that --resume can go on from: in the folder, or in the store of the same command."""
-    return bool(given.spark.store) or any((out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json"))
+    """Whether there is a checkpoint to go on from: in the folder, or in the store that the same command names."""
+    return bool(given.spark.store) or any(
+        (out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json")
+    )
 
 
 def _minimal(instance: Instance, finding: Finding) -> Finding:
