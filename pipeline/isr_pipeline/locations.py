@@ -91,7 +91,10 @@ class Location:
         if at.scheme not in SCHEMES or not (at.netloc or at.scheme == "hdfs"):
             known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
             raise Unavailable(f"{_without_secrets(given)} is no store; there are {known}")
-        query = f"?{at.query}" if at.query else ""
+        options = [at.query] if at.query else []
+        if at.scheme == "s3" and "allow_delayed_open" not in at.query:
+            options.append("allow_delayed_open=true")  # what is small is then put by one request
+        query = f"?{'&'.join(options)}" if options else ""
         root = f"{at.scheme}://{at.netloc}/{query}"
         filesystem(root)
         return Location(root, unquote(at.path).strip("/"))

@@ -124,25 +124,28 @@ def running(
         chosen["spark.local.dir"] = str(scratch)
     if not alone(master):
         chosen["spark.ui.enabled"] = "true"
-    spark = start(master or local(workers), chosen)
-    try:
-        if not alone(master):
-            ship(spark)
-        yield spark
-    finally:
-        stop(spark)
+    with tempfile.TemporaryDirectory(prefix="insync-") as code:
+        spark = start(master or local(workers), chosen)
+        try:
+            if not alone(master):
+                ship(spark, Path(code) / "insync.zip")
+            yield spark
+        finally:
+            stop(spark)
 
 
-def ship(spark: SparkSession) -> None:
-    """Give the executors of a session the code that runs here, whatever is installed where they are."""
-    with tempfile.TemporaryDirectory(prefix="insync-") as folder, plainly():
-        archive = Path(folder) / "insync.zip"
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
-            for name, file in own_code().items():
-                content.write(file, name)
-        before = list(sys.path)
+def ship(spark: SparkSession, archive: Path) -> None:
+    """Give the executors of a session the code that runs here, whatever is installed where they are.
+
+    The archive is made for it, and must stay as long as the session: executors that come later ask for it, too.
+    """
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        for name, file in own_code().items():
+            content.write(file, name)
+    before = list(sys.path)
+    with plainly():
         spark.addArtifacts(str(archive), pyfile=True)
-        sys.path[:] = before  # what is imported here goes on to come from where it came from
+    sys.path[:] = before  # what is imported here goes on to come from where it came from
 
 
 def own_code() -> dict[str, Path]:

@@ -42,6 +42,9 @@ BUCKETS = 4
 PATIENT = {"spark.locality.wait": "100s"}
 """A task waits for the executor that has its bucket, however slow this machine is."""
 
+APART = "spark.shuffle.readHostLocalDisk false"
+"""Executors of one address read each other's files, unless Spark is told that they cannot. Machines have addresses."""
+
 
 @attrs.frozen
 class Apart:
@@ -80,7 +83,8 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
             asked = [*user.command, python, "-c", "import pyspark, pyarrow, isr_pipeline"]
             lacks = subprocess.run(asked, capture_output=True, text=True, check=False)
             assert "No module named 'isr_pipeline'" in lacks.stderr
-        os.environ.update({**environment(), "PYSPARK_PYTHON": python})
+        (folder / "spark-defaults.conf").write_text(f"{APART}\n", encoding="utf-8")
+        os.environ.update({**environment(), "PYSPARK_PYTHON": python, "SPARK_CONF_DIR": str(folder)})
         try:
             with cluster(folder, 2, owners=users) as master:
                 yield Apart(master, url, users)
