@@ -245,9 +245,10 @@ def apart(folder: Path) -> list[str]:
             row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | {len(commits)} | "
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
+    took = f"native took {by_native[0].wall:.1f} s with two workers"
+    said = f"{found.distinct:,} states, 4 partitions, two executors of a core each"
     return [
-        f"`kip-966 --isr-changes 3`: {found.distinct:,} states, 4 partitions, two executors of a core each; native took "
-        f"with two workers {by_native[0].wall:.1f} s.",
+        f"`kip-966 --isr-changes 3`: {said}; {took}.",
         "",
         "| store | s | distinct/s | part of native | levels | visited sets made again | files in the store |",
         "|" + "---|" * 7,
@@ -281,7 +282,8 @@ def memory(folder: Path) -> list[str]:
     return [
         f"`{options(LARGER)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, "
         f"with {GIVEN >> 20} MB for Java (`--memory`) and {BUCKETS} partitions, two tasks at a time; the visited sets and "
-        f"what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have {size_of(home / 'states') / 1e9:.1f} GB. It took "
+        f"what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have "
+        f"{size_of(home / 'states') / 1e9:.1f} GB. It took "
         f"{used[0].wall:.0f} s; native took {expected.seconds:.0f} s in memory. All answers are the same. Memory that "
         f"is no file's, at most: Java {peak['java'] / 1e9:.1f} GB, any Python process {peak['python'] / 1e9:.2f} GB. "
         "What the system keeps of files in memory was not limited."
