@@ -246,7 +246,7 @@ def apart(folder: Path) -> list[str]:
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
     took = f"native took {by_native[0].wall:.1f} s with two workers"
-    said = f"{found.distinct:,} states, 4 partitions, two executors of a core each"
+    said = f"{expected.distinct:,} states, 4 partitions, two executors of a core each"
     return [
         f"`kip-966 --isr-changes 3`: {said}; {took}.",
         "",
@@ -281,8 +281,8 @@ def memory(folder: Path) -> list[str]:
     assert answer(found) == answer(expected)
     return [
         f"`{options(LARGER)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, "
-        f"with {GIVEN >> 20} MB for Java (`--memory`) and {BUCKETS} partitions, two tasks at a time; the visited sets and "
-        f"what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have "
+        f"with {GIVEN >> 20} MB for Java (`--memory`) and {BUCKETS} partitions, two tasks at a time; the visited sets "
+        f"and what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have "
         f"{size_of(home / 'states') / 1e9:.1f} GB. It took "
         f"{used[0].wall:.0f} s; native took {expected.seconds:.0f} s in memory. All answers are the same. Memory that "
         f"is no file's, at most: Java {peak['java'] / 1e9:.1f} GB, any Python process {peak['python'] / 1e9:.2f} GB. "

@@ -62,7 +62,7 @@ class Uploaded(io.BytesIO):
         super().close()
 
 
-class ObjectsOnly(fs.FileSystemHandler):  # type: ignore[misc]
+class ObjectsOnly(fs.FileSystemHandler):
     """Objects in memory. There are no folders, renames, copies or appending."""
 
     def __init__(self) -> None:
@@ -74,10 +74,11 @@ class ObjectsOnly(fs.FileSystemHandler):  # type: ignore[misc]
     def normalize_path(self, path: str) -> str:
         return path
 
-    def open_output_stream(self, path: str, _metadata: object) -> object:
+    def open_output_stream(self, path: str, metadata: dict[str, str]) -> pa.NativeFile:
+        del metadata
         return pa.PythonFile(Uploaded(self.objects, path), mode="w")
 
-    def open_input_file(self, path: str) -> object:
+    def open_input_file(self, path: str) -> pa.NativeFile:
         if path not in self.objects:
             raise FileNotFoundError(path)
         return pa.PythonFile(io.BytesIO(self.objects[path]), mode="r")
@@ -94,11 +95,32 @@ class ObjectsOnly(fs.FileSystemHandler):  # type: ignore[misc]
         for name in [name for name in self.objects if name.startswith(f"{path}/")]:
             del self.objects[name]
 
-    def _refused(self, *_: object) -> NoReturn:
-        raise OSError("this store only puts, reads, lists and deletes")
+    def create_dir(self, path: str, recursive: bool) -> NoReturn:
+        self._refuse("make folders", path, recursive)
 
-    create_dir = move = copy_file = open_append_stream = open_input_stream = _refused
-    get_file_info = delete_dir_contents = delete_root_dir_contents = _refused
+    def move(self, src: str, dest: str) -> NoReturn:
+        self._refuse("rename", src, dest)
+
+    def copy_file(self, src: str, dest: str) -> NoReturn:
+        self._refuse("copy", src, dest)
+
+    def open_append_stream(self, path: str, metadata: dict[str, str]) -> NoReturn:
+        self._refuse("append", path, metadata)
+
+    def open_input_stream(self, path: str) -> NoReturn:
+        self._refuse("stream", path)
+
+    def get_file_info(self, paths: str | list[str]) -> NoReturn:
+        self._refuse("look at one object", paths)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> NoReturn:
+        self._refuse("empty folders", path, missing_dir_ok)
+
+    def delete_root_dir_contents(self) -> NoReturn:
+        self._refuse("forget everything")
+
+    def _refuse(self, what: str, *given: object) -> NoReturn:
+        raise OSError(f"this store does not {what}: {given}")
 
 
 URL = "s3://bucket/some/run"

@@ -100,8 +100,9 @@ def cluster(
         url = found_in(log, r"spark://127\.0\.0\.1:\d+")
         each = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory]
         logs = list[Path]()
-        for owner in owners or [None] * workers:
-            work = str((owner.folder if owner else folder) / "work")
+        everybody: Sequence[Stranger | None] = owners or [None] * workers
+        for owner in everybody:
+            work = str((owner.folder if owner is not None else folder) / "work")
             logs.append(started(closing, folder, "worker", *each, "--work-dir", work, url, owner=owner))
         for log in logs:
             found_in(log, "Successfully registered with master")
@@ -115,10 +116,10 @@ def started(closing: ExitStack, folder: Path, name: str, *arguments: str, owner:
     main = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
     own = ["-Dspark.master.rest.enabled=false", "-Xmx256m"]  # its port would be 6066, whoever else has it
     command = [session.java(), *QUICKLY.split(), *own, "-cp", jars, main, *arguments, "--webui-port", "0"]
-    home, own = (owner.folder, owner.environment()) if owner else (folder, {})
-    command = [*(owner.command if owner else []), *command]
+    home, has = (owner.folder, owner.environment()) if owner is not None else (folder, dict[str, str]())
+    command = [*(owner.command if owner is not None else []), *command]
     with log.open("wb") as said:
-        process = subprocess.Popen(command, cwd=home, env={**environment(), **own}, stdout=said, stderr=said)
+        process = subprocess.Popen(command, cwd=home, env={**environment(), **has}, stdout=said, stderr=said)
     closing.callback(process.wait)
     closing.callback(process.terminate)
     return log
