@@ -131,7 +131,11 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """The objects of a store that stands for every URL."""
     handler, real = ObjectsOnly(), locations.filesystem
     system = cast("locations.FileSystem", fs.PyFileSystem(handler))
-    monkeypatch.setattr(locations, "filesystem", lambda root: (system, "bucket") if root else real(root))
+
+    def chosen(root: str) -> tuple[locations.FileSystem, str]:
+        return (system, "bucket") if root else real(root)
+
+    monkeypatch.setattr(locations, "filesystem", chosen)
     return handler.objects
 
 

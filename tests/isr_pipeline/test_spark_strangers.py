@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,7 +62,7 @@ class Apart:
 
 
 @contextmanager
-def bare() -> Iterator[str]:
+def bare() -> Generator[str]:
     """A Python for everybody that has what insync depends on, and not insync."""
     site = next(entry for entry in sys.path if (Path(entry) / "pyarrow").is_dir())
     with tempfile.TemporaryDirectory(prefix="insync-python-") as folder:
