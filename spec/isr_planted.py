@@ -221,6 +221,11 @@ BUGS: tuple[Planted, ...] = (
         "a refused AlterPartition is remembered after its topic was deleted",
         without="the model has one partition, which is never deleted",
     ),
+    Planted(
+        "goes-on-without-timers",
+        "where a checkpoint cannot be written the timers of a broker end, and the broker does not",
+        without="no broker of the model has to do anything: what a timer may do, may happen",
+    ),
 )
 PLANTED: dict[str, Planted] = {bug.name: bug for bug in BUGS}
-"""The 26 bugs by name, in the order of `isr_broker.designs.PLANTED`."""
+"""The 27 bugs by name, in the order of `isr_broker.designs.PLANTED`."""

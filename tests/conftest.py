@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.support import guard
+from tests.support import guard, leaks
 from tests.support.models import ticket_desk
 
 PROGRAMS = {
@@ -23,6 +23,7 @@ PROGRAMS = {
 
 def pytest_configure() -> None:
     guard.install()
+    leaks.install()
     # How long an example takes says how busy the machine is, and nothing about the example.
     settings.register_profile("insync", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("insync")

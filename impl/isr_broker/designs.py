@@ -65,6 +65,7 @@ class Design:
     - `trusts_clean_mark`: the mark of a clean shutdown counts although a log is shorter than it was then.
     - `cuts_damaged_metadata`: a damaged record of the metadata log is cut off with all that comes after it.
     - `refusals_outlive_topics`: a refused AlterPartition is remembered after its topic was deleted.
+    - `goes_on_without_timers`: where a checkpoint cannot be written the broker's timers end, and it does not.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Design:
     trusts_clean_mark: bool = False
     cuts_damaged_metadata: bool = False
     refusals_outlive_topics: bool = False
+    goes_on_without_timers: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")
@@ -173,6 +175,7 @@ PLANTED: Final[dict[str, Design]] = {
         attrs.evolve(KIP_966, name="cuts-damaged-metadata", cuts_damaged_metadata=True),
         attrs.evolve(KIP_966, name="trusts-clean-mark", trusts_clean_mark=True),
         attrs.evolve(KIP_966, name="refusals-outlive-topics", refusals_outlive_topics=True),
+        attrs.evolve(KIP_966, name="goes-on-without-timers", goes_on_without_timers=True),
     )
 }
 """Today's design with one bug each, which `insync.design` takes as well; the model's are in isr_planted."""

@@ -22,6 +22,7 @@ from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
     AnswerConsume,
+    AnswerDelete,
     AnswerFetch,
     AnswerProduce,
     AppendLog,
@@ -38,7 +39,7 @@ from isr_broker.core.effects import (
     Took,
     TruncateLog,
 )
-from isr_broker.core.inputs import Consume, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
+from isr_broker.core.inputs import Consume, DeleteRecords, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AdminAnswer,
@@ -77,8 +78,8 @@ from isr_broker.storage.metadata_log import MetadataLog
 Admin: TypeAlias = (
     CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
 )
-Asked: TypeAlias = Produce | Consume | Admin
-ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AdminAnswer
+Asked: TypeAlias = Produce | Consume | DeleteRecords | Admin
+ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
 """What is done a little at a time, in the order in which it was asked."""
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
@@ -109,6 +110,10 @@ _FEW_ALARMS: Final = 1_000
 
 
 def _nothing(now: Millis) -> None:
+    pass
+
+
+def _nobody(tp: TopicPartition) -> None:
     pass
 
 
@@ -152,8 +157,12 @@ class Runtime:
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _busy: bool = False
+    _timeless: bool = False
+    """What must not be: it goes on, and its timers do not (designs.PLANTED)."""
     after_turn: Callable[[Millis], None] = _nothing
     """What is to be done once the broker has taken what it was handed."""
+    before_append: Callable[[TopicPartition], None] = _nobody
+    """What is to be done before a replica is asked to append: some of its news may have waited for this moment."""
     wall: Callable[[], Millis] | None = None
     """The time that producers write into batches; without it nothing gets too old."""
     _next_retention: Millis = 0
@@ -237,7 +246,7 @@ class Runtime:
             times.append(controllers.deadline(self.controller))
         times += islice(self._admin.values(), 1)  # in the order in which they were asked
         wanted = [t for t in times if t is not None]
-        return min(wanted) if wanted and self.running else None
+        return min(wanted) if wanted and self.running and not self._timeless else None
 
     # Timers: a heap of when replicas want a Tick, so that what runs once per frame does not grow with partitions
 
@@ -296,7 +305,9 @@ class Runtime:
         self.requests += 1
         request = make(self.requests)
         self.waiting[self.requests] = then
-        if isinstance(request, Produce | Consume):
+        if isinstance(request, Produce | Consume | DeleteRecords):
+            if isinstance(request, Produce):
+                self.before_append(request.partition)
             self.tell(request, now)
             if isinstance(request, Produce) and request.acks == 0:
                 self.waiting.pop(request.request, None)
@@ -327,7 +338,10 @@ class Runtime:
                     done = self._perform(effect)
                 except OSError as error:
                     # A checkpoint, or the orderly end. Without them the process is no broker that could go on.
-                    self._ends(f"halted: {error}")
+                    if self.settings.insync_design.goes_on_without_timers:
+                        self._timeless = True
+                    else:
+                        self._ends(f"halted: {error}")
                     return
                 if done is not None:
                     queue.append(done)
@@ -362,7 +376,7 @@ class Runtime:
                 if records is None:
                     response = attrs.evolve(response, error=Error.KAFKA_STORAGE_ERROR)
                 self._send(to, self.me, attrs.evolve(response, records=records or b""))
-            case AnswerProduce():
+            case AnswerProduce() | AnswerDelete():
                 self._answered(effect, b"")
             case AnswerConsume(partition=tp, records=wanted):
                 records = self._read(tp, wanted)
@@ -423,16 +437,23 @@ class Runtime:
                     raise AssertionError(f"the controller has no use for {effect}")
 
     def _write_metadata(self, now: Millis) -> None:
-        """What the controller has decided in this turn becomes durable with one flush, and may be told."""
+        """What the controller has decided in this turn becomes durable with one flush, and may be told.
+
+        When the log has grown long a snapshot takes its place.
+        """
         if not self._unwritten or self.controller is None or self.metadata_log is None:
             return
         records, self._unwritten = tuple(self._unwritten), []
+        most = self.settings.metadata_log_max_record_bytes_between_snapshots
         try:
             self.metadata_log.append(records)
+            long = self.metadata_log.grown > most
+            if long:
+                self.metadata_log.compact(controllers.snapshot(self.controller))
         except OSError as error:
             self._ends(f"halted: the metadata log cannot be written, {error}")
             return
-        self._tell_controller(Written(self.controller.offset), now)
+        self._tell_controller(Written(self.controller.offset, long), now)
 
     # Messages
 

@@ -122,6 +122,12 @@ class Server:
         self.log(why)
         self._ended.set()
 
+    def tells(self) -> None:
+        """Say what is held for clients and others: an idle broker without connections holds nothing (SIGUSR1)."""
+        known = 1 + 2 * len(self.connections) + 2 * len(self.links) + len(self.channels)
+        stray = max(0, len(asyncio.all_tasks()) - known)
+        self.log(f"holds {len(self.runtime.waiting)} requests, {len(self.connections)} connections, {stray} tasks more")
+
     def log(self, line: str) -> None:
         """A line for people, on stderr."""
         if not self.quiet:
@@ -281,6 +287,8 @@ def run(
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
+    SIGUSR1 has it say what it holds.
+
     If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone.
     """
 
@@ -295,6 +303,7 @@ def run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.shut_down)
+        loop.add_signal_handler(signal.SIGUSR1, server.tells)
         if tied:
             loop.add_reader(sys.stdin.fileno(), server.stopped, "left alone")
         print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)

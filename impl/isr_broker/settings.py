@@ -75,6 +75,7 @@ class Settings:
     log_retention_check_interval_ms: int = 300_000
     producer_id_expiration_ms: int = 86_400_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
 
     # Consumer groups
     offsets_topic_num_partitions: int = 50
@@ -161,6 +162,7 @@ _LOWEST: Final = {
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
+    "metadata_log_max_record_bytes_between_snapshots": 1,
     "log_retention_ms": -1,
     "log_retention_bytes": -1,
     "log_retention_check_interval_ms": 1,

@@ -27,6 +27,7 @@ QUICK: Final = Settings(
     broker_session_timeout_ms=1_200,
     broker_heartbeat_interval_ms=350,
     replica_high_watermark_checkpoint_interval_ms=600,
+    metadata_log_max_record_bytes_between_snapshots=3_000,
     leader_imbalance_check_interval_seconds=1,
     log_segment_bytes=700,
     log_index_interval_bytes=200,

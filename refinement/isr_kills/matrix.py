@@ -73,6 +73,7 @@ PLANS: Final[Mapping[str, Plan]] = {
     "cuts-damaged-metadata": Plan(None, scenario="rotten-metadata"),
     "trusts-clean-mark": Plan(None, scenario="lost-tail"),
     "refusals-outlive-topics": Plan(None, scenario="remade-topic"),
+    "goes-on-without-timers": Plan(None, scenario="full-disk"),
 }
 
 

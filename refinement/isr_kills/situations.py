@@ -20,6 +20,7 @@ from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BrokerId,
     BrokerMetadata,
     CreateTopic,
     DeleteTopic,
@@ -30,9 +31,12 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.record_batch import new_batch, stamped
 from isr_broker.core.replica_state import Follower, Leading, Replica
+from isr_broker.core.stamps import Stamped
 from isr_broker.designs import Design
+from isr_broker.environment import Address
+from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
-from isr_broker.storage.disk_memory import MemoryDisk, Nothing
+from isr_broker.storage.disk_memory import Fault, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
 
@@ -121,6 +125,36 @@ def refusal_ends_with_its_topic(settings: Settings) -> bool:
     return errors == [Error.NONE]
 
 
+def unwritten_checkpoint_ends_the_broker(settings: Settings) -> bool:
+    """A broker whose disk has no room for its checkpoint ends, and is not half there."""
+    disk = MemoryDisk()
+    runtime = Runtime(1, settings, disk, ("here", 1), ("here", 1), _Nobody())
+    runtime.start(1, 0, with_controller=True)
+    disk.hook = lambda now, doing, path: Fault(OSError("no room")) if "checkpoint" in path else None
+    for now in range(0, 20_000, 1_000):
+        runtime.tick(now)
+    return not runtime.running
+
+
+class _Nobody:
+    """The world of a broker that is alone."""
+
+    def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
+        """Nobody hears."""
+
+    def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
+        """Nobody has asked."""
+
+    def leaves(self, partition: TopicPartition) -> None:
+        """Nobody is asked."""
+
+    def stopped(self, why: str) -> None:
+        """It runs no more."""
+
+    def log(self, line: str) -> None:
+        """Nobody reads."""
+
+
 def _told(core: Controller, message: Message) -> tuple[Controller, list[Error]]:
     """The controller after a message of broker 1, and what it answers to an AlterPartition."""
     step = controllers.handle(core, Received(1, message), 0)
@@ -135,6 +169,7 @@ SITUATIONS: Final[dict[str, Callable[[Settings], bool]]] = {
     "damaged-metadata": durable_metadata_survives,
     "shortened-log": shortened_log_is_unclean,
     "topic-made-again": refusal_ends_with_its_topic,
+    "unwritten-checkpoint": unwritten_checkpoint_ends_the_broker,
 }
 """By name: does the broker with these settings what it must?"""
 

@@ -72,7 +72,7 @@ STUTTERS: Final[Mapping[str, str]] = {
     "`RegisterBroker` while the controller still has the session": "refused; checked for every dead broker",
     "`Tick` of the controller with nothing due": "checked",
     "`Heartbeat` of a broker that must wait to shut down": "checked",
-    "`Retained`: segments deleted for their age, producers forgotten": "not given: the model's logs have no start",
+    "`DeleteRecords`; `Retained`: records deleted, producers forgotten": "not given: the model's logs have no start",
     "`AppendLog`, `TruncateLog`, `AssignEpoch` asked for and not yet done": "the disk answers at once (see above)",
 }
 """Inputs that are no action, by which the abstraction must not change."""

@@ -144,7 +144,7 @@ STEPS: Final = (
         "{at} --reset-offsets --to-earliest --execute --group verified --topic steps",
         r"verified\s+steps\s+0\s+0",
     ),
-    Step("groups-delete-offsets", _GROUPS, "{at} --delete-offsets --group verified --topic steps", r"Successful"),
+    Step("groups-delete-offsets", _GROUPS, "{at} --delete-offsets --group verified --topic steps:0", r"Successful"),
     Step(
         "groups-delete",
         _GROUPS,

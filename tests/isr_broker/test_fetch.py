@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from random import Random
+
 import attrs
 import pytest
 from immutables import Map
@@ -12,7 +15,7 @@ from isr_broker.core.messages import Error, Heartbeat, RegisterBroker, TopicPart
 from isr_broker.core.record_batch import new_batch
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.topics import Topics, uuid_of
-from isr_broker.wire import fetch_sessions, protocol
+from isr_broker.wire import fetch_requests, fetch_sessions, protocol
 from isr_broker.wire.fetch_sessions import EVICTION_MS, Part, Session, SessionCache
 from isr_broker.wire.protocol import Answer, Fields
 from isr_broker.wire.requests import Requests
@@ -419,10 +422,18 @@ class Pair:
         self.client.tick()
 
 
+HASTY = {"broker.session.timeout.ms": "1000000000", "replica.lag.time.max.ms": "3000"}
+"""Who lags is out after three seconds, and no session ends."""
+
+
 @pytest.fixture
 def pair() -> Pair:
+    return made_pair()
+
+
+def made_pair(changed: Mapping[str, str] | None = None) -> Pair:
     """Its session is open, and both partitions are idle."""
-    client = Client(one_broker(), 17)
+    client = Client(one_broker(changed=changed), 17)
     runtime = client.requests.runtime
     runtime.received([(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now)
     client.tick()
@@ -442,10 +453,11 @@ def pair() -> Pair:
     return found
 
 
-def test_idle_partitions_of_a_follower_wake_no_replica_and_it_counts_as_caught_up(pair: Pair) -> None:
+def test_idle_partitions_of_a_follower_wake_no_replica_and_tell_none(pair: Pair) -> None:
+    before = [pair.replica(n)[0] for n in range(2)]
     for _ in range(3):
         assert pair.fetch() is None
-        assert all(role.followers[2].fetched_at == pair.client.now for _, role in map(pair.replica, range(2)))
+        assert all(pair.replica(n)[0] is before[n] for n in range(2)), "it would change nothing"
         woken = [pair.client.requests.runtime.node.wake[pair.replica(n)[0].partition] for n in range(2)]
         assert min(woken) > pair.client.now + 500, "the next is the look for members that lag"
         assert pair.client.requests.fetches.deadline() == pair.client.now + 500
@@ -466,7 +478,92 @@ def test_beside_a_busy_partition_an_idle_one_is_asked_about_again(pair: Pair) ->
         assert [set(answer) for answer in pair.answers()] == [{0}]
         offset += 1
         assert pair.fetch((0, offset)) is None
+    pair.produce(1)
     assert pair.replica(1)[1].followers[2].fetched_at >= began + 1_000 - 500
+
+
+def test_a_leader_that_appends_after_a_rest_counts_from_when_it_was_last_asked() -> None:
+    """A follower that still asks has caught up just now; one that has been silent for long is out soon."""
+    pair = made_pair(HASTY)
+    for number, silence in ((0, 300), (1, 10_000)):
+        for _ in range(5):
+            assert pair.fetch() is None
+            pair.client.tick(500)
+        asked = pair.client.now - 500
+        pair.client.tick(silence)
+        assert pair.replica(number)[1].followers[2].caught_up_at != asked
+        pair.produce(number)
+        assert pair.replica(number)[1].followers[2].caught_up_at == asked
+        pair.client.tick(2_000)
+        assert pair.replica(number)[1].isr == (frozenset({1, 2}) if silence < 500 else frozenset({1}))
+        assert pair.fetch((number, 1)) is None
+        pair.client.tick(500)
+        pair.answers()
+
+
+def test_a_leader_hears_each_time_from_a_follower_that_may_join() -> None:
+    pair = made_pair(HASTY)
+    pair.produce(0)
+    pair.client.tick(10_000)
+    assert pair.replica(0)[1].isr == frozenset({1})
+    assert pair.fetch((0, 0)) is not None
+    assert pair.fetch((0, 1)) is None
+    pair.client.tick(100)
+    assert pair.replica(0)[1].isr == frozenset({1, 2})
+
+
+def test_a_follower_that_was_fenced_joins_again_though_it_asks_for_nothing_else(pair: Pair) -> None:
+    assert pair.fetch() is None
+    while pair.replica(0)[1].isr == frozenset({1, 2}):
+        pair.client.tick(500)
+    runtime = pair.client.requests.runtime
+    beat = Heartbeat(broker=2, broker_epoch=pair.broker_epoch, metadata_offset=runtime.node.metadata_offset)
+    runtime.received([(2, CONTROLLER, beat)], pair.client.now)
+    pair.client.tick(100)
+    assert pair.replica(0)[1].isr == frozenset({1})
+    assert pair.fetch() is None
+    pair.client.tick(100)
+    assert pair.replica(0)[1].isr == frozenset({1, 2})
+
+
+def never_rests(replica: Replica, follower: int) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against one that hears of every fetch: the same ISR, watermarks and answers, and times no earlier than those."""
+    told: list[list[object]] = []
+    times: list[list[int]] = []
+    for rests in (True, False):
+        chance, pair, ends = Random(seed), made_pair(HASTY), {0: 0, 1: 0}
+        if not rests:
+            monkeypatch.setattr(fetch_requests, "_rests", never_rests)
+        said, heard, now = list[object](), list[int](), list[tuple[int, int]]()
+        for _ in range(60):
+            number = chance.randrange(2)
+            match chance.choice(("fetch", "fetch", "wait", "long", "produce")):
+                case "fetch" if pair.client.requests.fetches.deadline() is None:
+                    said.append(pair.fetch(*now))
+                    now = []
+                case "wait":
+                    pair.client.tick(chance.randint(1, 500))
+                case "long":
+                    pair.client.tick(chance.choice((600, 1_000, 4_000)))
+                case "produce":
+                    pair.produce(number)
+                    ends[number] += 1
+                    now = [(n, e) for n, e in now if n != number] + [(number, ends[number])]
+                    caught = pair.replica(number)[1].followers[2].caught_up_at
+                    assert caught is not None
+                    heard.append(caught)
+                case _:
+                    pass
+            said += [pair.answers(), [(r.high_watermark, role.isr) for r, role in map(pair.replica, range(2))]]
+        told.append(said)
+        times.append(heard)
+    assert told[0] == told[1]
+    assert all(0 <= late - early < 500 for late, early in zip(*times, strict=True))
 
 
 def test_a_watermark_that_moves_while_a_fetch_is_parked_is_told_when_it_ends(pair: Pair) -> None:

@@ -15,6 +15,7 @@ from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
 from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
 from isr_broker.wire.groups import (
+    FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
     NONE,
@@ -37,9 +38,18 @@ class Desk:
         self.groups = Groups(delay)
         self.said: dict[str, Answer] = {}
 
-    def join(self, name: str, now: int = 0, identity: str = "", protocols: tuple[str, ...] = ("range",)) -> None:
+    def join(
+        self,
+        name: str,
+        now: int = 0,
+        identity: str = "",
+        protocols: tuple[str, ...] = ("range",),
+        instance: str = "",
+        session: int = 100,
+    ) -> None:
         self.said.pop(name, None)
-        member = Member(identity, {p: name.encode() for p in protocols}, session_ms=100, rebalance_ms=300, heard=now)
+        wants = {p: name.encode() for p in protocols}
+        member = Member(identity, wants, session_ms=session, rebalance_ms=300, heard=now, instance=instance)
         self.groups.join("g", "consumer", member, name, now, lambda answer: self.said.__setitem__(name, answer))
 
     def sync(self, name: str, parts: dict[str, bytes] | None = None, now: int = 0) -> None:
@@ -65,8 +75,8 @@ def test_all_members_are_one_generation_and_the_leader_learns_of_all() -> None:
     assert {desk.said[m]["generation_id"] for m in "ab"} == {2}
     assert desk.said["a"]["leader"] == first
     assert desk.said["a"]["members"] == [
-        {"member_id": first, "metadata": b"a"},
-        {"member_id": second, "metadata": b"b"},
+        {"member_id": first, "group_instance_id": None, "metadata": b"a"},
+        {"member_id": second, "group_instance_id": None, "metadata": b"b"},
     ]
     assert desk.said["b"]["members"] == []
 
@@ -124,8 +134,8 @@ def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> No
     told = desk.groups.described("g")
     assert told is not None
     assert (told["group_state"], told["protocol_data"]) == ("Stable", "range")
-    keys = ("member_id", "client_id", "client_host", "member_metadata", "member_assignment")
-    rows = [(first, "a", "", b"a", b"1"), (second, "b", "", b"b", b"2")]
+    keys = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment")
+    rows = [(first, None, "a", "", b"a", b"1"), (second, None, "b", "", b"b", b"2")]
     assert told["members"] == [dict(zip(keys, row, strict=True)) for row in rows]
     assert desk.groups.described("other") is None
     desk.groups.committed["other", TP] = (5, "")
@@ -151,6 +161,87 @@ def test_who_waits_is_told_that_another_broker_coordinates() -> None:
     desk.groups.give_up(16)
     assert desk.said["b"]["error_code"] == 16
     assert not desk.groups.groups
+
+
+# Static members
+
+
+def two_static(session: int = 1_000) -> tuple[Desk, str, str]:
+    """Stable, in generation 2; `a` leads."""
+    desk = Desk()
+    desk.join("a", instance="first", session=session)
+    first = desk.identity("a")
+    desk.join("b", instance="second", session=session)
+    desk.join("a", identity=first, instance="first", session=session)
+    second = desk.identity("b")
+    desk.sync("b")
+    desk.sync("a", {first: b"1", second: b"2"})
+    return desk, first, second
+
+
+@pytest.mark.parametrize(("name", "instance", "part"), [("a", "first", b"1"), ("b", "second", b"2")])
+def test_a_static_member_that_is_back_has_its_part_and_nobody_joins_again(
+    name: str, instance: str, part: bytes
+) -> None:
+    desk, first, second = two_static()
+    old, other = (first, second) if name == "a" else (second, first)
+    desk.join(name, now=10, instance=instance)
+    new = desk.identity(name)
+    assert new != old
+    said = desk.said[name]
+    assert (said["generation_id"], said["leader"], said["members"]) == (2, first, []), "none is told to divide anew"
+    assert desk.groups.heartbeat("g", other, 2, 10) == NONE
+    desk.sync(name)
+    assert desk.said[name]["assignment"] == part
+    assert desk.groups.heartbeat("g", old, 2, 10, instance) == FENCED_INSTANCE_ID
+    assert desk.groups.may_commit("g", old, 2, 10, instance) == FENCED_INSTANCE_ID
+    assert desk.groups.heartbeat("g", new, 2, 10, instance) == NONE
+    desk.join(name, now=10, identity=old, instance=instance)
+    assert desk.said[name]["error_code"] == FENCED_INSTANCE_ID
+
+
+def test_who_had_the_name_and_waits_is_fenced() -> None:
+    desk, first, _ = two_static()
+    desk.join("c")
+    desk.join("a", identity=first, instance="first")
+    waits = desk.said
+    desk.groups.join(
+        "g", "consumer", Member("", {"range": b"z"}, 100, 300, 5, instance="first"), "z", 5, lambda answer: None
+    )
+    assert waits["a"]["error_code"] == FENCED_INSTANCE_ID
+
+
+def test_a_static_member_may_be_away_while_the_others_join_again() -> None:
+    desk, first, second = two_static()
+    desk.join("c", now=10, session=1_000)
+    desk.join("a", now=10, identity=first, instance="first", session=1_000)
+    assert "c" not in desk.said
+    desk.groups.tick(310)
+    members = desk.said["a"]["members"]
+    assert isinstance(members, list)
+    assert [row["group_instance_id"] for row in members] == ["first", "second", None], "its part is kept for it"
+    assert desk.groups.heartbeat("g", second, 2, 320, "second") == ILLEGAL_GENERATION
+    desk.groups.tick(1_400)
+    assert desk.groups.heartbeat("g", second, 3, 1_400, "second") == UNKNOWN_MEMBER_ID, "its session is over"
+
+
+def test_an_admin_removes_a_static_member_by_its_name() -> None:
+    desk, first, second = two_static()
+    assert desk.groups.leave("g", first, 10, "second") == FENCED_INSTANCE_ID
+    assert desk.groups.leave("g", "", 10, "second") == NONE
+    assert desk.groups.heartbeat("g", second, 2, 10, "second") == UNKNOWN_MEMBER_ID
+    assert desk.groups.heartbeat("g", first, 2, 10) == REBALANCE_IN_PROGRESS
+
+
+def test_members_that_are_out_are_told_whatever_they_wait_for() -> None:
+    desk = Desk()
+    desk.join("a")
+    desk.join("b")
+    desk.join("a", identity=next(iter(desk.groups.groups["g"].members)))
+    desk.sync("b")
+    assert "b" not in desk.said
+    desk.groups.tick(200)
+    assert desk.said["b"]["error_code"] == UNKNOWN_MEMBER_ID
 
 
 # What is committed

@@ -67,7 +67,7 @@ def test_a_follower_that_is_out_of_range_cuts_to_the_leaders_end() -> None:
     out = attrs.evolve(answer(24), error=Error.OFFSET_OUT_OF_RANGE, diverging=EpochEnd(-1, 3), log_start=2)
     step = tell(core, out)
     assert (step.core.log.start, step.core.log.end, step.core.high_watermark) == (3, 3, 3)
-    assert Send(1, fetch(2, 3)) in step.effects
+    assert Send(1, attrs.evolve(fetch(2, 3), log_start=3)) in step.effects
 
 
 def started_late(design: Design) -> tuple[LogDirectory, MemoryDisk]:

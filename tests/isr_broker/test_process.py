@@ -6,8 +6,10 @@ would never lose it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,10 +20,13 @@ import attrs
 import pytest
 from tests.support.clients import Confluent, confluent_read, create_topic
 from tests.support.clusters import QUICK, Cluster, three_processes
+from tests.support.leaks import leaks
 
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import InUse, RealDisk, open_data_directory
 from isr_broker.storage.log import Log
+from isr_broker.wire import protocol
+from isr_broker.wire.protocol import Answer
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.processes import HOST, Processes
 
@@ -71,6 +76,22 @@ def test_killed_brokers_lose_no_acknowledged_write(processes: Processes) -> None
     assert (processes.root / "3" / ".kafka_cleanshutdown").exists()
     log = Log.open(RealDisk(processes.root / "2"), "t-0", Settings())
     assert log.view.end == sent
+
+
+def test_what_a_broker_holds_for_clients_is_told_and_found(processes: Processes) -> None:
+    """Without this the assertion at the end of every test with processes could be one that never fails."""
+    eventually(lambda: create_topic(processes.bootstrap, "t", 1, 2))
+    Confluent(processes.bootstrap, {"acks": "all"}).send_all("t", [b"x"])
+    rows = [{"partition": 0, "fetch_offset": 1, "partition_max_bytes": 1_000}]
+    waits: Answer = {"max_wait": 8_000, "min_bytes": 1, "topics": [{"topic": "t", "partitions": rows}]}
+    frame = protocol.ask(protocol.FETCH, 4, 1, "test", {"replica_id": -1, "max_bytes": 10**6, **waits})
+    with contextlib.ExitStack() as connections:
+        for port in processes.ports.values():
+            connections.enter_context(socket.create_connection((HOST, port))).sendall(frame)
+        time.sleep(1)
+        (line,) = leaks(processes, 0.5)
+        assert "holds 1 requests, " in line, "of the leader; the others have answered"
+    assert leaks(processes) == []
 
 
 def test_a_broker_serves_nobody_before_it_has_a_session() -> None:

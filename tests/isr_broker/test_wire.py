@@ -11,7 +11,7 @@ import contextlib
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -31,7 +31,7 @@ from isr_broker.runtime import Address, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
 from isr_broker.wire import protocol
-from isr_broker.wire.decoder import BadFrame, Plain
+from isr_broker.wire.decoder import MOST_ITEMS, BadFrame, Plain
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.requests import Requests
 
@@ -105,11 +105,10 @@ class Nowhere:
         pass
 
 
-def one_broker(made_of: type[Runtime] = Runtime) -> Requests:
+def one_broker(made_of: type[Runtime] = Runtime, changed: Mapping[str, str] | None = None) -> Requests:
     """A broker with a topic, and no sockets."""
-    settings = Settings(
-        auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1
-    )
+    base = Settings(auto_create_topics_enable=False, offsets_topic_num_partitions=1, offsets_topic_replication_factor=1)
+    settings = Settings.from_properties({**base.properties(), **(changed or {})})
     nowhere = Nowhere()
     runtime = made_of(1, settings, MemoryDisk(), ("here", 1), ("here", 1), nowhere)
     runtime.start(1, 0, with_controller=True)
@@ -226,6 +225,20 @@ def test_no_length_is_believed_that_the_frame_does_not_have(claimed: int) -> Non
     frame = struct.pack(">hhihi", protocol.METADATA, 0, 1, -1, claimed) + b"\0\1t"
     with pytest.raises(BadFrame, match="a length of"):
         protocol.parse(frame)
+
+
+def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
+    """Two bytes are a topic without a name: 600 KB of them would be 58 MB of objects."""
+
+    def frame(topics: int) -> bytes:
+        count = topics + 1
+        varint = bytes([count & 0x7F | 0x80, count >> 7 & 0x7F | 0x80, count >> 14])
+        body = varint + b"\1\0" * topics + bytes(4)
+        return struct.pack(">hhih", protocol.METADATA, 9, 1, -1) + b"\0" + body
+
+    assert isinstance(protocol.parse(frame(MOST_ITEMS)), protocol.Request)
+    with pytest.raises(BadFrame, match="more than 100,000 items"):
+        protocol.parse(frame(MOST_ITEMS + 1))
 
 
 def test_apis_are_advertised_as_they_are_served() -> None:

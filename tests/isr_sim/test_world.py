@@ -7,7 +7,7 @@ import pytest
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.inputs import Written
-from isr_broker.core.messages import Millis, TopicPartition
+from isr_broker.core.messages import MetadataSnapshot, Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.runtime import Runtime
 from isr_broker.storage.metadata_log import NAME, MetadataLog
@@ -47,6 +47,22 @@ def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch
 
     monkeypatch.setattr(Runtime, "_write_metadata", forgets)
     assert broken(with_faults(Kind.CONTROLLER_RESTART)) == {"metadata-survives"}
+
+
+def test_a_snapshot_that_is_written_over_the_metadata_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power failure in the middle leaves neither the records nor the snapshot, and the controller starts no more."""
+
+    def overwrites(self: MetadataLog, snapshot: MetadataSnapshot) -> None:
+        self.file.truncate(0)
+        self.grown = 0
+        self.append((snapshot,))
+
+    config = with_faults(Kind.CONTROLLER_POWER_LOSS)
+    often = attrs.evolve(config.settings, metadata_log_max_record_bytes_between_snapshots=1)
+    config = attrs.evolve(config, settings=often)
+    assert broken(config, 4) == set()
+    monkeypatch.setattr(MetadataLog, "compact", overwrites)
+    assert broken(config) == {"convergence"}
 
 
 def test_a_broker_that_goes_on_without_timers_when_its_disk_is_full_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -285,6 +285,20 @@ def confluent_group_state(bootstrap: str, group: str) -> str:
     return str(admin.describe_consumer_groups([group], request_timeout=30)[group].result(30).state.name)
 
 
+def confluent_delete_group(bootstrap: str, group: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_consumer_groups([group], request_timeout=30).values():
+        future.result(30)
+
+
+def confluent_delete_records(bootstrap: str, topic: str, before: int) -> int:
+    """Where every log of partition 0 starts then."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    wanted = confluent_kafka.TopicPartition(topic, 0, before)
+    (future,) = admin.delete_records([wanted], request_timeout=30, operation_timeout=30).values()
+    return int(future.result(30).low_watermark)
+
+
 def confluent_delete(bootstrap: str, topic: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_topics([topic]).values():

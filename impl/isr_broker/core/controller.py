@@ -50,10 +50,12 @@ from isr_broker.core.messages import (
     HeartbeatAnswer,
     Metadata,
     MetadataRecord,
+    MetadataSnapshot,
     Millis,
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
+    removed,
 )
 from isr_broker.core.topics import may_be_called
 from isr_broker.settings import Settings
@@ -68,6 +70,7 @@ class Controller:
     - `offset` and `written`: the end of the metadata log, and how much of it is durable.
     - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
       and the others of the model), `changed` when each of them changed last.
+    - `whole_until`: what was removed before this offset is forgotten, so who knows less than that is told everything.
     - `contacts`: when each broker with a session was heard last.
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
     - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
@@ -82,6 +85,7 @@ class Controller:
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
     partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
     changed: Map[Key, int] = attrs.field(factory=Map[Key, int])
+    whole_until: int = 0
     contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
     due: frozenset[TopicPartition] = frozenset()
     refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
@@ -123,10 +127,16 @@ def next_balance_after(settings: Settings, now: Millis) -> Millis:
 
 def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
     brokers, partitions, changed = controller.brokers, controller.partitions, controller.changed
-    offset = controller.offset
+    offset, whole_until = controller.offset, controller.whole_until
     for record in records:
         offset += 1
         match record:
+            case MetadataSnapshot():
+                offset = whole_until = record.offset
+                brokers = Map({b.broker: b for b in record.brokers})
+                partitions = Map({p.partition: p for p in record.partitions})
+                keys: list[Key] = [*brokers, *partitions]
+                changed = Map(dict.fromkeys(keys, offset))
             case PartitionMetadata():
                 if record.replicas:
                     partitions = partitions.set(record.partition, record)
@@ -136,7 +146,26 @@ def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Cont
             case BrokerMetadata():
                 brokers = brokers.set(record.broker, record)
                 changed = changed.set(record.broker, offset)
-    return attrs.evolve(controller, brokers=brokers, partitions=partitions, changed=changed, offset=offset)
+    return attrs.evolve(
+        controller, brokers=brokers, partitions=partitions, changed=changed, offset=offset, whole_until=whole_until
+    )
+
+
+def snapshot(controller: Controller) -> MetadataSnapshot:
+    """What may stand in the place of all its records."""
+    return MetadataSnapshot(
+        offset=controller.offset,
+        brokers=tuple(b for _, b in sorted(controller.brokers.items())),
+        partitions=tuple(p for _, p in sorted(controller.partitions.items())),
+    )
+
+
+def _forgets(controller: Controller) -> Controller:
+    """The log begins with a snapshot: nobody needs to know any longer what was removed before it."""
+    there = {
+        key: at for key, at in controller.changed.items() if key in controller.brokers or key in controller.partitions
+    }
+    return attrs.evolve(controller, changed=Map(there), whole_until=controller.offset)
 
 
 def decides(
@@ -178,22 +207,19 @@ def released(controller: Controller) -> ControllerStep:
 
 
 def news_since(controller: Controller, since: int) -> Metadata:
-    """Everything that changed after an offset, as it is now."""
-    new = [key for key, offset in controller.changed.items() if offset > since]
+    """Everything that changed after an offset, as it is now; or everything there is."""
+    whole = since < controller.whole_until
+    new = [key for key, offset in controller.changed.items() if whole or offset > since]
     return Metadata(
         since=since,
         offset=controller.offset,
+        whole=whole,
         brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
         partitions=tuple(
             controller.partitions.get(tp) or removed(tp)
             for tp in sorted(k for k in new if isinstance(k, TopicPartition))
         ),
     )
-
-
-def removed(tp: TopicPartition) -> PartitionMetadata:
-    """The record of a partition that is no more."""
-    return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
 
 
 def answers(controller: Controller, to: BrokerId, message: FromController) -> ControllerStep:
@@ -209,8 +235,9 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
     match told:
         case Tick():
             return _ticks(controller, now)
-        case Written(offset):
-            return released(attrs.evolve(controller, written=max(controller.written, offset)))
+        case Written(offset, compacted):
+            controller = attrs.evolve(controller, written=max(controller.written, offset))
+            return released(_forgets(controller) if compacted else controller)
         case Received(source, AlterPartitionRequest() as request):
             return _alters(controller, source, request)
         case Received(source, RegisterBroker() as request):

@@ -9,6 +9,7 @@
 | `AnswerFetch` | leader_answers_fetch, leader_answers_diverging | - |
 | `AnswerProduce` | whatever moves the watermark (`acked`) | - |
 | `AnswerConsume` | consumer_reads | - |
+| `AnswerDelete` | none: the model's logs have no start | - |
 | `Send` | the request or answer that the action puts in flight | whatever comes back, if anything does |
 | `AppendMetadata` | every action of the controller that changes the metadata | `Written` |
 """
@@ -165,6 +166,16 @@ class AnswerConsume:
     high_watermark: Offset = -1
 
 
+@attrs.frozen(kw_only=True)
+class AnswerDelete:
+    """Answer who wanted records forgotten: where every log starts by now, or an error."""
+
+    request: int
+    partition: TopicPartition
+    error: Error = Error.NONE
+    low_watermark: Offset = -1
+
+
 # Of the controller.
 
 
@@ -186,7 +197,9 @@ class Took:
 
 
 DiskOperation: TypeAlias = AppendLog | TruncateLog | AssignEpoch
-ReplicaEffect: TypeAlias = DiskOperation | AdvanceLogStart | Send | AnswerFetch | AnswerProduce | AnswerConsume
+ReplicaEffect: TypeAlias = (
+    DiskOperation | AdvanceLogStart | Send | AnswerFetch | AnswerProduce | AnswerConsume | AnswerDelete
+)
 Effect: TypeAlias = (
     ReplicaEffect | OpenLog | DeleteLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
 )

@@ -16,6 +16,7 @@ from isr_broker.core.messages import (
     FetchRequest,
     FetchResponse,
     Millis,
+    Offset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
@@ -35,10 +36,13 @@ from isr_broker.core.watermark import moves, without_unreadable
 from isr_broker.designs import Truncation
 
 
-def _sends(replica: Replica, now: Millis, truncating: bool = False) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
+def _sends(
+    replica: Replica, now: Millis, truncating: bool = False, log_start: Offset = 0
+) -> tuple[Replica, tuple[ReplicaEffect, ...]]:
     """The question: where the log ends, in which epoch that was written, in which epoch it is asked.
 
     Model: sends. KIP-320, KIP-595; KIP-903 for the broker epoch. `truncating`: first where that epoch ends (KIP-101).
+    `log_start`: where the log starts as soon as the disk has done what it is asked for before.
     """
     if replica.leader is None:
         return attrs.evolve(replica, role=Following()), ()
@@ -60,6 +64,7 @@ def _sends(replica: Replica, now: Millis, truncating: bool = False) -> tuple[Rep
         leader_epoch=replica.leader_epoch,
         offset=replica.log.end,
         last_epoch=replica.log.last_epoch,
+        log_start=max(replica.log.start, log_start),
         max_wait_ms=replica.settings.replica_fetch_wait_max_ms,
         max_bytes=replica.settings.replica_fetch_max_bytes,
     )
@@ -165,7 +170,7 @@ def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> St
     start = min(response.log_start, watermark)
     advance = (AdvanceLogStart(partition=replica.partition, offset=start),) if start > log.start else ()
     replica, read = moves(attrs.evolve(replica, log=log, awaited=None), watermark)
-    replica, effects = _sends(replica, now)
+    replica, effects = _sends(replica, now, log_start=start)
     return Step(replica, (*read, *advance, *effects), "follower_appends")
 
 

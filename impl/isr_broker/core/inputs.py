@@ -15,7 +15,7 @@ cannot use any more (an answer to a request that it gave up) changes nothing.
 | `AlterPartitionResponse` | leader_adopts_isr, leader_rolls_back |
 | `Tick` of a replica | leader_proposes_shrink, leader_proposes_expansion, follower_sends_fetch |
 | `Consume` | consumer_reads |
-| `Retained` | none: the model's logs have no start |
+| `DeleteRecords`, `Retained` | none: the model's logs have no start |
 | `AlterPartitionRequest` | controller_accepts_ / controller_refuses_ / controller_rejects_stale_alter_partition |
 | `Heartbeat` | controller_unfences, controller_elects_returned, ..., broker_asks_to_shut_down |
 | `RegisterBroker` | broker_restarts |
@@ -73,6 +73,19 @@ class Consume:
     max_bytes: int = 1_048_576
     leader_epoch: LeaderEpoch | None = None
     seen: Offset = 0
+
+
+@attrs.frozen(kw_only=True)
+class DeleteRecords:
+    """A client wants the records below an offset forgotten, or all that are committed (-1; DeleteRecords, KIP-107).
+
+    No action of the model, whose logs have no start.
+    """
+
+    request: int
+    partition: TopicPartition
+    offset: Offset
+    timeout_ms: Millis = 30_000
 
 
 # From the metadata.
@@ -147,9 +160,13 @@ class LogOpened:
 
 @attrs.frozen
 class Written:
-    """The metadata log is durable up to this offset (the controller's `AppendMetadata` is done)."""
+    """The metadata log is durable up to this offset (the controller's `AppendMetadata` is done).
+
+    `compacted`: it begins with a snapshot of that offset now.
+    """
 
     offset: int
+    compacted: bool = False
 
 
 # From the driver.
@@ -193,6 +210,7 @@ DiskDone: TypeAlias = Appended | Truncated | EpochAssigned | Retained | DiskFail
 ReplicaInput: TypeAlias = (
     Produce
     | Consume
+    | DeleteRecords
     | FetchRequest
     | FetchResponse
     | OffsetForLeaderEpochRequest
@@ -202,5 +220,5 @@ ReplicaInput: TypeAlias = (
     | DiskDone
     | Tick
 )
-NodeInput: TypeAlias = Start | Received | Produce | Consume | LogOpened | DiskDone | ShutDown | Tick
+NodeInput: TypeAlias = Start | Received | Produce | Consume | DeleteRecords | LogOpened | DiskDone | ShutDown | Tick
 ControllerInput: TypeAlias = Received | Written | Tick

@@ -18,6 +18,7 @@ import attrs
 from immutables import Map
 
 from isr_broker import topic_configs
+from isr_broker.core.deletion import given_up, sent_elsewhere
 from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, ReplicaEffect, Send
 from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
@@ -45,6 +46,7 @@ from isr_broker.core.replica_state import (
     Replica,
     Step,
     Waiting,
+    WaitingDeletion,
     flushes,
     leading,
 )
@@ -199,6 +201,7 @@ def _seen(replica: Replica, before: Follower, fetch: FetchRequest, now: Millis) 
         caught_up_at=caught_up,
         fetched_at=now,
         leader_end_then=replica.log.end,
+        log_start=fetch.log_start,
     )
 
 
@@ -374,6 +377,11 @@ def leader_rolls_back(replica: Replica) -> Step:
 # What the controller says.
 
 
+def _largest_batch(replica: Replica, news: LearnMetadata) -> int:
+    """What the topic's own settings and this broker's come to."""
+    return topic_configs.largest_batch(dict(news.metadata.configs), replica.settings)
+
+
 def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Millis) -> Step:
     """A replica learns that it leads in a new epoch, the start of which it has noted in its log.
 
@@ -387,7 +395,7 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
         followers=Map({b: Follower(caught_up_at=now if b in metadata.isr else None) for b in others}),
         epoch_start=log.end,
         min_insync_replicas=metadata.effective_min_isr,
-        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
+        max_message_bytes=_largest_batch(replica, news),
         next_lag_check=now + max(1, lag // 2),
         ineligible=news.ineligible,
     )
@@ -414,7 +422,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         pending=None,
         ineligible=news.ineligible,
         min_insync_replicas=metadata.effective_min_isr,
-        max_message_bytes=topic_configs.largest_batch(dict(metadata.configs), replica.settings),
+        max_message_bytes=_largest_batch(replica, news),
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
@@ -427,12 +435,13 @@ def next_deadline(replica: Replica) -> Millis:
     if candidates(replica):
         return 0
     times = [state.next_lag_check, *_deadlines(state.waiting), *_deadlines(state.fetches)]
+    times += _deadlines(state.deletions)
     if state.pending and state.pending.in_flight:
         times.append(state.pending.sent_at + replica.settings.controller_socket_timeout_ms)
     return min(times)
 
 
-def _deadlines(parked: Iterable[Waiting | ParkedFetch]) -> list[Millis]:
+def _deadlines(parked: Iterable[Waiting | ParkedFetch | WaitingDeletion]) -> list[Millis]:
     return [p.deadline for p in parked]
 
 
@@ -450,9 +459,10 @@ def on_tick(replica: Replica, now: Millis) -> Step:
     ]
     effects += [answer_to(replica, p.request) for p in fetches]
     replica, read = waited(replica, now)
-    effects += read
+    replica, forgone = given_up(replica, now)
+    effects += read + forgone
     state = attrs.evolve(
-        state,
+        leading(replica),
         waiting=tuple(w for w in state.waiting if w.deadline > now),
         fetches=tuple(p for p in state.fetches if p.deadline > now),
     )
@@ -472,8 +482,12 @@ def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     A smaller minimum may let the watermark move. No action of the model, whose minimum is fixed.
     """
     state, minimum = leading(replica), news.metadata.effective_min_isr
-    largest = topic_configs.largest_batch(dict(news.metadata.configs), replica.settings)
-    role = attrs.evolve(state, ineligible=news.ineligible, min_insync_replicas=minimum, max_message_bytes=largest)
+    role = attrs.evolve(
+        state,
+        ineligible=news.ineligible,
+        min_insync_replicas=minimum,
+        max_message_bytes=_largest_batch(replica, news),
+    )
     replica = attrs.evolve(replica, role=role)
     if minimum == state.min_insync_replicas:
         return Step(replica)
@@ -495,5 +509,6 @@ def steps_down(replica: Replica, fenced: bool = False) -> list[ReplicaEffect]:
     return [
         *(AnswerProduce(request=w.request, partition=replica.partition, error=error) for w in state.waiting),
         *(refuses_fetch(replica, p.request, Error.FENCED_LEADER_EPOCH if fenced else error) for p in state.fetches),
+        *sent_elsewhere(replica),
         *sent_away(replica),
     ]

@@ -104,7 +104,7 @@ class FetchRequest:
     """A follower asks from its log end, which is its acknowledgement of everything before it (KIP-227's Fetch).
 
     `leader_epoch` is the one it is in (KIP-320), `last_epoch` that of its last record (KIP-595), `broker_epoch` its
-    incarnation (KIP-903). Model: the request of follower_sends_fetch.
+    incarnation (KIP-903), `log_start` where its log starts (KIP-107). Model: the request of follower_sends_fetch.
     """
 
     partition: TopicPartition
@@ -113,6 +113,7 @@ class FetchRequest:
     leader_epoch: LeaderEpoch
     offset: Offset
     last_epoch: LeaderEpoch
+    log_start: Offset = 0
     max_wait_ms: Millis = 0
     max_bytes: int = 1_048_576
 
@@ -367,18 +368,36 @@ class BrokerMetadata:
     rack: str = ""
 
 
-MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata
-"""A record of the metadata log: the whole new value of one partition or broker."""
+def removed(tp: TopicPartition) -> PartitionMetadata:
+    """The record of a partition that is no more."""
+    return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
+
+
+@attrs.frozen(kw_only=True)
+class MetadataSnapshot:
+    """All brokers and partitions at an offset, in the place of every record up to there (KIP-630)."""
+
+    offset: int
+    brokers: tuple[BrokerMetadata, ...] = ()
+    partitions: tuple[PartitionMetadata, ...] = ()
+
+
+MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata | MetadataSnapshot
+"""A record of the metadata log: the whole new value of one partition or broker, or of all."""
 
 
 @attrs.frozen(kw_only=True)
 class Metadata:
-    """What changed since the offset asked for, as it is at `offset`."""
+    """What changed since the offset asked for, as it is at `offset`.
+
+    With `whole` it names all that there is: what was removed before is forgotten, and whoever has more removes it.
+    """
 
     since: int
     offset: int
     brokers: tuple[BrokerMetadata, ...] = ()
     partitions: tuple[PartitionMetadata, ...] = ()
+    whole: bool = False
 
 
 @attrs.frozen(kw_only=True)

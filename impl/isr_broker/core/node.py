@@ -17,6 +17,7 @@ from isr_broker.core import replica as replicas
 from isr_broker.core.effects import (
     CONTROLLER,
     AnswerConsume,
+    AnswerDelete,
     AnswerFetch,
     AnswerProduce,
     CheckpointWatermarks,
@@ -32,6 +33,7 @@ from isr_broker.core.elections import Brokers, available
 from isr_broker.core.inputs import (
     Appended,
     Consume,
+    DeleteRecords,
     DiskFailed,
     EpochAssigned,
     LearnMetadata,
@@ -65,6 +67,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
+    removed,
 )
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import refused, refuses_fetch
@@ -143,7 +146,7 @@ def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
             step = _told(node, told.partition, told, now)
             stopped = attrs.evolve(step.core, phase=Phase.STOPPED)
             return NodeStep(stopped, (*step.effects, Halt(f"{told.partition}: {told.why}")))
-        case Produce() | Consume():
+        case Produce() | Consume() | DeleteRecords():
             return _told(node, told.partition, told, now)
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
@@ -215,6 +218,8 @@ def _unknown(me: BrokerId, told: ReplicaInput) -> tuple[Effect, ...]:
             return (AnswerProduce(request=told.request, partition=told.partition, error=error),)
         case Consume():
             return (AnswerConsume(request=told.request, partition=told.partition, error=error),)
+        case DeleteRecords():
+            return (AnswerDelete(request=told.request, partition=told.partition, error=error),)
         case FetchRequest():
             return (AnswerFetch(to=told.replica, response=refused(me, told, error)),)
         case _:
@@ -344,6 +349,10 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     """
     if not news.since <= node.metadata_offset < news.offset:
         return NodeStep(node)
+    if news.whole:
+        # Logs of topics that were deleted while this broker was away are among them (LogManager.isStrayKraftReplica).
+        gone = {*node.partitions, *node.held} - {p.partition for p in news.partitions}
+        news = attrs.evolve(news, partitions=(*news.partitions, *map(removed, sorted(gone))))
     behind = node.metadata_offset < node.broker_epoch
     brokers, partitions = node.brokers, node.partitions
     for broker in news.brokers:

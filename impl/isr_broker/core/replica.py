@@ -9,11 +9,12 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.core import follower, leader, watermark
-from isr_broker.core.effects import AnswerConsume, AnswerProduce, AssignEpoch, ReplicaEffect
+from isr_broker.core import deletion, follower, leader, watermark
+from isr_broker.core.effects import AnswerConsume, AnswerDelete, AnswerProduce, AssignEpoch, ReplicaEffect
 from isr_broker.core.inputs import (
     Appended,
     Consume,
+    DeleteRecords,
     DiskDone,
     DiskFailed,
     EpochAssigned,
@@ -47,7 +48,7 @@ from isr_broker.core.replica_state import (
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refuses_fetch
 
-Question: TypeAlias = Produce | Consume | FetchRequest | OffsetForLeaderEpochRequest
+Question: TypeAlias = Produce | Consume | DeleteRecords | FetchRequest | OffsetForLeaderEpochRequest
 DISK_DONE: Final = (Appended, Truncated, EpochAssigned, Retained, DiskFailed)
 
 
@@ -58,7 +59,7 @@ def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
     assert replica.awaited is None, f"{replica.partition}: {type(told).__name__} while the disk is busy"
     match told:
         case LearnMetadata():
-            return _learns(replica, told, now)
+            return deletion.forgotten(_learns(replica, told, now))
         case Tick():
             return _ticks(replica, now)
         case FetchResponse() | OffsetForLeaderEpochResponse():
@@ -67,7 +68,7 @@ def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
         case AlterPartitionResponse():
             leads = isinstance(replica.role, Leading)
             return leader.leader_hears(replica, told, now) if leads else Step(replica)
-        case Produce() | Consume() | FetchRequest() | OffsetForLeaderEpochRequest():
+        case Produce() | Consume() | DeleteRecords() | FetchRequest() | OffsetForLeaderEpochRequest():
             return _asked(replica, told, now)
 
 
@@ -104,8 +105,10 @@ def _asked(replica: Replica, told: Question, now: Millis) -> Step:
                 return leader.leader_is_asked_to_append(replica, told, now)
             case Consume():
                 return watermark.consumer_reads(replica, told, now)
+            case DeleteRecords():
+                return deletion.leader_deletes_records(replica, told, now)
             case FetchRequest():
-                return leader.leader_answers_fetch(replica, told, now)
+                return deletion.forgotten(leader.leader_answers_fetch(replica, told, now))
             case OffsetForLeaderEpochRequest():
                 return leader.leader_answers_epoch_end(replica, told)
     follows = isinstance(replica.role, Following) and replica.leader is not None
@@ -121,6 +124,8 @@ def _not_leader(replica: Replica, told: Question) -> ReplicaEffect:
             return AnswerProduce(request=told.request, partition=told.partition, error=error)
         case Consume():
             return AnswerConsume(request=told.request, partition=told.partition, error=error)
+        case DeleteRecords():
+            return AnswerDelete(request=told.request, partition=told.partition, error=error)
         case FetchRequest():
             return refuses_fetch(replica, told, _wrong_epoch(replica, told) or error)
         case OffsetForLeaderEpochRequest():
@@ -177,7 +182,7 @@ def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
         case Retained(log=log), _:
             kept = attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start))
             kept, read = watermark.without_unreadable(kept)
-            return Step(kept, tuple(read))
+            return deletion.forgotten(Step(kept, tuple(read)))
         case Appended(), ProducerAppend():
             return leader.leader_appends(replica, done, now)
         case Appended(), FollowerAppend():

@@ -41,6 +41,7 @@ class Follower:
     - `caught_up_at`: when it last had everything, None if never in this epoch (lastCaughtUpTimeMs); no variable of
       the model, where whoever is not at the log end may count as lagging.
     - `fetched_at`, `leader_end_then`: when it fetched last, and where the leader's log ended then.
+    - `log_start`: where its log started then, -1 before it fetched.
     """
 
     end: Offset | None = None
@@ -48,6 +49,7 @@ class Follower:
     caught_up_at: Millis | None = None
     fetched_at: Millis = 0
     leader_end_then: Offset = 0
+    log_start: Offset = -1
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +76,15 @@ class Waiting:
     request: int
     first: Offset
     end: Offset
+    deadline: Millis
+
+
+@attrs.frozen(kw_only=True)
+class WaitingDeletion:
+    """Who wants records forgotten, waiting until every log starts at `offset` or later (DelayedDeleteRecords)."""
+
+    request: int
+    offset: Offset
     deadline: Millis
 
 
@@ -119,6 +130,7 @@ class Leading:
     joining: frozenset[BrokerId] = frozenset()
     waiting: tuple[Waiting, ...] = ()
     fetches: tuple[ParkedFetch, ...] = ()
+    deletions: tuple[WaitingDeletion, ...] = ()
 
 
 # A follower.

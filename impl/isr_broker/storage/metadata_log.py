@@ -3,7 +3,9 @@
 What is appended together is there as a whole or not at all, as a batch of Kafka's: half of a decision would be one that
 nobody took. A line that begins with `+` is not the last of its batch.
 
-Kafka: the __cluster_metadata log, as its only replica.
+A log that has grown long is replaced, all at once, by one with a single line, which begins with `=`: a snapshot.
+
+Kafka: the __cluster_metadata log and its snapshots, as its only replica.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from typing import Final
 import attrs
 
 from isr_broker.core.message_json import BadMessage, record_line, record_of
-from isr_broker.core.messages import MetadataRecord
+from isr_broker.core.messages import MetadataRecord, MetadataSnapshot
 from isr_broker.core.record_batch import crc32c
+from isr_broker.storage.checkpoints import replace
 from isr_broker.storage.disk import ROOT, Disk, File
 
 NAME: Final = "metadata.log"
 _MORE: Final = b"+"
+_WHOLE: Final = b"="
 
 
 class DamagedMetadata(Exception):
@@ -29,7 +33,7 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
     """The records in order, and where the whole ones end; DamagedMetadata if one is not whole and yet not torn.
 
     A write that a crash has torn leaves some first part of its last line, and no end of a line after that. Whatever
-    else is not whole was durable once, and others have been told of it.
+    else is not whole was durable once, and others have been told of it; a snapshot is never written a part at a time.
     """
     text, good, at = file.read(0, file.size()), 0, 0
     records: list[MetadataRecord] = []
@@ -43,7 +47,7 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
             if not more:
                 records += batch
                 batch, good = [], at
-        elif end < 0 and (record is not None or _record_in(text[at:-1]) is None):
+        elif end < 0 and text[at : at + 1] != _WHOLE and (record is not None or _record_in(text[at:-1]) is None):
             break
         else:
             raise DamagedMetadata(f"{NAME}: the record at byte {at} is damaged, {len(text) - at} bytes before its end")
@@ -52,7 +56,7 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
 
 def _record_in(line: bytes) -> MetadataRecord | None:
     """The record of a line without its end; None if there is none."""
-    crc, _, body = line.removeprefix(_MORE).partition(b" ")
+    crc, _, body = line.removeprefix(_MORE).removeprefix(_WHOLE).partition(b" ")
     if crc != b"%08x" % crc32c(body):
         return None
     try:
@@ -63,9 +67,11 @@ def _record_in(line: bytes) -> MetadataRecord | None:
 
 @attrs.define
 class MetadataLog:
-    """The records, in order."""
+    """The records, in order; `grown` is how many bytes of them have come after the last snapshot."""
 
+    disk: Disk
     file: File
+    grown: int
 
     @classmethod
     def open(cls, disk: Disk, cuts: bool = False) -> tuple[MetadataLog, list[MetadataRecord]]:
@@ -84,11 +90,24 @@ class MetadataLog:
             records, good = [], 0
         file.truncate(good)
         file.flush()
-        return cls(file), records
+        begun = records and isinstance(records[0], MetadataSnapshot)
+        return cls(disk, file, good - (len(_line(records[0])) if begun else 0)), records
 
     def append(self, records: tuple[MetadataRecord, ...]) -> None:
         """Write records, all of them durable when this returns."""
-        lines = [record_line(record) for record in records]
-        said = [b"%08x %s\n" % (crc32c(line), line) for line in lines]
-        self.file.append(b"".join((*(_MORE + line for line in said[:-1]), *said[-1:])))
+        said = [_line(record) for record in records]
+        added = b"".join((*(_MORE + line for line in said[:-1]), *said[-1:]))
+        self.file.append(added)
         self.file.flush()
+        self.grown += len(added)
+
+    def compact(self, snapshot: MetadataSnapshot) -> None:
+        """Put a snapshot in the place of all records; a crash leaves either the one or the others."""
+        self.file.close()
+        replace(self.disk, NAME, _line(snapshot))
+        self.file, self.grown = self.disk.open(NAME), 0
+
+
+def _line(record: MetadataRecord) -> bytes:
+    body = record_line(record)
+    return b"%s%08x %s\n" % (_WHOLE if isinstance(record, MetadataSnapshot) else b"", crc32c(body), body)

@@ -32,21 +32,22 @@ def partition_of(group: str, partitions: int) -> int:
     return (0 if signed == -_MOST else abs(signed)) % partitions
 
 
-def batch_of(group: str, new: Mapping[TopicPartition, tuple[Offset, str]], now: Millis) -> bytes:
-    """A batch with one record for each offset."""
+def batch_of(group: str, new: Mapping[TopicPartition, tuple[Offset, str] | None], now: Millis) -> bytes:
+    """A batch with one record for each offset, without a value where it is to be forgotten."""
     records: list[bytes] = []
-    for number, (tp, (offset, note)) in enumerate(new.items()):
+    for number, (tp, said) in enumerate(new.items()):
         key = struct.pack(">h", _KEY) + _text(group) + _text(tp.topic) + struct.pack(">i", tp.partition)
-        value = struct.pack(">hqi", _VALUE, offset, -1) + _text(note) + struct.pack(">q", now)
-        inner = (
-            b"\0" + _varint(0) + _varint(number) + _varint(len(key)) + key + _varint(len(value)) + value + _varint(0)
-        )
+        value = _varint(-1)
+        if said is not None:
+            body = struct.pack(">hqi", _VALUE, said[0], -1) + _text(said[1]) + struct.pack(">q", now)
+            value = _varint(len(body)) + body
+        inner = b"\0" + _varint(0) + _varint(number) + _varint(len(key)) + key + value + _varint(0)
         records.append(_varint(len(inner)) + inner)
     return new_batch(b"".join(records), count=len(records), timestamp=now)
 
 
 def committed_in(log: bytes) -> Committed:
-    """What the batches of a partition say; the last word counts."""
+    """What the batches of a partition say; the last word counts, and may be that there is nothing any more."""
     found: Committed = {}
     for batch in batches(log):
         at = batch.position + HEADER_BYTES
@@ -58,18 +59,21 @@ def committed_in(log: bytes) -> Committed:
                 group, after = _read_text(key, 2)
                 topic, after = _read_text(key, after)
                 (partition,) = struct.unpack_from(">i", key, after)
+                if value is None:
+                    found.pop((group, TopicPartition(topic, partition)), None)
+                    continue
                 (offset,) = struct.unpack_from(">q", value, 2)
                 found[group, TopicPartition(topic, partition)] = (offset, _read_text(value, 14)[0])
     return found
 
 
-def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes]:
+def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes | None]:
     _, at = zigzag(data, at + 1)
     _, at = zigzag(data, at)
     size, at = zigzag(data, at)
     key = data[at : at + size]
     length, at = zigzag(data, at + size)
-    return key, data[at : at + length]
+    return key, None if length < 0 else data[at : at + length]
 
 
 def _text(text: str) -> bytes:

@@ -2,7 +2,7 @@
 
 The schemas are the codec's (`kio`); its own reader is not used here, because it reserves memory for as many elements as
 a frame claims to have, and ends the process when there is none. This one believes no length that exceeds the frame,
-and skips tagged fields that it does not know, as Kafka does (KIP-482).
+takes no more items than a cluster could mean, and skips tagged fields that it does not know, as Kafka does (KIP-482).
 """
 
 from __future__ import annotations
@@ -97,12 +97,17 @@ _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
 
 
+MOST_ITEMS: Final = 100_000
+"""In all arrays of a frame together. Two bytes can be an entity, and that takes a hundred times as much memory."""
+
+
 @attrs.define
 class Cursor:
-    """Bytes, and how far they have been read."""
+    """Bytes, and how far they have been read; `left` is how many items of arrays may still come."""
 
     data: bytes
     at: int = 0
+    left: int = MOST_ITEMS
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
@@ -178,9 +183,10 @@ def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = N
     """The tagged fields at the end of an entity."""
     for _ in range(cursor.varint()):
         tag, size = cursor.varint(), cursor.varint()
-        inner = Cursor(cursor.take(size))
+        inner = Cursor(cursor.take(size), left=cursor.left)
         if tell is not None:
             tell(tag, inner)
+            cursor.left = inner.left
 
 
 def _tagged(found: dict[str, Plain], field: tuple[str, Read] | None, cursor: Cursor) -> None:
@@ -220,6 +226,9 @@ def _array(field: Field, one: Read, flexible: bool) -> Read:
         count = cursor.length(flexible, "int32")
         if count < 0:
             return _checked_null(cursor, field)
+        cursor.left -= count
+        if cursor.left < 0:
+            raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
         return [one(cursor) for _ in range(count)]
 
     return read

@@ -5,9 +5,10 @@ partition is, or, a consumer's, when all together have `min_bytes` (DelayedFetch
 their replicas, so the next fetch asks those only that have answered, or of which something else is asked. A fetch with
 a replica id is a follower's: its leader's core takes it, or refuses it if it is from no follower.
 
-A follower's fetch that nothing comes of is answered here when it has waited long enough, all of it at once: the next
-one tells its replicas that the follower is still there, and none of them wakes to say nothing. While traces are written
-each replica answers for itself.
+A follower's fetch that nothing comes of is answered here when it has waited long enough, all of it at once: none of its
+replicas wakes to say nothing. The next one tells them that the follower is still there. A replica that is at rest, with
+all its records committed and the follower in sync, hears of that before it appends the next record, and no sooner:
+until then it would change nothing. While traces are written each replica is told, and answers, for itself.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class FetchRequests:
             first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
         )
         self.runtime.after_turn = self.flush
+        self.runtime.before_append = self.catch_up
 
     # Requests
 
@@ -120,7 +122,7 @@ class FetchRequests:
         consumer = replica < 0
         least = min(body.number("min_bytes", 1), common.limit) if consumer else 0
         opened = Open(reply, full, glancing=consumer, limit=common.limit, least=least, until=now + common.wait)
-        session.open = opened
+        session.open, session.wait = opened, common.wait
         self._asks(session, opened, common, now)
         if opened.glancing:
             opened.glancing = False
@@ -181,7 +183,7 @@ class FetchRequests:
         """Ask the replicas that do not have the question yet, until the answer is full (KIP-74)."""
         taken = 0
         for part in list(session.parts.values()):
-            open_question = part.asked is not None and not _is_stale(session, part, common.wait, now)
+            open_question = part.asked is not None and not self._must_hear(session, part, common, now)
             if part.held is None and not open_question and (taken == 0 or taken < common.limit):
                 room = common.limit - taken if common.limit > taken else common.limit
                 self._ask(session, part, common, min(part.max_bytes, room), now, wait)
@@ -205,6 +207,34 @@ class FetchRequests:
             return
         told = Consume(request=0, partition=tp, offset=part.offset, max_bytes=size, max_wait_ms=wait)
         self._consumes(session, part, told, now)
+
+    def _must_hear(self, session: Session, part: Part, common: _Asking, now: Millis) -> bool:
+        """Whether a replica that has a follower's question is to hear, after each wait, that the follower is there."""
+        if not session.privileged or part.stamp is not None or now - part.asked_at < common.wait:
+            return False
+        request = part.request
+        if request is None or request.broker_epoch != common.broker_epoch:
+            return True
+        replica, known = self.runtime.node.held.get(request.partition), self.runtime.node.brokers.get(session.replica)
+        is_over = known is not None and common.broker_epoch < known.epoch
+        rests = replica is not None and _rests(replica, session.replica)
+        return is_over or not rests or self.waits.get((session.replica, request.partition), _NOBODY)[1] is not part
+
+    def catch_up(self, tp: TopicPartition) -> None:
+        """A replica is about to append: now it hears which of its followers have asked again, and when they did.
+
+        From here on it counts how long a follower has not been at the log end (Replica.updateFetchStateOrThrow).
+        """
+        replica = self.runtime.node.held.get(tp)
+        if replica is None or not isinstance(replica.role, Leading):
+            return
+        for follower in replica.role.followers:
+            session, part = self.waits.get((follower, tp), _NOBODY)
+            if session is None or part is None or part.request is None or session.parts.get(part.key) is not part:
+                continue
+            if part.stamp is None and session.used_at - part.asked_at >= session.wait:
+                part.asked_at = session.used_at
+                self.runtime.received([(follower, self.runtime.me, part.request)], session.used_at)
 
     def _asks_more(self, session: Session, part: Part, opened: Open, now: Millis) -> None:
         """What there is of a partition is too little: its replica is asked once more, to answer when there is more."""
@@ -254,6 +284,7 @@ class FetchRequests:
                 leader_epoch=part.leader_epoch,
                 offset=part.offset,
                 last_epoch=part.last_epoch,
+                log_start=part.log_start,
                 max_wait_ms=common.wait if part.stamp is not None else _UNTIL_ASKED_AGAIN,
                 max_bytes=part.max_bytes,
             )
@@ -281,7 +312,7 @@ class FetchRequests:
         """The core of a replica has answered a follower; only the answer to its last question is told."""
         response = bare(sent)
         assert isinstance(response, FetchResponse)
-        session, part = self.waits.get((to, response.partition), (None, None))
+        session, part = self.waits.get((to, response.partition), _NOBODY)
         if session is None or part is None or part.request is None:
             return
         asked = (part.request.leader_epoch, part.request.offset, part.request.last_epoch)
@@ -393,9 +424,13 @@ def _waits_as_one(session: Session) -> bool:
     return all(part.stamp is None for part in islice(session.parts.values(), 1))
 
 
-def _is_stale(session: Session, part: Part, wait: Millis, now: Millis) -> bool:
-    """A replica that has a follower's question has to hear again that the follower is there, after each wait."""
-    return session.privileged and part.stamp is None and now - part.asked_at >= wait
+_NOBODY: Final[tuple[Session | None, Part | None]] = (None, None)
+
+
+def _rests(replica: Replica, follower: BrokerId) -> bool:
+    """A leader with this follower in sync and nothing to commit: that it asks again changes only when it was heard."""
+    role = replica.role
+    return isinstance(role, Leading) and follower in role.isr and replica.high_watermark == replica.log.end
 
 
 def _suffices(session: Session, opened: Open) -> bool:

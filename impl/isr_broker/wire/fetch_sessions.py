@@ -67,6 +67,7 @@ class Part:
     max_bytes: int
     leader_epoch: int
     last_epoch: int
+    log_start: Offset = 0
     stamp: Stamp | None = None
     request: FetchRequest | None = None
     asked: object | None = None
@@ -82,11 +83,12 @@ class Part:
 
     def same_as(self, other: Part) -> bool:
         """Nothing else is asked."""
-        return (self.offset, self.max_bytes, self.leader_epoch, self.last_epoch, self.stamp) == (
+        return (self.offset, self.max_bytes, self.leader_epoch, self.last_epoch, self.log_start, self.stamp) == (
             other.offset,
             other.max_bytes,
             other.leader_epoch,
             other.last_epoch,
+            other.log_start,
             other.stamp,
         )
 
@@ -114,13 +116,15 @@ class Open:
 class Session:
     """What one client or follower fetches; with id 0, by a single request.
 
-    `epoch` is that of the next request. `parts` in the order in which they are served, whoever had records last.
+    `epoch` is that of the next request, `wait` how long the last one waits. `parts` in the order in which they are
+    served, whoever had records last.
     """
 
     replica: BrokerId
     id: int = NO_SESSION
     epoch: int = 1
     by_id: bool = False
+    wait: Millis = 0
     created_at: Millis = 0
     used_at: Millis = 0
     parts: dict[Key, Part] = attrs.field(factory=dict[Key, Part])
@@ -167,6 +171,7 @@ def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[
                 max_bytes=p.number("partition_max_bytes"),
                 leader_epoch=p.number("current_leader_epoch"),
                 last_epoch=p.number("last_fetched_epoch"),
+                log_start=p.number("log_start_offset"),
                 stamp=stamps.get((called, number)),
             )
 

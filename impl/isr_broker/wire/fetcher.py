@@ -144,7 +144,7 @@ class Fetcher:
                     "current_leader_epoch": asked.fetch.leader_epoch,
                     "fetch_offset": asked.fetch.offset,
                     "last_fetched_epoch": asked.fetch.last_epoch,
-                    "log_start_offset": 0,
+                    "log_start_offset": asked.fetch.log_start,
                     "partition_max_bytes": asked.fetch.max_bytes,
                 }
             )
@@ -201,7 +201,7 @@ class Fetcher:
     def _named(self, body: Fields) -> Iterable[tuple[TopicPartition, _Asked]]:
         """What was asked about the partitions that an answer may be about."""
         numbers = {p.number("partition_index") for t in body.all("responses") for p in t.all("partitions")}
-        return ((tp, asked) for tp, asked in self.asked.items() if tp.partition in numbers)
+        return ((tp, asked) for tp, asked in self.asked.items() if tp.partition in numbers) if numbers else ()
 
     def _response(self, key: int, version: int, frame: bytes) -> protocol.Response:
         response = protocol.answered(key, version, frame)

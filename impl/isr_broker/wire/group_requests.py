@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -30,6 +31,7 @@ from isr_broker.wire.protocol import Answer, Fields, Request
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
 COORDINATOR_NOT_AVAILABLE: Final = 15
 NOT_COORDINATOR: Final = 16
+GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
 _COMMITS_WITHIN: Final = 5_000
 """Milliseconds (offsets.commit.timeout.ms)."""
 
@@ -52,6 +54,8 @@ _SERVED: Final = {
     protocol.LEAVE_GROUP,
     protocol.OFFSET_COMMIT,
     protocol.OFFSET_FETCH,
+    protocol.DELETE_GROUPS,
+    protocol.OFFSET_DELETE,
 }
 
 
@@ -86,6 +90,9 @@ class GroupRequests:
             return
         if request.key == protocol.DESCRIBE_GROUPS:
             reply({"groups": [self._described(name, request.version) for name in body.texts("groups")]})
+            return
+        if request.key == protocol.DELETE_GROUPS:
+            self._deletes(body.texts("groups_names"), now, reply)
             return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
         found = {name: self._groups_of(name) for name in names}
@@ -214,7 +221,7 @@ class GroupRequests:
 
     def _serve(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
         body = request.body
-        group, member = body.text("group_id"), body.text("member_id")
+        group, member, instance = body.text("group_id"), body.text("member_id"), body.text("group_instance_id")
         generation = body.number("generation_id", body.number("generation_id_or_member_epoch"))
         match request.key:
             case protocol.JOIN_GROUP:
@@ -225,20 +232,25 @@ class GroupRequests:
                     session_ms=session,
                     rebalance_ms=body.number("rebalance_timeout", session),
                     heard=now,
+                    instance=instance,
                 )
                 groups.join(group, body.text("protocol_type"), joining, request.client or "client", now, reply)
             case protocol.SYNC_GROUP:
                 parts = {a.text("member_id"): a.data("assignment") or b"" for a in body.all("assignments")}
-                groups.sync(group, member, generation, parts, now, reply)
+                groups.sync(group, member, generation, parts, now, reply, instance)
             case protocol.HEARTBEAT:
-                reply({"error_code": groups.heartbeat(group, member, generation, now)})
+                reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
-                leaving = [m.text("member_id") for m in body.all("members")] or [member]
-                codes = [groups.leave(group, m, now) for m in leaving]
-                members = [{"member_id": m, "error_code": c} for m, c in zip(leaving, codes, strict=True)]
-                reply({"error_code": 0 if body.all("members") else codes[0], "members": members})
+                named = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
+                members = [
+                    {"member_id": m, "group_instance_id": i or None, "error_code": groups.leave(group, m, now, i)}
+                    for m, i in named
+                ]
+                reply({"error_code": 0 if named else groups.leave(group, member, now), "members": members})
             case protocol.OFFSET_COMMIT:
                 self._commits(groups, request, now, reply)
+            case protocol.OFFSET_DELETE:
+                self._deletes_offsets(groups, request, now, reply)
             case _:
                 raise AssertionError(f"API {request.key} is no request of a member")
 
@@ -251,9 +263,8 @@ class GroupRequests:
                 tp = TopicPartition(topic.text("name"), p.number("partition_index"))
                 new[tp] = (p.number("committed_offset"), p.text("committed_metadata"))
         generation = body.number("generation_id_or_member_epoch")
-        code = groups.may_commit(group, body.text("member_id"), generation, now)
-        where = self._partition_of(group)
-        if code or not new or where is None:
+        code = groups.may_commit(group, body.text("member_id"), generation, now, body.text("group_instance_id"))
+        if code or not new:
             reply(_of_each(dict.fromkeys(new, code)))
             return
         refused = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
@@ -262,17 +273,87 @@ class GroupRequests:
             reply(_of_each(refused))
             return
 
+        def written(code: int) -> None:
+            reply(_of_each({**refused, **dict.fromkeys(new, code)}))
+
+        self._writes(groups, group, dict(new), now, written)
+
+    def _writes(
+        self,
+        groups: Groups,
+        group: str,
+        new: Mapping[TopicPartition, tuple[Offset, str] | None],
+        now: Millis,
+        then: Callable[[int], None],
+    ) -> None:
+        """Write what a group has committed, or has no more; `then` gets the error code, and only then it counts."""
+        where = self._partition_of(group)
+        if where is None:
+            then(COORDINATOR_NOT_AVAILABLE)
+            return
+
         def written(answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             if answer.error is Error.NONE:
-                groups.committed.update({(group, tp): said for tp, said in new.items()})
-            code = _AS_COORDINATOR.get(answer.error, answer.error.value)
-            reply(_of_each({**refused, **dict.fromkeys(new, code)}))
+                for tp, said in new.items():
+                    if said is None:
+                        groups.committed.pop((group, tp), None)
+                    else:
+                        groups.committed[group, tp] = said
+            then(_AS_COORDINATOR.get(answer.error, answer.error.value))
 
         told = Produce(
             request=0, partition=where.partition, records=batch_of(group, new, now), acks=-1, timeout_ms=_COMMITS_WITHIN
         )
         self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+
+    def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> None:
+        """DeleteGroups: what groups without members have committed is forgotten (KIP-229)."""
+        found: dict[str, int] = {}
+
+        def done(name: str, code: int) -> None:
+            found[name] = code
+            if len(found) == len(set(names)):
+                reply({"results": [{"group_id": group, "error_code": code} for group, code in found.items()]})
+
+        if not names:
+            reply({"results": []})
+        for name in dict.fromkeys(names):
+            groups = self._groups_of(name)
+            code = groups if isinstance(groups, int) else groups.may_be_deleted(name)
+            if code or isinstance(groups, int):
+                done(name, code)
+                continue
+            gone = dict.fromkeys(tp for group, tp in groups.committed if group == name)
+            if not gone:
+                done(name, 0)
+                continue
+            self._writes(groups, name, gone, now, partial(done, name))
+
+    def _deletes_offsets(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
+        """OffsetDelete: of topics that no member of the group reads (KIP-496; OffsetMetadataManager.deleteOffsets)."""
+        group = request.body.text("group_id")
+        code = groups.may_lose_offsets(group)
+        wanted = {
+            TopicPartition(topic.text("name"), p.number("partition_index")): groups.reads(group, topic.text("name"))
+            for topic in request.body.all("topics")
+            for p in topic.all("partitions")
+        }
+        if code:
+            reply({"error_code": code, "topics": []})
+            return
+        codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in wanted.items()}
+        codes |= {tp: _UNKNOWN_TOPIC for tp in wanted if tp not in self.runtime.node.partitions}
+        gone = dict.fromkeys(tp for tp, code in codes.items() if not code and (group, tp) in groups.committed)
+
+        def written(code: int) -> None:
+            of_each = _of_each({**codes, **dict.fromkeys(gone, 0)})
+            reply({"error_code": code, "topics": [] if code else of_each["topics"]})
+
+        if gone:
+            self._writes(groups, group, gone, now, written)
+        else:
+            written(0)
 
     def _refusal(self, tp: TopicPartition, note: str) -> Error | None:
         """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
@@ -281,6 +362,7 @@ class GroupRequests:
         return Error.OFFSET_METADATA_TOO_LARGE if len(note) > _LONGEST_NOTE else None
 
 
+_UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
 _AS_COORDINATOR: Final = {
     Error.NOT_LEADER_OR_FOLLOWER: NOT_COORDINATOR,
     Error.KAFKA_STORAGE_ERROR: NOT_COORDINATOR,

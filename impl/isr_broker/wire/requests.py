@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.core.effects import AnswerProduce
-from isr_broker.core.inputs import Produce
+from isr_broker.core.effects import AnswerDelete, AnswerProduce
+from isr_broker.core.inputs import DeleteRecords, Produce
 from isr_broker.core.messages import (
     NO_EPOCH,
     BrokerId,
@@ -89,6 +89,8 @@ class Requests:
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
                 self._produce(body, now, reply)
+            case protocol.DELETE_RECORDS:
+                self._delete_records(body, now, reply)
             case protocol.FETCH:
                 self.fetches.serve(request, now, reply)
             case key if self.brokers.serves(key):
@@ -131,6 +133,32 @@ class Requests:
             self.runtime.ask(_numbered(told), partial(answered, tp), now)
         if not wanted and acks != 0:
             reply({"responses": []})
+
+    def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
+        """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
+        timeout = body.number("timeout")
+        wanted = {
+            TopicPartition(topic.text("name"), p.number("partition_index")): p.number("offset")
+            for topic in body.all("topics")
+            for p in topic.all("partitions")
+        }
+        found: dict[TopicPartition, Answer] = {}
+
+        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+            assert isinstance(answer, AnswerDelete)
+            low, error = answer.low_watermark, answer.error.value
+            found[tp] = {"partition_index": tp.partition, "low_watermark": low, "error_code": error}
+            if len(found) == len(wanted):
+                reply({"topics": _by_topic(found, "partitions")})
+
+        for tp, offset in wanted.items():
+            if tp.topic == TOPIC:
+                answered(tp, AnswerDelete(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+                continue
+            told = DeleteRecords(request=0, partition=tp, offset=offset, timeout_ms=timeout)
+            self.runtime.ask(_numbered(told), partial(answered, tp), now)
+        if not wanted:
+            reply({"topics": []})
 
     # Offsets
 
