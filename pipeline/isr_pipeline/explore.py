@@ -22,6 +22,8 @@ from isr_pipeline import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from isr_pipeline.search import Search
+
 QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 SETTINGS = {
     **{f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")},
@@ -63,7 +65,6 @@ def explore(
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
-    from isr_pipeline.counterexamples import paths
     from isr_pipeline.locations import Location
     from isr_pipeline.search import Overflow, Search, SearchMeans
     from isr_pipeline.store import Store
@@ -98,24 +99,29 @@ def explore(
             search = Search(question, slack, means)
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
-                (search.resume if said else search.begin)()
-                search.run()
-                answer = search.exploration(paths(search, search.found))
-                if graph and answer.complete:
-                    from isr_pipeline.graph import write_graph
-
-                    write_graph(search)
+                return _answered(search, resume=bool(said), graph=graph, keep=keep)
             except Overflow:
                 said = {}
-                continue
             finally:
                 search.close()
-            if keep or search.cut:
-                search.store.tidy(search.commits)
-            else:
-                search.store.discard()
-            return answer
     raise AssertionError("with the last slack an exploration ends")
+
+
+def _answered(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:
+    """Explore, and leave in the store what is to stay."""
+    from isr_pipeline.counterexamples import paths
+    from isr_pipeline.graph import write_graph
+
+    (search.resume if resume else search.begin)()
+    search.run()
+    answer = search.exploration(paths(search, search.found))
+    if graph and answer.complete:
+        write_graph(search)
+    if keep or search.cut:
+        search.store.tidy(search.commits)
+    else:
+        search.store.discard()
+    return answer
 
 
 @contextmanager
