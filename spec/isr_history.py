@@ -13,6 +13,7 @@ from isr_lang.blank import blank
 from isr_model import KIP_966
 from isr_properties import (
     acked_survives,
+    acked_survives_clean_steps,
     committed_on_new_leader,
     committed_only_grows,
     fenced_out_of_isr,
@@ -25,6 +26,7 @@ from isr_properties import (
     record_commits,
     strong_isr,
     watermark_goes_down,
+    watermark_within_log,
     weak_isr,
 )
 from isr_quorum import (
@@ -269,6 +271,7 @@ KAFKA_0_8 = (
     .failing(
         "an unclean leader has not what the lost one acknowledged alone, and followers truncate to lagging watermarks",
         acked_survives,
+        acked_survives_clean_steps,
         committed_on_new_leader,
         leaders_complete,
         weak_isr,
@@ -348,6 +351,7 @@ MAJORITY = attrs.evolve(
         acked_survives,
         committed_on_new_leader,
         no_divergence,
+        watermark_within_log,
         committed_only_grows,
         reads_committed,
         reads_stable,

@@ -54,10 +54,19 @@ def leadership_changes(s: State) -> Bool:
     return s.controller_epoch > 0
 
 
+@sometimes
+def broker_shuts_down(s: State) -> Bool:
+    """A broker asks to shut down."""
+    return s.shutdowns > 0
+
+
 PREMISES: Mapping[str, Property] = {
     promise.name: premise
     for premise, promises in (
-        (record_is_acknowledged, (promised.acked_survives, promised.acks_meet_minimum)),
+        (
+            record_is_acknowledged,
+            (promised.acked_survives, promised.acked_survives_clean_steps, promised.acks_meet_minimum),
+        ),
         (
             record_is_committed,
             (
@@ -66,12 +75,14 @@ PREMISES: Mapping[str, Property] = {
                 promised.committed_only_grows,
                 promised.weak_isr,
                 promised.strong_isr,
+                promised.watermark_within_log,
                 implements_committed_log,
             ),
         ),
         (two_know_of_a_commit, (promised.no_divergence,)),
         (record_is_read, (promised.reads_committed, promised.reads_stable)),
         (leadership_changes, (promised.clean_election, promised.elected_is_available, promised.one_leader_per_epoch)),
+        (broker_shuts_down, (promised.leaving_does_not_join,)),
         (record_is_written, (promised.writes_meet_minimum,)),
     )
     for promise in promises

@@ -22,6 +22,7 @@ from isr_state import (
     LOSSY_CRASHES,
     MIN_INSYNC,
     REPLICAS,
+    SHUTDOWNS,
     UNCLEAN,
     Acks,
     Offset,
@@ -153,6 +154,49 @@ def strong_isr(s: State) -> Bool:
     )
 
 
+@always
+def watermark_within_log(s: State) -> Bool:
+    """No replica's watermark is above its log end; of a dead replica it is the one with which it will come back.
+
+    Promised of every replica, in every design: what is read below a watermark is then a record. Kafka cuts the
+    watermark to the log end wherever either moves, and the checkpoint that a broker finds when it starts: UnifiedLog's
+    updateHighWatermark and truncateTo, Partition.createLog. A leader's may not even be asked to pass it
+    (UnifiedLog.maybeIncrementHighWatermark throws).
+    """
+    return forall(s.high_watermark[r] <= log_end(s, r) for r in Replica.all())
+
+
+@define
+def safe(s: State, m: Record) -> Bool:
+    """The record is in every log from which a leader may be chosen cleanly."""
+    return forall((s.controller_isr | s.controller_elr).has(r).implies(holds(s, r, m)) for r in Replica.all())
+
+
+def elected_from_outside(old: State, new: State) -> Bool:
+    """A replica is elected that was neither in the ISR nor in the ELR."""
+    return exists(
+        (old.controller_leader != r) & (new.controller_leader == r) & ~(old.controller_isr | old.controller_elr).has(r)
+        for r in Replica.all()
+    )
+
+
+@step(when=UNCLEAN & (ACKS == Acks.ALL) & (LOSSY_CRASHES == 0))
+def acked_survives_clean_steps(old: State, new: State) -> Bool:
+    """Since the last unclean election: what is acknowledged is safe, and stays so until the next one.
+
+    Safe: in every log from which a leader may be chosen cleanly. What the unclean leader brought and what is
+    acknowledged in the newest epoch is lost by another unclean election only; unclean election takes away nothing
+    else. Without it acked-survives says as much. Promised without lossy crashes.
+    """
+    return elected_from_outside(old, new) | forall(
+        (
+            (old.acked.has(m) & safe(old, m))
+            | ((new.acked - old.acked).has(m) & (new.written_in[m] == new.controller_epoch))
+        ).implies(safe(new, m))
+        for m in Record.all()
+    )
+
+
 # Safety of reads and acknowledgements.
 
 
@@ -226,18 +270,26 @@ def maximal_isr_covers(s: State) -> Bool:
     )
 
 
+@define
+def nobody_but_leader_in_isr(s: State) -> Bool:
+    """The ISR has no member but, perhaps, the elected leader."""
+    return forall(s.controller_isr.has(q).implies(s.controller_leader == q) for q in Replica.all())
+
+
 @step
 def clean_election(old: State, new: State) -> Bool:
-    """Who is newly elected was in the ISR or, when that was empty of others, in the ELR; else nobody was eligible.
+    """Who is newly elected was in the ISR or, when that had nobody but the old leader, in the ELR.
 
-    Promised with unclean election off; then at most the last known leader is elected from outside (KIP-966).
+    Promised with unclean election off; then at most the last known leader is elected from outside, when nobody is
+    in either (KIP-966). PartitionChangeBuilder.isValidNewLeader, canElectFromElr.
     """
     return forall(
-        (
-            (old.controller_leader != r)
-            & (new.controller_leader == r)
-            & ~(UNCLEAN | (old.controller_isr | old.controller_elr).has(r))
-        ).implies((old.controller_isr | old.controller_elr).is_empty() & (old.last_known_leader == r))
+        ((old.controller_leader != r) & (new.controller_leader == r)).implies(
+            UNCLEAN
+            | old.controller_isr.has(r)
+            | (old.controller_elr.has(r) & nobody_but_leader_in_isr(old))
+            | ((old.controller_isr | old.controller_elr).is_empty() & (old.last_known_leader == r))
+        )
         for r in Replica.all()
     )
 
@@ -258,6 +310,15 @@ def fenced_out_of_isr(s: State) -> Bool:
     KIP-841; Vanlightly's ValidControllerState.
     """
     return forall((s.controller_isr & s.fenced).has(r).implies(s.controller_isr == Set.of(r)) for r in Replica.all())
+
+
+@step(when=SHUTDOWNS > 0)
+def leaving_does_not_join(old: State, new: State) -> Bool:
+    """No broker that is shutting down joins the ISR; one that is in it may stay until it is relieved.
+
+    KIP-841's other half; ReplicationControlManager.ineligibleReplicasForIsr.
+    """
+    return ((new.controller_isr - old.controller_isr) & old.shutting_down).is_empty()
 
 
 @always
@@ -320,10 +381,7 @@ def follower_log_shrinks(old: State, new: State) -> Bool:
 @sometimes_step(when=UNCLEAN)
 def unclean_election(old: State, new: State) -> Bool:
     """A replica outside ISR and ELR is elected."""
-    return exists(
-        (old.controller_leader != r) & (new.controller_leader == r) & ~(old.controller_isr | old.controller_elr).has(r)
-        for r in Replica.all()
-    )
+    return elected_from_outside(old, new)
 
 
 @sometimes_step(when=MIN_INSYNC > 1)
@@ -354,15 +412,18 @@ SAFETY = (
     committed_only_grows,
     weak_isr,
     strong_isr,
+    watermark_within_log,
     reads_committed,
     reads_stable,
     acks_meet_minimum,
+    acked_survives_clean_steps,
     one_leader_per_epoch,
     leader_in_isr,
     maximal_isr_covers,
     clean_election,
     elected_is_available,
     fenced_out_of_isr,
+    leaving_does_not_join,
     isr_and_elr_apart,
     epochs_only_grow,
     writes_meet_minimum,

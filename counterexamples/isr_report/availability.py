@@ -10,6 +10,7 @@ Sources: Barbara and Garcia-Molina (1987), Peleg and Wool (Information and Compu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from fractions import Fraction
 from math import comb
 
@@ -121,3 +122,71 @@ def stalled(n: int, failures_per_year: float, seconds: float, *, every_member: b
 def lost_per_year(copies: int, disks_lost_per_year: float, repair_years: float) -> float:
     """How often a record on so many disks is lost with all of them, disks failing independently."""
     return float(copies * disks_lost_per_year * (disks_lost_per_year * repair_years) ** (copies - 1))
+
+
+# A minimum between one and all: a write that is refused against a record that is gone
+
+
+def write_refused(n: int, minimum: int, p: Fraction) -> Fraction:
+    """Exact: fewer than the minimum of n nodes are up, each being down with probability p on its own."""
+    return at_least_down(n, n - minimum + 1, p)
+
+
+def record_gone(minimum: int, p: Fraction) -> Fraction:
+    """Exact: all nodes are down that a record was acknowledged on, when no more had it than had to."""
+    return p**minimum
+
+
+def either(n: int, minimum: int, p: Fraction) -> Fraction:
+    """How many of the two harms there are on average, a refused write and a record that is gone counting alike."""
+    return write_refused(n, minimum, p) + record_gone(minimum, p)
+
+
+def best_minimum(n: int, p: Fraction) -> int:
+    """The minimum with the least of both harms; the smaller one where two are alike."""
+    return min(range(1, n + 1), key=lambda minimum: (either(n, minimum, p), minimum))
+
+
+# The network in two
+
+
+class Goes(Enum):
+    """When writes that all replicas in sync have to have go on after the network has split in two."""
+
+    AT_ONCE = "at once"
+    AFTER_LAG = "after the lag"
+    AFTER_SESSION = "after the session"
+    AFTER_ELECTION = "after an election"
+    NOT = "when it heals"
+
+
+def split_majority(n: int, beside_leader: int) -> Goes:
+    """A majority quorum whose leader can still reach so many of the n nodes, itself among them."""
+    if 2 * beside_leader > n:
+        return Goes.AT_ONCE
+    return Goes.AFTER_ELECTION if 2 * (n - beside_leader) > n else Goes.NOT
+
+
+class Controller(Enum):
+    """Where the controller is when the network splits."""
+
+    BESIDE = "on the leader's side"
+    ACROSS = "on the other side"
+    BOTH = "reached from both sides"
+
+
+def split_in_sync(n: int, minimum: int, beside_leader: int, controller: Controller) -> Goes:
+    """An in-sync set of all n replicas whose leader still reaches so many, itself among them; unclean election is off.
+
+    Whoever loses the controller is fenced when its session ends (`broker.session.timeout.ms`): followers then leave the
+    set, and for the leader a member of the set takes over. The leader that was can put nobody out, for that needs the
+    controller, and so acknowledges nothing that the others lack. Where everybody reaches the controller, followers that
+    the leader cannot reach leave when they have lagged (`replica.lag.time.max.ms`), and the leader goes on leading,
+    though most replicas be on the other side.
+    """
+    if beside_leader == n:
+        return Goes.AT_ONCE  # everybody has everything, and nobody has to ask the controller for anything
+    left = n - beside_leader if controller is Controller.ACROSS else beside_leader
+    if left < minimum:
+        return Goes.NOT
+    return Goes.AFTER_LAG if controller is Controller.BOTH else Goes.AFTER_SESSION

@@ -27,9 +27,10 @@ def style() -> str:
 
 
 def link(target: str, text: str, kind: str = "") -> str:
-    """`text` is HTML."""
+    """`text` is HTML; what comes after a `#` in the target is a place in that file."""
     classed = f' class="{kind}"' if kind else ""
-    return f'<a href="{quote(target)}"{classed}>{text}</a>'
+    file, sharp, place = target.partition("#")
+    return f'<a href="{quote(file)}{sharp}{escape(place)}"{classed}>{text}</a>'
 
 
 def code(text: str) -> str:

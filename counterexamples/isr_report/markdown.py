@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from isr_report.html import HOLDS
-from isr_report.material import Material, Story, claims, questions, target
+from isr_report.material import Material, Story, claims, target
 from isr_report.matrix.coverage import probes
 from isr_report.matrix.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
 from isr_report.sections.overview import COUNTS, asked_of, recommended, weakest
@@ -41,7 +41,17 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _answers(m: Material) -> Iterator[str]:
-    for q in questions():
+    for q in m.questions:
+        story = q.story(m.stories)
+        if story is not None:
+            word = q.holds if story.found.verdict in HOLDS else q.breaks
+            word = word if story.found.verdict in (*HOLDS, "VIOLATED") else "Undecided"
+            steps = f", [in {story.found.depth} steps]({story.page})" if story.found.depth else ""
+            ran = (
+                f"{story.found.design}, `{story.case.property_name}`: [{story.found.verdict}]({story.found.run}){steps}"
+            )
+            yield f"- {q.asks} **{word}** ({ran})"
+            continue
         cell = q.cell(m.matrix)
         said = verdict_of(cell, q.promise) if cell is not None else None
         if cell is None or said is None:
@@ -108,8 +118,12 @@ def _story(s: Story) -> Iterator[str]:
 
 def _alternatives(m: Material) -> Iterator[str]:
     for a in m.alternatives:
-        killed = f" [The trace that killed it]({a.story.page})." if a.story is not None else ""
-        yield f"- **{a.design}**: {a.summary}. Not taken, for {a.because.rstrip('.')}.{killed}"
+        if a.story is not None:
+            killed = f"[The trace that killed it]({a.story.page})."
+            yield f"- **{a.design}**: {a.summary}. Not taken, for {a.because.rstrip('.')}. {killed}"
+    others = ", ".join(f"`{a.design}`" for a in m.alternatives if a.story is None)
+    if others:
+        yield f"Not run for this page, which says nothing of them: {others}."
 
 
 def _controls(m: Material) -> Iterator[str]:

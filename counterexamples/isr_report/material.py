@@ -15,7 +15,7 @@ from isr_report.matrix.since import Since
 from isr_report.scenes import Scene
 from isr_report.traceability import Traced
 from isr_trace.cases import Case
-from isr_trace.trace import Trace
+from isr_trace.trace import Trace, TraceError
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
 
@@ -43,13 +43,6 @@ class Story:
 
 
 @attrs.frozen
-class Played:
-    scene: Scene
-    trace: Trace
-    page: str
-
-
-@attrs.frozen
 class Together:
     """A schedule under two designs: `there` is what the second one allows of it, and `upto[i]` how many of its
     steps were possible after step i; `refused[i]` names the guard that refused the step, or is empty."""
@@ -61,6 +54,16 @@ class Together:
     upto: tuple[int, ...]
     refused: tuple[str, ...]
     page: str
+
+
+@attrs.frozen
+class Played:
+    """`beside`: the schedule under the other design or settings that the scene names, if it names any."""
+
+    scene: Scene
+    trace: Trace
+    page: str
+    beside: Together | None
 
 
 class Included(TypedDict):
@@ -114,6 +117,7 @@ class Material:
     traced: Traced | None
     since: Since | None
     alternatives: Sequence[Alternative]
+    questions: Sequence[Question]
 
 
 def target(m: Material, trace: str) -> str:
@@ -128,19 +132,25 @@ def states_of(cell: CellEntry) -> str:
 
 @attrs.frozen
 class Question:
-    """`holds`: the answer where the promise holds."""
+    """`holds`: the answer where the promise holds. It is answered by the cell of a design, settings and a fault, or by
+    the run that shows the bug of a `case`."""
 
     asks: str
     holds: str
-    design: str
-    settings: Mapping[str, str]
-    fault: str
-    promise: str
+    design: str = ""
+    settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    fault: str = ""
+    promise: str = ""
+    case: str = ""
 
     @property
     def breaks(self) -> str:
         """The answer where it is broken."""
         return {"Yes": "No", "No": "Yes"}[self.holds]
+
+    def story(self, told: Sequence[Story]) -> Story | None:
+        """The case that answers it, if it is asked of one that was told."""
+        return next((s for s in told if s.case.name == self.case), None)
 
     def cell(self, matrix: Matrix) -> CellEntry | None:
         """The cell that answers it, if there is one."""
@@ -150,19 +160,46 @@ class Question:
         return (cell["design"], cell["fault"]) == (self.design, self.fault) and cell["settings"] == self.settings
 
 
+ASKED = ("design", "settings", "fault", "promise")
+"""What a question needs that no case answers."""
+
+
 def questions(path: Path = QUESTIONS) -> list[Question]:
-    entries = cast("list[dict[str, object]]", tomllib.loads(path.read_text(encoding="utf-8"))["question"])
-    return [
-        Question(
-            str(e["asks"]),
-            str(e["holds"]),
-            str(e["design"]),
-            cast("dict[str, str]", e["settings"]),
-            str(e["fault"]),
-            str(e["promise"]),
-        )
-        for e in entries
-    ]
+    """The questions in a file; TraceError with one sentence for whatever is wrong with it."""
+    try:
+        top = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise TraceError(f"{path}: not TOML: {problem}") from None
+    entries = top.get("question")
+    if not isinstance(entries, list):
+        raise TraceError(f"{path}: there is no [[question]] in it")
+    return [_question(path, n, e) for n, e in enumerate(cast("list[object]", entries), 1)]
+
+
+def _question(path: Path, number: int, entry: object) -> Question:
+    place = f"{path}: question {number}"
+    if not isinstance(entry, dict):
+        raise TraceError(f"{place} is not a table")
+    e = cast("dict[str, object]", entry)
+    missing = [key for key in ("asks", "holds", *(() if "case" in e else ASKED)) if key not in e]
+    if missing:
+        raise TraceError(f"{place} needs {missing[0]!r}{'' if missing[0] in ('asks', 'holds') else ', or a case'}")
+    if e["holds"] not in ("Yes", "No"):
+        raise TraceError(f"{place}: 'holds' is Yes or No, the answer where the promise holds")
+    settings = e.get("settings", {})
+    if not isinstance(settings, dict):
+        raise TraceError(f"{place}: 'settings' is not a table")
+    return Question(
+        asks=str(e["asks"]),
+        holds=str(e["holds"]),
+        design=str(e.get("design", "")),
+        settings={str(k): str(v) for k, v in cast("dict[str, object]", settings).items()},
+        fault=str(e.get("fault", "")),
+        promise=str(e.get("promise", "")),
+        case=str(e.get("case", "")),
+    )
 
 
 def claims(material: Material) -> list[Claim]:

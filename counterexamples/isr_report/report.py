@@ -11,7 +11,7 @@ from isr_report import traceability
 from isr_report.html import KINDS, TEMPLATES, style
 from isr_report.material import Material, claims
 from isr_report.matrix import since
-from isr_report.sections import conformance, distance, experiments, figures, findings, overview
+from isr_report.sections import conformance, distance, experiments, figures, findings, overview, tradeoffs
 
 CONTENTS = {
     "questions": "Questions",
@@ -22,6 +22,7 @@ CONTENTS = {
     "alternatives": "Alternatives",
     "controls": "Controls",
     "availability": "Availability",
+    "tradeoffs": "Trade-offs",
     "experiments": "Experiments",
     "space": "State space",
     "proofs": "Proofs",
@@ -50,7 +51,8 @@ def page(material: Material) -> str:
         "SCENES": findings.scenes(list(material.scenes)),
         "ALTERNATIVES": findings.alternatives(list(material.alternatives)),
         "CONTROLS": findings.controls(material),
-        "AVAILABILITY": distance.distances(material) + figures.availability(),
+        "AVAILABILITY": distance.distances(material) + figures.availability() + tradeoffs.chances(),
+        "TRADEOFFS": tradeoffs.waits() + tradeoffs.lagging(),
         "EXPERIMENTS": experiments.section(material.included),
         "SPACE": figures.space(material) + since.section(material.since, material.folder),
         "PROOFS": figures.proofs(material),

@@ -34,7 +34,8 @@ class Beat:
 @attrs.frozen
 class Scene:
     """`breaks`: the promise that the last step breaks, and no step before it; empty where none is broken at all.
-    `refused`: steps that are impossible in the end."""
+    `refused`: steps that are impossible in the end. `beside`: the design, with `beside_settings`, under which the same
+    schedule is played once more; empty for none."""
 
     name: str
     title: str
@@ -45,6 +46,8 @@ class Scene:
     breaks: str
     refused: tuple[str, ...]
     beats: tuple[Beat, ...]
+    beside: str = ""
+    beside_settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
 
 
 def load_scenes(path: Path = STANDARD) -> tuple[Scene, ...]:
@@ -65,6 +68,7 @@ def _scene(entry: dict[str, object]) -> Scene:
         return tuple(str(v) for v in cast("list[object]", value))
 
     beats = cast("list[dict[str, object]]", entry["beat"])
+    beside = cast("dict[str, object]", entry.get("beside", {}))
     return Scene(
         str(entry["name"]),
         str(entry["title"]),
@@ -75,6 +79,8 @@ def _scene(entry: dict[str, object]) -> Scene:
         str(entry.get("breaks", "")),
         words(entry.get("refused", [])),
         tuple(Beat(str(b["do"]), str(b["says"]), words(b["shows"])) for b in beats),
+        str(beside.get("design", "")),
+        cast("dict[str, Value]", beside.get("settings", {})),
     )
 
 

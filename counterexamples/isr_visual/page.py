@@ -35,17 +35,22 @@ SCRIPTS = (
     "app.js",
 )
 STYLES = ("page.css", "scene.css", "views.css", "print.css")
+OVERVIEW = "overview.css"
 
 
-def page(traces: Sequence[tuple[Document, str]], title: str) -> str:
-    """The file of one trace, or of a gallery: documents, each with the text of its ITF file."""
+def page(traces: Sequence[tuple[Document, str]], title: str, overview: str = "") -> str:
+    """The file of one trace, or of a gallery: documents, each with the text of its ITF file.
+
+    `overview` is HTML that stands above the gallery, and is hidden while a trace is open.
+    """
     models = {_key(document["model"]): document["model"] for document, _ in traces if document["model"]}
     table = "".join(f"{json.dumps(key)}: () => {_no_end(text)},\n" for key, text in models.items())
     script = f"const MODELS = {{\n{table}}};\n" + "".join(_text(SCRIPT / name) for name in SCRIPTS)
     parts = {
         "TITLE": escape(title),
         "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "STYLE": "".join(_text(STYLE / name) for name in STYLES),
+        "OVERVIEW": f'<div id="overview">{overview}</div>' if overview else "",
+        "STYLE": "".join(_text(STYLE / name) for name in (*STYLES, *((OVERVIEW,) if overview else ()))),
         "DATA": "\n".join(_data(i, document, itf) for i, (document, itf) in enumerate(traces)),
         "SCRIPT": script,
     }

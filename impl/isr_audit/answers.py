@@ -20,13 +20,11 @@ from isr_audit.questions import DECIDED, Question, constants_of
 from isr_check.engine import Limits, Path, Progress, Verdict
 from isr_check.native import explore
 from isr_check.reference import Evaluator
-from isr_check.room import room
 from isr_designs import DESIGNS
-from isr_lang import Instance, Value
-from isr_premises import PREMISES
-from isr_room import MILESTONES, larger, observed
+from isr_lang import Value
 from isr_trace.replay import record
 from isr_trace.trace import Trace
+from isr_worth import with_premises, worth
 
 SCHEMA: Final = "insync/audit-answers/1"
 TABLE: Final = File(__file__).parent / "answers.json"
@@ -128,34 +126,48 @@ def loss_of_fewer(known: Iterable[Answer], asked: Question) -> Answer | None:
     return None
 
 
+FAILS: Final = ("broker_crashes", "broker_loses_power")
+RETURNS: Final = ("broker_restarts", "broker_restarts_unnoticed")
+
+
+def loss_in_rack(known: Iterable[Answer], asked: Question, replicas: int, in_rack: int) -> Answer | None:
+    """A loss among the known in which what fails may be one rack, which has `in_rack` of a partition's `replicas`.
+
+    Whoever fails fails once, and nobody is back before the last of them is down. Those who do not fail find room
+    outside of the rack. Replicas that the run does not have lag, as in `loss_of_fewer`: that they go down with the rack
+    changes nothing.
+    """
+    runs = list(known)
+    least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
+    for explored_with in range(most, least - 1, -1):
+        like = asked if explored_with == most else fewer(asked, explored_with)
+        for run in runs:
+            if run.path is not None and implies(run, like) and _one_outage(run.path, explored_with, replicas, in_rack):
+                return run
+    return None
+
+
+def _one_outage(path: Path, explored_with: int, replicas: int, in_rack: int) -> bool:
+    failing = [(at, parameters[0]) for at, (action, parameters) in enumerate(path.steps) if action in FAILS]
+    if not failing:
+        return True
+    down = {broker for _, broker in failing}
+    between = path.steps[failing[0][0] : failing[-1][0]]
+    back = any(action in RETURNS for action, _ in between)
+    return not back and len(down) == len(failing) and explored_with - len(down) <= replicas - in_rack
+
+
 def explored(asked: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:
     """Explore now.
 
     A promise that is kept counts only where what it speaks about happens and the bounds leave room for the faults.
     """
-    instance = asked.instance()
-    premise = PREMISES[asked.promise]
-    design = instance.design
-    both = attrs.evolve(design, properties=(*design.properties, design.restated(premise)))
-    wanted = (asked.promise, premise.name)
-    found = explore(Instance(both, instance.constants), wanted, limits, progress, symmetry=asked.symmetric)
+    instance, engine = asked.instance(), partial(explore, symmetry=asked.symmetric)
+    watched, wanted = with_premises(instance, (asked.promise,))
+    found, _ = worth(instance, engine(watched, wanted, limits, progress), (asked.promise,), engine, limits)
     finding = found.finding(asked.promise)
-    if finding.verdict is Verdict.VIOLATED:
-        return Answer(asked, Verdict.VIOLATED.value, found.distinct, finding.path)
-    verdict = finding.verdict
-    if verdict is Verdict.HOLDS and found.finding(premise.name).path is None:
-        verdict = Verdict.VACUOUS
-    elif verdict is Verdict.HOLDS and not _has_room(instance, limits, symmetry=asked.symmetric):
-        verdict = Verdict.TOO_SMALL
-    elif verdict is Verdict.BUDGETED:
-        verdict = Verdict.UNKNOWN
-    return Answer(asked, verdict.value, found.distinct)
-
-
-def _has_room(instance: Instance, limits: Limits, *, symmetry: bool) -> bool:
-    watched, constants = observed(instance.design), instance.constants
-    engine = partial(explore, symmetry=symmetry)
-    return room(watched, MILESTONES, constants, larger(instance.design, constants), engine, limits).witness is not None
+    verdict = Verdict.UNKNOWN if finding.verdict is Verdict.BUDGETED else finding.verdict
+    return Answer(asked, verdict.value, found.distinct, finding.path if verdict is Verdict.VIOLATED else None)
 
 
 # The table

@@ -6,13 +6,13 @@ what is said beyond the run that was made says why it carries over, or it is UNK
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
-from isr_audit.answers import Answer, answer_among, loss_of_fewer
-from isr_audit.cluster import Cluster, Topic
+from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
+from isr_audit.cluster import FLUSH, FLUSH_TIME, RETENTION, Cluster, Topic
 from isr_audit.questions import (
     CRASH,
     DECIDED,
@@ -24,6 +24,7 @@ from isr_audit.questions import (
     Question,
     Settings,
     loss_question,
+    rack_outage,
     refusal_question,
 )
 from isr_audit.releases import TODAY, Running
@@ -41,12 +42,20 @@ SINGLE: Final = (NOTHING, CRASH, POWER)
 class Kind:
     """What topics have in common that answers depend on.
 
-    `flushed`: each record is on disk before it is acknowledged.
+    `flushed`: each record is on disk before it is acknowledged. `in_rack`: of a partition's replicas, the most that are
+    in one of the `racks`; 0 where racks were not told.
     """
 
     design: str
     settings: Settings
     flushed: bool = False
+    in_rack: int = 0
+    racks: int = 0
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What may fail: a rack only where racks were told."""
+        return (*FAULTS, rack_outage(self.in_rack, self.settings.replicas)) if self.in_rack else FAULTS
 
     @property
     def stops(self) -> str:
@@ -78,14 +87,25 @@ class Line:
 
 
 @attrs.frozen
+class RackLoss:
+    """How many partitions of a row have no replica outside of a rack, and how many fewer than the minimum."""
+
+    rack: str
+    without_leader: int
+    below_minimum: int
+
+
+@attrs.frozen
 class Row:
-    """One kind of topic. `refusal`: the run behind what is said of writes that stop."""
+    """One kind of topic. `refusal`: the run behind what is said of writes that stop. `racks`: those whose loss stops
+    writes."""
 
     kind: Kind
     topics: tuple[Topic, ...]
     lines: tuple[Line, ...]
     refusal: Answer | None
     notes: tuple[str, ...] = ()
+    racks: tuple[RackLoss, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -133,6 +153,9 @@ class Answers:
     def lost_by_fewer(self, question: Question) -> Answer | None:
         return loss_of_fewer(self.known, question)
 
+    def lost_in_rack(self, question: Question, kind: Kind) -> Answer | None:
+        return loss_in_rack(self.known, question, kind.settings.replicas, kind.in_rack)
+
 
 def unexplored(_: Question) -> None:
     """In place of an exploration: what was not run is not known."""
@@ -141,32 +164,77 @@ def unexplored(_: Question) -> None:
 def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
     """All topics by their kind, worst first."""
     kinds: dict[Kind, list[Topic]] = {}
-    notes: dict[Kind, tuple[str, ...]] = {}
     for topic in cluster.topics:
-        kind, said = kind_of(topic, cluster, runs)
-        kinds.setdefault(kind, []).append(topic)
-        notes[kind] = said
-    rows = [row_of(kind, tuple(topics), notes[kind], answers) for kind, topics in kinds.items()]
+        kinds.setdefault(kind_of(topic, cluster, runs), []).append(topic)
+    rows = [
+        row_of(kind, tuple(topics), (*minimum_notes(cluster, topics), *time_notes(cluster, topics)), answers)
+        for kind, topics in kinds.items()
+    ]
+    rows = [attrs.evolve(row, racks=tuple(rack_losses(cluster, row))) for row in rows]
     return sorted(rows, key=lambda row: (*row.worst, row.topics[0].name))
 
 
-def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> tuple[Kind, tuple[str, ...]]:
-    """What of a topic the answers depend on, and what has to be said about it."""
+def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> Kind:
+    """What of a topic the answers depend on."""
     minimum, replicas = cluster.min_insync(topic), max(1, topic.replicas)
     unclean = cluster.unclean(topic, default=runs.unclean_by_default)
-    notes: list[str] = []
-    if minimum > replicas:
-        notes.append(
+    settings = Settings(replicas, min(minimum, replicas), unclean, "all")
+    in_rack, racks = cluster.in_rack(topic), len(set(cluster.racks.values()))
+    return Kind(runs.design, settings, cluster.flushed(topic), in_rack, racks if in_rack else 0)
+
+
+def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
+    """Of topics whose minimum is above the replication factor."""
+    above = {(cluster.min_insync(t), max(1, t.replicas)) for t in topics if cluster.min_insync(t) > max(1, t.replicas)}
+    for minimum, replicas in sorted(above):
+        yield (
             f"min.insync.replicas={minimum} is above the replication factor: today's leaders take {replicas} for it, "
             "older ones refuse every write with acks=all"
         )
-    settings = Settings(replicas, min(minimum, replicas), unclean, "all")
-    return Kind(runs.design, settings, cluster.flushed(topic)), tuple(notes)
+
+
+def time_notes(cluster: Cluster, topics: Sequence[Topic]) -> Iterator[str]:
+    """What settings that count time, or several records, do to records; none of them promises that a record is kept."""
+    told = {name: {v for t in topics for v in cluster.values(t, name)} for name in (FLUSH, FLUSH_TIME, RETENTION)}
+    often = [f"{FLUSH}={v}" for v in sorted(told[FLUSH], key=len) if v.isdecimal() and 1 < int(v) < NEVER]
+    often += [f"{FLUSH_TIME}={v}" for v in sorted(told[FLUSH_TIME], key=len) if v.isdecimal() and int(v) < NEVER]
+    if often:
+        yield f"{' and '.join(often)} flushes after the acknowledgement, and counts as never"
+    kept = sorted({int(v) for v in told[RETENTION] if v.isdecimal()})
+    if kept:
+        said = " to ".join(lasting(ms) for ms in dict.fromkeys((kept[0], kept[-1])))
+        some = "" if all(cluster.values(t, RETENTION) for t in topics) else ", of those topics that tell it"
+        yield f"records are deleted after {said} ({RETENTION}{some}), whether or not anybody has read them"
+
+
+NEVER: Final = 2**63 - 1
+"""Kafka's default of flush.messages and flush.ms."""
+
+
+def lasting(ms: int) -> str:
+    """A time in the largest unit of which it is a whole number."""
+    for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000)):
+        if ms and ms % length == 0:
+            return f"{ms // length} {unit}{'' if ms == length else 's'}"
+    return f"{ms} ms"
+
+
+def rack_losses(cluster: Cluster, row: Row) -> Iterator[RackLoss]:
+    """The racks without which a partition of the row has no leader, or refuses writes with acks=all."""
+    kind = row.kind
+    if not kind.in_rack:
+        return
+    partitions = [p for t in row.topics for p in t.partitions]
+    for rack in sorted(set(cluster.racks.values())):
+        left = [sum(cluster.racks[r] != rack for r in p.replicas) for p in partitions]
+        gone, few = left.count(0), sum(0 < n < kind.settings.min_insync for n in left)
+        if gone or few:
+            yield RackLoss(rack, gone, few)
 
 
 def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answers: Answers) -> Row:
     """The answers for one kind of topic."""
-    lines = [line_of(kind, acks, fault, answers) for acks in ACKS for fault in FAULTS]
+    lines = [line_of(kind, acks, fault, answers) for acks in ACKS for fault in kind.faults]
     changed = [attrs.evolve(x, change=change_for(kind, x, answers)) if x.verdict == LOST else x for x in lines]
     few = kind.settings.min_insync <= MOST_REPLICAS
     refusal = answers.ask(refusal_question(kind.design, kind.settings)) if few else None
@@ -179,15 +247,47 @@ def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     if settings.min_insync > MOST_REPLICAS:
         why = f"min.insync.replicas above {MOST_REPLICAS} is not explored"
         return Line(acks, fault, UNKNOWN, None, why)
+    if fault not in FAULTS:
+        return rack_line(kind, settings, fault, answers)
     happens = fault.flushed() if kind.flushed else fault
     question = loss_question(kind.design, settings, happens)
     answer = answers.recall(question) or answers.lost_by_fewer(question) or answers.ask(question)
-    because = "flushed first, so a power loss is a crash" if happens != fault else ""
+    return told(settings, fault, answer, FLUSHED if happens != fault else "")
+
+
+def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: Answers) -> Line:
+    """The same when a rack loses power.
+
+    Of one replica that is a crash or a power loss, whichever is worse: where nothing was unflushed, nothing is lost.
+    """
+    if kind.in_rack == 1:
+        alone = [line_of(kind, settings.acks, one, answers) for one in (POWER, CRASH)]
+        worst = next((x for verdict in (LOST, UNKNOWN) for x in alone if x.verdict == verdict), alone[0])
+        return attrs.evolve(worst, fault=fault)
+    happens = fault.flushed() if kind.flushed else fault
+    question = loss_question(kind.design, settings, happens)
+    found = answers.lost_in_rack(question, kind)
+    answer = found or answers.ask(question)
+    if found is None and answer is not None and answer.verdict == Verdict.VIOLATED:
+        found = answers.lost_in_rack(question, kind)
+    if answer is not None and answer.verdict == Verdict.VIOLATED and found is None:
+        return Line(settings.acks, fault, UNKNOWN, answer, "lost, but by brokers that are not all of one rack")
+    if answer is not None and answer.verdict == Verdict.HOLDS and not kind.flushed:
+        return Line(settings.acks, fault, UNKNOWN, answer, "explored only with losses at every broker of the rack")
+    return told(settings, fault, found or answer, FLUSHED if happens != fault else "")
+
+
+FLUSHED: Final = "flushed first, so a power loss is a crash"
+
+
+def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) -> Line:
+    """The line that an answer allows; `because` is why it says more than what was asked."""
+    acks = settings.acks
     if answer is None:
         return Line(acks, fault, UNKNOWN, None, "not explored")
     if answer.verdict == Verdict.VIOLATED:
         few = answer.question.constants["replicas"]
-        carries = f"explored with {few} replicas; others may lag meanwhile, out of the ISR"
+        carries = f"explored with {few} replica{'' if few == 1 else 's'}; others may lag meanwhile, out of the ISR"
         return Line(acks, fault, LOST, answer, carries if settings.replicas != few else "")
     if answer.verdict == Verdict.HOLDS and settings.replicas <= MOST_REPLICAS:
         return Line(acks, fault, SURVIVES, answer, because)
@@ -211,7 +311,7 @@ def change_for(kind: Kind, line: Line, answers: Answers) -> Change | None:
         better = line_of(kind, "all", line.fault, recalled)
         if better.verdict == SURVIVES and better.answer is not None:
             return Change(("acks=all in the producer",), ("a write waits for all in-sync replicas",), better.answer)
-    for changed, settings, costs in changes(kind):
+    for changed, settings, costs in (*(_spread(kind) if line.fault not in FAULTS else ()), *changes(kind)):
         tried = line_of(changed, line.acks, line.fault, recalled)
         if tried.verdict == SURVIVES and tried.answer is not None:
             return Change(settings, costs, tried.answer)
@@ -266,6 +366,13 @@ def _eligible(kind: Kind) -> Iterator[Tried]:
     if kind.design != TODAY:
         cost = "Kafka 4.1 or later with the feature turned on"
         yield attrs.evolve(kind, design=TODAY), ("eligible.leader.replicas.version=1",), (cost,)
+
+
+def _spread(kind: Kind) -> Iterator[Tried]:
+    least = -(-kind.settings.replicas // kind.racks)
+    if least < kind.in_rack:
+        cost = "a reassignment copies data once, and more followers fetch from another rack"
+        yield attrs.evolve(kind, in_rack=least), (f"at most {least} of the replicas in one rack",), (cost,)
 
 
 def _replica(kind: Kind) -> Iterator[Tried]:

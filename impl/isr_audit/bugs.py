@@ -23,12 +23,17 @@ class Bug:
     show: str
     designs: tuple[str, ...] = ()
     reproduced: tuple[str, ...] = ()
+    affected: tuple[str, ...] = ()
+    mended: str = ""
     elr: bool = False
 
     def applies(self, to: Running) -> bool:
         """Whether what runs may have it: its design has, or a release as old has and no newer was found without."""
         if self.designs:
             return to.design in self.designs
+        if self.affected:
+            told = f"{to.version}."
+            return any(told.startswith(f"{one}.") or f"{one}.".startswith(told) for one in self.affected)
         if to.design != "kip-966" and (self.elr or to.design not in dict(KRAFT).values()):
             return False
         oldest = min(r for r in map(release_of, self.reproduced) if r is not None)
@@ -38,6 +43,8 @@ class Bug:
         """On what it was seen, and whether that is what runs."""
         if self.designs:
             return f"found by the model on {self.designs[0]}"
+        if self.affected:
+            return f"in {', '.join(self.affected)}; mended in {self.mended}"
         told = f"reproduced on {', '.join(self.reproduced)}"
         ran = to.release is None or any(f"{release}.".startswith(f"{to.version}.") for release in self.reproduced)
         return told if ran else f"{told}; {to.version} was not run"
@@ -55,6 +62,8 @@ def bugs() -> tuple[Bug, ...]:
             show=b["show"],
             designs=tuple(b.get("designs", ())),
             reproduced=tuple(b.get("reproduced", ())),
+            affected=tuple(b.get("affected", ())),
+            mended=b.get("mended", ""),
             elr=b.get("elr", False),
         )
         for b in top["bug"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -10,6 +11,8 @@ import attrs
 MIN_INSYNC: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
 FLUSH: Final = "flush.messages"
+FLUSH_TIME: Final = "flush.ms"
+RETENTION: Final = "retention.ms"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_FEATURE: Final = "metadata.version"
 
@@ -17,13 +20,18 @@ OF_BROKER: Final[Mapping[str, str]] = {
     MIN_INSYNC: MIN_INSYNC,
     UNCLEAN: UNCLEAN,
     FLUSH: "log.flush.interval.messages",
+    FLUSH_TIME: "log.flush.interval.ms",
+    RETENTION: "log.retention.ms",
 }
 """A topic's setting, and the broker's that holds where the topic has none of its own."""
 
 
 @attrs.frozen
 class Partition:
-    """`leader` is None where there is none; `elr` is None where nobody told it. Replicas in the order of assignment."""
+    """`leader` is None where there is none; `elr` is None where nobody told it. Replicas in the order of assignment.
+
+    `ends` are the log end offsets of the replicas that told theirs, `sizes` the bytes of their logs.
+    """
 
     topic: str
     number: int
@@ -31,10 +39,17 @@ class Partition:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...] | None = None
+    ends: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    sizes: Mapping[int, int] = attrs.field(factory=dict[int, int])
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.number}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has a leader and all its replicas are in sync."""
+        return self.leader is not None and set(self.replicas) <= set(self.isr)
 
 
 @attrs.frozen
@@ -51,7 +66,7 @@ class Topic:
 class Cluster:
     """`brokers`: the settings of each, by its id or by the file that told them; `defaults`: of all brokers.
 
-    `racks` and `living` are those that were told, None where nobody said who is alive.
+    `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -60,6 +75,7 @@ class Cluster:
     features: Mapping[str, str] = attrs.field(factory=dict[str, str])
     racks: Mapping[int, str] = attrs.field(factory=dict[int, str])
     living: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def named(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)
@@ -98,9 +114,16 @@ class Cluster:
         told = _numbers(self.values(topic, FLUSH))
         return bool(told) and max(told) <= 1
 
+    def in_rack(self, topic: Topic) -> int:
+        """Of the replicas of a partition, the most that are in one rack; 0 where a replica's rack was not told."""
+        if not all(r in self.racks for p in topic.partitions for r in p.replicas):
+            return 0
+        together = (Counter(self.racks[r] for r in p.replicas) for p in topic.partitions)
+        return max((most for racks in together for most in racks.values()), default=0)
+
     def disagreeing(self) -> tuple[str, ...]:
         """The settings on which brokers disagree; the weakest value is taken."""
-        return tuple(broker for broker in OF_BROKER.values() if len(self.told(broker)) > 1)
+        return tuple(OF_BROKER[name] for name in (MIN_INSYNC, UNCLEAN, FLUSH) if len(self.told(OF_BROKER[name])) > 1)
 
 
 def _numbers(values: Iterable[str]) -> list[int]:
@@ -121,11 +144,22 @@ def merged(parts: Iterable[Cluster]) -> Cluster:
             {**whole.features, **part.features},
             {**whole.racks, **part.racks},
             part.living if whole.living is None else whole.living,
+            (*whole.notes, *part.notes),
         )
     return whole
 
 
 def _joined(one: Topic, other: Topic) -> Topic:
-    partitions = {p.number: p for p in (*one.partitions, *other.partitions)}
+    partitions: dict[int, Partition] = {}
+    for p in (*one.partitions, *other.partitions):
+        partitions[p.number] = _completed(partitions[p.number], p) if p.number in partitions else p
     ordered = tuple(partitions[n] for n in sorted(partitions))
     return Topic(one.name, one.replicas or other.replicas, ordered, {**one.configs, **other.configs})
+
+
+def _completed(one: Partition, other: Partition) -> Partition:
+    """A partition that two describe, of which one may know the logs only: who it is assigned to is of the last that
+    says so."""
+    told = other if other.replicas else one
+    elr = one.elr if told.elr is None else told.elr
+    return attrs.evolve(told, elr=elr, ends={**one.ends, **other.ends}, sizes={**one.sizes, **other.sizes})

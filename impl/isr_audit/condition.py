@@ -1,9 +1,11 @@
-"""How the partitions are now: without a leader, under the minimum, under-replicated, led by another than preferred."""
+"""How the partitions are now: without a leader, under the minimum, under-replicated, led by another than preferred; and
+what an unclean election of each replica that is out of sync would lose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from typing import TypeAlias
 
 import attrs
 
@@ -28,18 +30,92 @@ WORDS = {
 
 
 @attrs.frozen
+class Candidate:
+    """A replica that only an unclean election would elect, and what that would drop, by the ends of the logs now.
+
+    `lacks`: how many offsets it is behind the longest log that was told; `bytes_short` the same by the sizes of logs.
+    Both are None where its own log, or any other, was not told. `remembered`: replicas whose logs were told earlier
+    only, which counts. `unheard`: those that are not told at all, and may have more. Equal ends may hide logs that
+    differ: the ends do not tell.
+    """
+
+    replica: int
+    lacks: int | None
+    bytes_short: int | None
+    unheard: tuple[int, ...]
+    remembered: tuple[int, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is told of what it lacks."""
+        return self.lacks is not None or self.bytes_short is not None
+
+    @property
+    def says(self) -> str:
+        if self.lacks is not None:
+            lost = (
+                "no offset of the logs that were told" if not self.lacks else f"the last {_many(self.lacks, 'record')}"
+            )
+        elif self.bytes_short is not None:
+            lost = f"about {self.bytes_short:,} bytes" if self.bytes_short else "nothing by the sizes of the logs"
+        else:
+            return f"electing {self.replica} uncleanly would lose nobody knows what: where the logs end was not told"
+        then = f" (with the log of {_ids(self.remembered)} as it was at an earlier look)" if self.remembered else ""
+        more = f", and what only {_ids(self.unheard)} may have" if self.unheard else ""
+        return f"electing {self.replica} uncleanly would lose {lost}{then}{more}"
+
+
+@attrs.frozen
 class Condition:
-    """The worst that is wrong with a partition, in a sentence."""
+    """The worst that is wrong with a partition, in a sentence; `candidates` for an unclean election."""
 
     partition: Partition
     trouble: Trouble
     says: str
+    candidates: tuple[Candidate, ...] = ()
 
 
-def conditions(cluster: Cluster) -> list[Condition]:
-    """Every partition with which something is wrong, worst first."""
+Ends: TypeAlias = Mapping[tuple[str, int], Mapping[int, int]]
+"""Of partitions, by topic and number, the ends of their replicas' logs."""
+
+
+def ends_of(cluster: Cluster, before: Ends) -> Ends:
+    """The ends that are told now, and those of earlier looks where a log is not told now, while something is wrong."""
+    broken = [p for p in cluster.partitions if not p.whole]
+    return {(p.topic, p.number): {**before.get((p.topic, p.number), {}), **p.ends} for p in broken}
+
+
+def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
+    """Every partition with which something is wrong, worst first; `before`: where logs ended at earlier looks."""
     found = [c for t in cluster.topics for p in t.partitions for c in _of(p, cluster.min_insync(t))]
-    return sorted(found, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
+    told = [
+        attrs.evolve(c, candidates=candidates(p, cluster.living, (before or {}).get((p.topic, p.number), {})))
+        for c in found
+        for p in (c.partition,)
+    ]
+    return sorted(told, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
+
+
+def candidates(
+    p: Partition, living: tuple[int, ...] | None = None, before: Mapping[int, int] | None = None
+) -> tuple[Candidate, ...]:
+    """The living replicas out of ISR and ELR, those that would lose least first."""
+    clean = {*p.isr, *(p.elr or ())}
+    out = [r for r in p.replicas if r not in clean and (living is None or r in living)]
+    found = [_candidate(p, r, before or {}) for r in out]
+    return tuple(sorted(found, key=lambda c: (not c.known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
+
+
+def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candidate:
+    def short(told: Mapping[int, int]) -> int | None:
+        return max(told.values()) - told[replica] if len(told) > 1 else None
+
+    ends = {r: end for r, end in {**before, **p.ends}.items() if r in p.replicas}
+    lacks = short(ends) if replica in p.ends else None
+    bytes_short = short(p.sizes) if replica in p.sizes else None
+    by = ends if lacks is not None else p.sizes
+    remembered = tuple(r for r in p.replicas if r in by and r not in p.ends) if lacks is not None else ()
+    return Candidate(replica, lacks, bytes_short, tuple(r for r in p.replicas if r not in by), remembered)
 
 
 def _of(p: Partition, minimum: int) -> Iterator[Condition]:
@@ -73,4 +149,4 @@ def _ids(replicas: tuple[int, ...] | list[int]) -> str:
 
 
 def _many(n: int, thing: str) -> str:
-    return f"{n} {thing}{'' if n == 1 else 's'}"
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -6,14 +6,17 @@
                                         min.insync.replicas=2 sensitive=false synonyms={...}
     kafka-features.sh describe        Feature: metadata.version  ...  FinalizedVersionLevel: 4.1-IV1  Epoch: 7
     server.properties                 min.insync.replicas=2
+    kafka-log-dirs.sh --describe      {"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[...
 
 A file may hold several of these one after the other. Lines that are none of them are passed over.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import attrs
@@ -51,9 +54,12 @@ class _Reader:
     defaults: dict[str, str] = attrs.field(factory=dict[str, str])
     features: dict[str, str] = attrs.field(factory=dict[str, str])
     about: tuple[str, str] = ("", "")
+    sizes: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict[tuple[str, int], dict[int, int]])
 
     def take(self, line: str) -> None:
-        if feature := _FEATURE.match(line):
+        if line.startswith('{"'):
+            self.take_logs(line)
+        elif feature := _FEATURE.match(line):
             self.features[feature[1]] = feature[2]
         elif line.lstrip().startswith("Topic:"):
             self.take_topic(dict(_FIELD.findall(line.strip())))
@@ -84,6 +90,24 @@ class _Reader:
             return
         self.topics[name] = topic
 
+    def take_logs(self, line: str) -> None:
+        """The bytes of each replica's log; text that only looks like it is passed over."""
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            for of in json.loads(line)["brokers"]:
+                for log in (p for folder in of["logDirs"] for p in folder["partitions"] if not p["isFuture"]):
+                    topic, _, number = str(log["partition"]).rpartition("-")
+                    self.sizes.setdefault((topic, int(number)), {})[int(of["broker"])] = int(log["size"])
+
+    def topics_with_sizes(self) -> tuple[Topic, ...]:
+        """The topics as they were told, and those of which only the sizes of logs were."""
+        found = {**{name: Topic(name, 0) for name, _ in self.sizes}, **self.topics}
+        for (name, number), sizes in self.sizes.items():
+            topic = found[name]
+            at = next((p for p in topic.partitions if p.number == number), Partition(name, number, None, (), ()))
+            others = tuple(p for p in topic.partitions if p.number != number)
+            found[name] = attrs.evolve(topic, partitions=(*others, attrs.evolve(at, sizes=sizes)))
+        return tuple(attrs.evolve(t, partitions=tuple(sorted(t.partitions, key=_number))) for t in found.values())
+
     def take_setting(self, name: str, value: str) -> None:
         kind, whom = self.about
         if kind == "topic":
@@ -105,10 +129,10 @@ def read_description(text: str, source: str) -> Cluster | None:
     if not _OF_A_BROKER.isdisjoint(own):
         number = own.get("node.id") or own.get("broker.id") or source
         reader.brokers[number] = {**own, **reader.brokers.get(number, {})}
-    if not (reader.topics or reader.brokers or reader.defaults or reader.features):
+    topics = reader.topics_with_sizes()
+    if not (topics or reader.brokers or reader.defaults or reader.features):
         return None
     racks = {int(b): c["broker.rack"] for b, c in reader.brokers.items() if b.isdecimal() and c.get("broker.rack")}
-    topics = tuple(attrs.evolve(t, partitions=tuple(sorted(t.partitions, key=_number))) for t in reader.topics.values())
     return Cluster(topics, reader.brokers, reader.defaults, reader.features, racks)
 
 

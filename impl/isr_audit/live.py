@@ -1,6 +1,6 @@
 """A running cluster, read with an ordinary admin client (confluent-kafka): what it tells, and nothing is changed.
 
-The client does not tell the eligible leader replicas, nor which features are on.
+The client asks neither for features and eligible leader replicas nor for the logs of replicas: `live_replicas` does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final, Protocol, cast
 
-from isr_audit.cluster import FLUSH, MIN_INSYNC, OF_BROKER, UNCLEAN, Cluster, Partition, Topic
+from isr_audit.cluster import OF_BROKER, Cluster, Partition, Topic
 from isr_audit.releases import PROTOCOL
 
 PATIENCE_S: Final = 10.0
 AT_A_TIME: Final = 500
 """Topics in one request for settings."""
-OF_TOPIC: Final = (MIN_INSYNC, UNCLEAN, FLUSH, "flush.ms", "retention.ms")
+OF_TOPIC: Final = tuple(OF_BROKER)
 TOLD_BY_BROKERS: Final = (*OF_BROKER.values(), PROTOCOL, "process.roles", "zookeeper.connect", "broker.rack")
 
 
@@ -84,7 +84,12 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
     try:
         admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
         seen = admin.list_topics(timeout=PATIENCE_S)
-        configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        try:
+            configs = dict(_topic_configs(admin, sorted(seen.topics)))
+        except (KafkaException, TimeoutError):  # for a moment the cluster sends to a broker that has just died
+            admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
+            seen = admin.list_topics(timeout=PATIENCE_S)
+            configs = dict(_topic_configs(admin, sorted(seen.topics)))
         asked = [_asked(admin, [_resource("broker", str(b))]) for b in sorted(seen.brokers)]  # each tells its own only
     except (KafkaException, TimeoutError) as problem:
         raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
@@ -98,16 +103,50 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
 
 
 def client_settings(text: str) -> dict[str, str]:
-    """A client.properties file of Kafka's tools for librdkafka, which wants name and password of SASL apart."""
+    """A client.properties file of Kafka's tools for librdkafka; ValueError for what librdkafka cannot take.
+
+    librdkafka wants name and password of SASL apart, and reads certificates from PEM files or PKCS#12, not from the
+    keystores of Java.
+    """
     found: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
         name, equals, value = line.strip().partition("=")
         if equals and not name.startswith(("#", "!")):
             found[name.strip()] = value.strip()
     login = found.pop("sasl.jaas.config", "")
     for word in ("username", "password"):
-        if told := re.search(rf'\b{word}\s*=\s*"([^"]*)"', login):
-            found[f"sasl.{word}"] = told[1]
+        if told := re.search(rf"\b{word}\s*=\s*([\"'])(.*?)\1", login):
+            found[f"sasl.{word}"] = told[2]
+    return _certificates({name: value for name, value in found.items() if name not in OF_JAVA})
+
+
+OF_JAVA: Final = ("default.api.timeout.ms", "ssl.enabled.protocols", "ssl.protocol", "ssl.provider")
+"""Settings of Java's clients that say nothing about who is who."""
+
+
+def _certificates(given: Mapping[str, str]) -> dict[str, str]:
+    """Trust and key in librdkafka's words: PEM files by their place, PEM texts as they are."""
+    found = dict(given)
+    kind = found.pop("ssl.truststore.type", "JKS").upper()
+    trusted = found.pop("ssl.truststore.location", "")
+    found.pop("ssl.truststore.password", None)
+    if trusted and kind != "PEM":
+        raise ValueError(
+            f"ssl.truststore.location={trusted} is a keystore of Java, and librdkafka reads PEM: give "
+            f"ssl.ca.location=ca.pem, made by keytool -list -rfc -keystore {trusted} > ca.pem"
+        )
+    kind = found.pop("ssl.keystore.type", "PKCS12").upper()
+    if kind == "PEM" and (own := found.pop("ssl.keystore.location", "")):
+        found |= {"ssl.certificate.location": own, "ssl.key.location": own}
+    found |= {"ssl.ca.location": trusted} if trusted else {}
+    pems = {
+        "ssl.truststore.certificates": "ssl.ca.pem",
+        "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+        "ssl.keystore.key": "ssl.key.pem",
+    }
+    found |= {name: found.pop(own) for own, name in pems.items() if own in found}
+    if not found.get("ssl.endpoint.identification.algorithm", "https"):
+        found["ssl.endpoint.identification.algorithm"] = "none"
     return found
 
 

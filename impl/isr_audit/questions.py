@@ -58,6 +58,14 @@ RESTART: Final = Fault("restart-of-all", "a restart of all", each="shutdowns")
 FAULTS: Final = (NOTHING, CRASH, POWER, CRASH_AND_POWER, TWO_POWER, RESTART)
 
 
+def rack_outage(in_rack: int, replicas: int) -> Fault:
+    """The outage of a rack that has so many replicas of a partition: all of them lose power, at once or one after the
+    other, and none is back before the last is down."""
+    return Fault(
+        "rack", f"a rack with {in_rack} of {replicas} replicas", {"lossy_crashes": min(in_rack, MOST_REPLICAS)}
+    )
+
+
 @attrs.frozen
 class Settings:
     """What of a topic the model knows: its replicas and Kafka's settings."""

@@ -25,6 +25,22 @@ ZOOKEEPER: Final[tuple[tuple[Release, str], ...]] = (
     ((0, 9), "zookeeper"),
     ((0, 8), "kafka-0.8"),
 )
+LEVELS: Final[Mapping[int, Release]] = {
+    **{
+        1: (3, 0),
+        2: (3, 1),
+        3: (3, 2),
+        4: (3, 3),
+        8: (3, 4),
+        9: (3, 5),
+        12: (3, 6),
+        15: (3, 7),
+        20: (3, 8),
+        21: (3, 9),
+    },
+    **{22: (4, 0), 26: (4, 1), 28: (4, 2), 30: (4, 3), 31: (4, 4)},
+}
+"""The first level of metadata.version of each release (MetadataVersion of 4.4.0)."""
 WITHOUT_ZOOKEEPER: Final[Release] = (4, 0)
 ELR_BY_DEFAULT: Final[Release] = (4, 1)
 UNCLEAN_BY_DEFAULT: Final[Release] = (0, 11)
@@ -57,6 +73,11 @@ def release_of(text: str) -> Release | None:
     """The numbers of `4.1.1`, `3.9-IV0` or `2.8`; None where it does not begin so."""
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     return tuple(int(n) for n in match.groups() if n is not None) if match is not None else None
+
+
+def release_of_level(level: int) -> Release:
+    """The release that brought a level of metadata.version; of levels that are newer than known the newest."""
+    return max(release for first, release in LEVELS.items() if first <= max(level, 1))
 
 
 def running(cluster: Cluster, release: Release | None = None, elr: bool | None = None) -> Running:

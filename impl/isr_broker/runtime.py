@@ -96,6 +96,12 @@ _FIRST_RETENTION_MS: Final[Millis] = 30_000
 _TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "controller_elects", "controller_moves")
 """Actions of which people are told, by how they begin."""
 
+_ALARMS: Final = {
+    "controller_fences_last_leader": "nobody who may lead is alive; the partition serves nobody until one is back",
+    "controller_elects_unclean": "elected without having been in sync; what only others have is lost",
+}
+"""Actions that somebody should look at now, and why: Jepsen's second recommendation."""
+
 
 Answers: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse
 """What followers are answered, who are always elsewhere."""
@@ -415,7 +421,9 @@ class Runtime:
         self.outside.stopped(why)
 
     def _note(self, action: str, about: str) -> None:
-        if action.startswith(_TOLD):
+        if action in _ALARMS:
+            self.outside.log(f"ALARM {action}: {about}: {_ALARMS[action]}")
+        elif action.startswith(_TOLD):
             self.outside.log(f"{action}: {about}")
 
     def _tell_controller(self, told: Received | Written | Tick, now: Millis) -> None:

@@ -96,6 +96,9 @@ class Settings:
     # Ours: a file that notes what each flush made durable, so that whoever kills the process can take the rest away
     insync_flush_record: str = ""
 
+    # Ours: whether records are written down before a truncation takes them (`storage/dropped_records.py`)
+    insync_dropped_records: bool = False
+
     def __attrs_post_init__(self) -> None:
         for name, low in _LOWEST.items():
             value = getattr(self, name)

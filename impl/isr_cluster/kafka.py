@@ -11,6 +11,7 @@ serves, and a schedule that strikes again before that is to strike a node that d
 
 from __future__ import annotations
 
+import json
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,10 @@ from typing import Final
 
 import attrs
 
+from isr_broker.core.messages import TopicPartition
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.kafka_metadata import METADATA_LOG, Decided, Session, decisions
 from isr_cluster.processes import HOST, Address, System, free_ports
 from isr_kafka.node import NodeFiles, new_id
 
@@ -71,6 +74,8 @@ class KafkaProcesses(System):
     elr: bool = True
     records: Mapping[int, Path] = attrs.field(factory=dict[int, Path])
     options: Sequence[str] = ()
+    traces: Path | None = None
+    """Where nodes write their traces, if `files` have the agent."""
 
     def command(self, broker: int) -> list[str]:
         """A JVM; the folder is formatted, if it is new, and server.properties written."""
@@ -89,7 +94,23 @@ class KafkaProcesses(System):
         properties = self.root / f".server-{broker}.properties"
         properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
         notes = [f"-Dinsync.flush.record={self.records[broker].resolve()}"] if broker in self.records else []
+        if self.traces is not None:
+            notes += [f"-Dinsync.trace.dir={self.traces.resolve()}", f"-Dinsync.trace.node={broker}"]
         return self.files.command(properties, [*self.options, f"-Dinsync.logs={data.resolve()}", *notes])
+
+    def write_decisions(self, partition: TopicPartition, settings: Mapping[str, str]) -> None:
+        """Add to the traces what `__cluster_metadata` says of a partition, once no node runs; `settings` are those by
+        which the traces are to be judged."""
+        log = self.data(CONTROLLER_BROKER) / METADATA_LOG
+        if self.traces is None or not log.is_file():
+            return
+        head = {"format": "insync/kafka-trace/1", "node": "controller", "life": 1, "at": 0, "settings": dict(settings)}
+        lines: list[object] = [head]
+        for number, told in enumerate(decisions(log.read_bytes(), partition), 1):
+            lines.append({"n": number, "since": number - 1, "at": number, **_line(told, partition)})
+        self.traces.mkdir(parents=True, exist_ok=True)
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        (self.traces / "controller.1.jsonl").write_text(text, encoding="utf-8")
 
     def serves(self, broker: int) -> bool:
         """It says of itself that it is a broker with a session."""
@@ -108,6 +129,23 @@ class KafkaProcesses(System):
         """The same; a JVM's orderly end counts as 0."""
         code = super().stop(broker, number)
         return 0 if number is signal.SIGTERM and code == SIGTERM_EXIT else code
+
+
+def _line(told: Decided | Session, partition: TopicPartition) -> dict[str, object]:
+    """A decision of the controller as a line of a trace."""
+    if isinstance(told, Session):
+        return {"what": "broker", **attrs.asdict(told)}
+    return {
+        "what": "decides",
+        "partition": str(partition),
+        "leader": -1 if told.leader is None else told.leader,
+        "leader_epoch": told.epoch,
+        "partition_epoch": told.version,
+        "isr": told.isr,
+        "elr": told.elr,
+        "last_known_elr": told.last_known,
+        "replicas": told.replicas,
+    }
 
 
 def archive(files: NodeFiles) -> None:

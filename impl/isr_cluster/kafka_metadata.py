@@ -1,8 +1,9 @@
-"""What Apache Kafka's controller has decided about one partition, from the log `__cluster_metadata` on its disk.
+"""What Apache Kafka's controller has decided, from the log `__cluster_metadata` on its disk.
 
 The records are KRaft's (metadata/src/main/resources/common/metadata of Kafka's sources): TopicRecord (2) names the
 topic's id, PartitionRecord (3) creates the partition, PartitionChangeRecord (5) changes it; one that names a leader, be
-it the same, raises the leader epoch (PartitionRegistration.merge).
+it the same, raises the leader epoch (PartitionRegistration.merge). RegisterBrokerRecord (0) begins a broker's session,
+BrokerRegistrationChangeRecord (17) changes whether it is fenced or shutting down.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ METADATA_LOG: Final = "__cluster_metadata-0/00000000000000000000.log"
 _TOPIC: Final = 2
 _PARTITION: Final = 3
 _CHANGE: Final = 5
+_BROKER_CHANGE: Final = 17
+_BROKER: Final = 0
 
 
 @attrs.frozen
 class Decided:
-    """A partition as the controller has it."""
+    """A partition as the controller has it; `version` is its partition epoch, `last_known` the last known ELR."""
 
     leader: int | None
     epoch: int
     isr: tuple[int, ...]
     elr: tuple[int, ...]
+    version: int = 0
+    last_known: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
 
 
 @attrs.define
@@ -54,13 +60,13 @@ class KafkaDecisions:
                 break
             if not batch.control:  # Raft's own
                 for value in _values(data, position, batch.count):
-                    if self._takes(value) and self.now is not None:
+                    if self.takes(value) and self.now is not None:
                         found.append(self.now)
             position += batch.size
         return found, position
 
-    def _takes(self, value: bytes) -> bool:
-        """Whether a record is about the partition."""
+    def takes(self, value: bytes) -> bool:
+        """Whether a record is about the partition, which is then as it says."""
         cursor = Cursor(value, 0)
         try:
             cursor.varint()  # the version of the frame
@@ -85,29 +91,132 @@ class KafkaDecisions:
         leader, epoch = self.now.leader, self.now.epoch
         if 1 in told:
             leader, epoch = _node(told[1][0]), epoch + 1
-        return Decided(leader, epoch, told.get(0, self.now.isr), told.get(6, self.now.elr))
+        return Decided(
+            leader,
+            epoch,
+            told.get(0, self.now.isr),
+            told.get(6, self.now.elr),
+            self.now.version + 1,
+            told.get(7, self.now.last_known),
+            self.now.replicas,
+        )
+
+
+@attrs.frozen
+class Session:
+    """A broker as the controller has it: its broker epoch, and whether it is fenced or shutting down."""
+
+    broker: int
+    epoch: int
+    fenced: bool
+    shutting_down: bool
+
+
+@attrs.define
+class KafkaSessions:
+    """Follows all brokers through the log."""
+
+    now: dict[int, Session] = attrs.field(factory=dict[int, Session])
+
+    def takes(self, value: bytes) -> Session | None:
+        """The broker that a record is about, as it is after it; None for a record about something else."""
+        cursor = Cursor(value, 0)
+        try:
+            cursor.varint()
+            kind, version = cursor.varint(), cursor.varint()
+            if kind == _BROKER:
+                found = _registered(cursor, version)
+            elif kind == _BROKER_CHANGE:
+                found = self._changed(cursor)
+            else:
+                return None
+        except (BadFrame, UnicodeDecodeError):
+            return None
+        self.now[found.broker] = found
+        return found
+
+    def _changed(self, cursor: Cursor) -> Session:
+        broker, epoch = _int(cursor), _long(cursor)
+        told: dict[int, int] = {}
+        tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _byte(of) if tag in (0, 1) else 0))
+        old = self.now.get(broker, Session(broker, epoch, fenced=True, shutting_down=False))
+        fenced = {1: True, -1: False}.get(told.get(0, 0), old.fenced)
+        return Session(broker, epoch, fenced, old.shutting_down or told.get(1, 0) == 1)
+
+
+def _registered(cursor: Cursor, version: int) -> Session:
+    broker = _int(cursor)
+    if version >= 2:
+        cursor.take(1)  # a broker of ZooKeeper that migrates
+    cursor.take(16)  # its incarnation
+    epoch = _long(cursor)
+    for _ in range(cursor.varint() - 1):  # its addresses
+        for _ in range(2):
+            cursor.take(cursor.varint() - 1)
+        cursor.take(4)  # port and protocol
+        tagged_fields(cursor)
+    for _ in range(cursor.varint() - 1):  # its features
+        cursor.take(cursor.varint() - 1)
+        cursor.take(4)
+        tagged_fields(cursor)
+    cursor.take(max(0, cursor.varint() - 1))  # its rack
+    return Session(broker, epoch, bool(_byte(cursor)), bool(_byte(cursor)) if version >= 1 else False)
+
+
+def decisions(data: bytes, partition: TopicPartition) -> Iterator[Decided | Session]:
+    """Everything that a log says of one partition and of the brokers, in its order."""
+    follows, sessions = KafkaDecisions(partition), KafkaSessions()
+    for value in values(data):
+        known = dict(sessions.now)
+        if follows.takes(value) and follows.now is not None:
+            yield follows.now
+        elif (session := sessions.takes(value)) is not None and known.get(session.broker) != session:
+            yield session
+
+
+def values(data: bytes) -> Iterator[bytes]:
+    """The records of the whole batches at the beginning of the bytes, but for Raft's own."""
+    position = 0
+    while len(data) - position >= HEADER_BYTES:
+        try:
+            batch = header(data, position)
+        except BadBatch:
+            return
+        if position + batch.size > len(data):
+            return
+        if not batch.control:
+            yield from _values(data, position, batch.count)
+        position += batch.size
 
 
 def _tagged(tag: int, cursor: Cursor) -> tuple[int, ...]:
-    """Of a PartitionChangeRecord: 0 is the ISR, 1 the leader, 6 the ELR."""
-    return (_int(cursor),) if tag == 1 else _ints(cursor) if tag in (0, 6) else ()
+    """Of a PartitionChangeRecord: 0 is the ISR, 1 the leader, 6 the ELR, 7 the last known ELR."""
+    return (_int(cursor),) if tag == 1 else _ints(cursor) if tag in (0, 6, 7) else ()
 
 
 def _created(cursor: Cursor, version: int) -> Decided:
-    _ints(cursor)  # the replicas
+    replicas = _ints(cursor)
     isr = _ints(cursor)
     _ints(cursor)  # those that are removed
     _ints(cursor)  # those that are added
-    leader, epoch, _ = _int(cursor), _int(cursor), _int(cursor)
+    leader, epoch, number = _int(cursor), _int(cursor), _int(cursor)
     if version >= 1:
         cursor.take(16 * max(0, cursor.varint() - 1))  # directories
     told: dict[int, tuple[int, ...]] = {}
-    tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _ints(of) if tag == 1 else ()))
-    return Decided(_node(leader), epoch, isr, told.get(1, ()))
+    tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _ints(of) if tag in (1, 2) else ()))
+    return Decided(_node(leader), epoch, isr, told.get(1, ()), number, told.get(2, ()), replicas)
 
 
 def _node(number: int) -> int | None:
     return None if number < 0 else number
+
+
+def _byte(cursor: Cursor) -> int:
+    return int.from_bytes(cursor.take(1), "big", signed=True)
+
+
+def _long(cursor: Cursor) -> int:
+    return int.from_bytes(cursor.take(8), "big", signed=True)
 
 
 def _int(cursor: Cursor) -> int:

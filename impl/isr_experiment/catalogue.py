@@ -253,6 +253,49 @@ def availability() -> tuple[Cell, ...]:
     return tuple(cells)
 
 
+def recommendations() -> tuple[Cell, ...]:
+    """Jepsen's two recommendations alone and together, as settings: no acknowledgement by less than a majority, and no
+    leader from outside the ISR; what is cut is written down."""
+
+    def cell(name: str, minimum: int, may: bool, expected: Expected, because: str) -> Cell:
+        made = Cell(
+            name=name,
+            schedule=schedules.last_member,
+            min_insync=minimum,
+            unclean=may,
+            idempotent=False,
+            leaders=0,
+            expected=expected,
+            because=because,
+            more={"insync.dropped.records": "true"},
+        )
+        return _asks(made, _POWER, _CRASHES)
+
+    return (
+        cell("neither", 1, True, LOSS, "the replica that left first is elected"),
+        cell("a majority in sync", 2, True, LOSS, "the replica that left first is elected all the same"),
+        cell("no leader from outside", 1, False, LOSS, "the last member is trusted with what its disk brings back"),
+        cell("both", 2, False, NOTHING, "nobody commits alone, and the ELR has the record"),
+    )
+
+
+def latency() -> tuple[Cell, ...]:
+    """How long a write waits when a follower is cut off, by acks and by how long a follower may lag."""
+
+    def cell(acks: str, lag: int) -> Cell:
+        return Cell(
+            name=f"acks={acks}, lag {lag} ms",
+            schedule=partial(schedules.one_fault, kind="cut off a follower", hold=1.5 * lag / 1000 + 4),
+            acks=acks,
+            leaders=0,
+            timed=True,
+            because="nobody leads who did not" if acks != "all" else "it waits for the ISR, which has all of it",
+            more={"broker.session.timeout.ms": "1500", "replica.lag.time.max.ms": str(lag)},
+        )
+
+    return (*(cell("all", lag) for lag in (2_000, 4_000, 8_000)), cell("1", 4_000), cell("0", 4_000))
+
+
 def planted_bugs() -> tuple[Cell, ...]:
     """Today's design with a bug each, which `insync.design` takes; what is right with it is under the same schedule."""
 
@@ -328,6 +371,16 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
             name="availability",
             says="time without a leader and without acknowledgements, against session and lag timeouts",
             cells=_fixed(*availability()),
+        ),
+        Experiment(
+            name="latency",
+            says="how long writes wait for a slow follower, and would for a majority, by acks and by lag",
+            cells=_fixed(*latency()),
+        ),
+        Experiment(
+            name="recommendations",
+            says="Jepsen's two recommendations, alone and together; what is dropped is written to files",
+            cells=_fixed(*recommendations()),
         ),
         Experiment(
             name="planted-bug",

@@ -87,6 +87,8 @@ class Cell:
     more: Mapping[str, str] = attrs.field(factory=dict[str, str])
     replicas: int = 3
     """Of the topic."""
+    timed: bool = False
+    """Whether a table says how long its writes waited."""
     instead_of: str = ""
     """The cell in whose place this one is run, where a system under test has not its design."""
 

@@ -142,6 +142,31 @@ def worst(cells: Sequence[Concluded]) -> Verdict:
     return max((c.verdict for c in cells), key=order.index, default=Verdict.INVALID)
 
 
+@attrs.frozen
+class Rate:
+    """So many of so many; `says` of what."""
+
+    says: str
+    part: int
+    of: int
+
+    def __str__(self) -> str:
+        share = f"{100 * self.part / self.of:.1f} %" if self.of else "none"
+        return f"{self.says} {self.part:,} of {self.of:,}, {share}"
+
+
+def rates(done: Concluded) -> tuple[Rate, Rate, Rate]:
+    """The three of Jepsen's table, each with its own whole: acknowledged of what was attempted, lost of what was
+    acknowledged, found of what was not."""
+    wholes = [r.whole for r in done.results]
+    attempted, acknowledged = sum(w.attempted for w in wholes), sum(w.acknowledged for w in wholes)
+    return (
+        Rate("acknowledged of attempted", acknowledged, attempted),
+        Rate("lost of acknowledged", sum(w.lost for w in wholes), acknowledged),
+        Rate("found of unacknowledged", sum(w.recovered for w in wholes), attempted - acknowledged),
+    )
+
+
 def partition_phase(result: Result) -> tuple[int, int]:
     """Of the schedule of 2013: acknowledged while the network was cut, and lost of these."""
     rows = [f for f in result.fates if f.phase in ("leader alone", "leader gone")]
@@ -186,6 +211,8 @@ def _cell(done: Concluded) -> dict[str, object]:
         "verdict": done.verdict.value,
         "lost": done.lost,
         "lost_unacknowledged": done.lost_unacknowledged,
+        "rates": [attrs.asdict(rate) for rate in rates(done)],
+        "timed": cell.timed,
         "model": None if done.predicted is None else attrs.asdict(done.predicted),
         "runs": [run(r) for r in done.results],
     }
@@ -209,6 +236,8 @@ def run(r: Result) -> dict[str, object]:
         ],
         "windows": [{**attrs.asdict(w), "at": _seconds(w.at)} for w in r.windows],
         "leaderless": [[_seconds(a), _seconds(b)] for a, b in r.leaderless],
+        "waits": [attrs.asdict(w) for w in r.waits],
+        "dumped": r.dumped,
         "checks": {"verdict": r.verdict, **r.words},
         "consumer_resets": r.resets,
         "traces": None if r.traced is None else attrs.asdict(r.traced),

@@ -1,6 +1,7 @@
 """What each broker held, and when, as lines of the history: was enough of them what was acknowledged on (check 27)?
 
-The brokers' own traces say it (docs/trace-format.md); their clock is that of the history. A trace names a batch by
+The brokers' own traces say it (docs/trace-format.md, of Apache Kafka's docs/kafka-trace.md); their clock is that of the
+history. A trace names a batch by
 offset and leader epoch and not by its values: these are known from the logs at the end. Of a value that is gone from
 them it was, most likely, the last batch that was appended at its offset before it was acknowledged.
 """
@@ -17,8 +18,10 @@ import attrs
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Event, Life
 from isr_experiment.recorder import PARTITION, Recorder
+from isr_validate.kafka_trace import FORMAT as KAFKA_FORMAT
 
 MS = 1_000_000
+US = 1_000
 
 
 @attrs.frozen
@@ -36,11 +39,12 @@ def noted(lives: Iterable[Life], began: int) -> Iterator[Noted]:
     """What the traces of the partition say, a broker after the other; `began` is when the history did."""
     ends: dict[str, int] = {}
     for life in lives:
+        unit = US if life.header.get("format") == KAFKA_FORMAT else MS
         for event in life.events:
             says = event.says
             if says.get("partition") != PARTITION or life.node == "controller":
                 continue
-            at, end = cast("int", says["at"]) * MS - began, ends.get(life.node, 0)
+            at, end = cast("int", says["at"]) * unit - began, ends.get(life.node, 0)
             # A start may find what a killed process had no time to tell of.
             new = tuple(_records(says.get("wrote"))) or tuple(r for r in _records(says.get("log")) if r[0] >= end)
             now = _end(event, new[-1][0] + 1 if new else end)
@@ -62,7 +66,7 @@ def _end(event: Event, otherwise: int) -> int:
     """Where the log ends after a line: as its snapshot says, or what a start has found."""
     if "log" in event.says:
         return max((offset + 1 for offset, _ in _records(event.says["log"])), default=0)
-    state = event.says.get("state")
+    state = event.says.get("state", {"log_end": event.says.get("log_end")})
     end = state.get("log_end") if isinstance(state, dict) else None
     return end if isinstance(end, int) else otherwise
 

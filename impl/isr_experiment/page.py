@@ -19,6 +19,7 @@ COUNTS: Final = {
     "lost_unacknowledged": "read and lost, never acknowledged",
     "recovered": "found, though not acknowledged",
 }
+RATES: Final = ("acknowledged of attempted", "lost of acknowledged", "found of unacknowledged")
 GOOD: Final = "AS EXPECTED"
 KINDS: Final = {GOOD: "holds", "INVALID": "open"}
 """How each verdict is shown; any other is bad."""
@@ -39,7 +40,7 @@ def page(document: Row, style: str = "") -> str:
         f'<div class="command"><code>{_t(words)}</code></div></header>'
         f'<section class="block"><h2>What was lost</h2><p>{_badge(document["verdict"])} {_sums(document)}</p>'
         f"{_table(('cell', 'expected', 'the model', 'valid runs', *COUNTS.values(), 'verdict'), map(_row, cells), 4)}"
-        f"</section>{_availability(document)}"
+        f"{_rates(cells)}</section>{_waits(cells)}{_availability(document)}"
         f'<section class="block"><h2>Run by run</h2>{"".join(map(_run, runs))}</section></div></body></html>\n'
     )
 
@@ -84,6 +85,40 @@ def _row(cell: Row) -> Sequence[str]:
     valid = f"{sum(bool(r['valid']) for r in runs)} of {len(runs)}"
     sums = [f"{sum(cast('int', w[c]) for w in wholes):,}" for c in COUNTS]
     return (f"<b>{_t(cell['name'])}</b>", _t(cell["expected"]), says, valid, *sums, _badge(cell["verdict"]))
+
+
+def _rates(cells: Iterable[Row]) -> str:
+    """The three of Jepsen's table, each with what it is a part of."""
+    rows = [(f"<b>{_t(cell['name'])}</b>", *map(_rate, cast("list[Row]", cell["rates"]))) for cell in cells]
+    return _table(("cell", *RATES), rows, 4)
+
+
+def _rate(rate: Row) -> str:
+    part, of = cast("int", rate["part"]), cast("int", rate["of"])
+    return f"{part:,} of {of:,}" + (f", {100 * part / of:.1f} %" if of else "")
+
+
+def _waits(cells: Iterable[Row]) -> str:
+    """How long writes waited, of the cells that are about that."""
+    rows = [
+        (f"<b>{_t(cell['name'])}</b>", _t(w["phase"]), *_spread(w["acknowledged"]), *_spread(w["majority"]))
+        for cell in cells
+        if cell["timed"]
+        for run in cast("list[Row]", cell["runs"])
+        for w in cast("list[Row]", run["waits"])
+    ]
+    if not rows:
+        return ""
+    header = ("cell", "phase", "acknowledged, p50", "p99", "longest", "a majority had it, p50", "p99", "longest")
+    says = "<p>In milliseconds: from sent to acknowledged; and from the leader's append until a majority had it, by "
+    says += "the brokers' traces, without the fetch that tells the leader.</p>"
+    return f'<section class="block"><h2>How long writes waited</h2>{says}{_table(header, rows, 2)}</section>'
+
+
+def _spread(spread: object) -> Sequence[str]:
+    if spread is None:
+        return ("-", "-", "-")
+    return tuple(f"{cast('Row', spread)[name]:,}" for name in ("p50", "p99", "longest"))
 
 
 def _run(run: Row) -> str:

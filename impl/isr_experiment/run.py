@@ -25,6 +25,7 @@ from isr_experiment.recorder import Recorder
 from isr_experiment.stage import Cut, Stage, Struck, Stuck
 from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
 from isr_experiment.verdicts import Fate, Traced, Window
+from isr_experiment.waits import Waits, majority_took, waits
 from isr_experiment.watch import Seen
 
 
@@ -68,6 +69,10 @@ class Result:
     verdict: str
     words: dict[str, list[str]]
     traced: Traced | None
+    waits: tuple[Waits, ...] = ()
+    """How long writes waited, phase by phase."""
+    dumped: int = 0
+    """Lost values that a broker wrote down before it cut its log (`insync.dropped.records`)."""
     resets: int
     """How often a consumer was told that the log ends before what it had read."""
     cut_short: bool
@@ -120,6 +125,8 @@ def conduct(
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
+        if traces:
+            options.system.completes_traces(processes, cell)
         logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
         recorder.close()
         traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None
@@ -249,6 +256,8 @@ def _result(
         verdict=answer.verdict.value,
         words=dict(verdicts.by_word(answer)),
         traced=traced,
+        waits=tuple(waits(recorder, {} if traced is None else majority_took(recorder.path, len(stage.replicas)))),
+        dumped=len(lost & verdicts.dumped(_logs(stage))),
         resets=resets,
         cut_short=cut_short,
         seconds=time.monotonic() - began,

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 import attrs
 
+from isr_broker.core.messages import TopicPartition
 from isr_broker.storage.metadata_log import NAME
 from isr_cluster.given import Description, GivenProcesses
 from isr_cluster.identity import CONTROLLER_BROKER
@@ -23,11 +24,13 @@ from isr_experiment import nemesis, schedules
 from isr_experiment.cells import REPLICAS, Cell
 from isr_experiment.network import Network
 from isr_experiment.power import record_of
+from isr_experiment.recorder import PARTITION as NAME_OF_PARTITION
 from isr_experiment.watch import AskingWatch, KafkaWatch, OurWatch, Watch
 from isr_kafka.node import NodeFiles, new_id
 
 BROKERS: Final = (CONTROLLER_BROKER, *REPLICAS)
 TODAY: Final = "kip-966"
+PARTITION: Final = TopicPartition(NAME_OF_PARTITION.rpartition("-")[0], int(NAME_OF_PARTITION.rpartition("-")[2]))
 
 Tell = Callable[[str], None]
 
@@ -60,6 +63,9 @@ class SystemUnderTest:
     def watch(self, cluster: System, began: int) -> Watch:
         """What sees the controller's decisions, in nanoseconds since `began`."""
         raise NotImplementedError
+
+    def completes_traces(self, cluster: System, cell: Cell) -> None:
+        """Add to the traces of a run what its brokers did not write themselves, once none of them runs."""
 
 
 class OurBroker(SystemUnderTest):
@@ -126,7 +132,16 @@ class ApacheKafka(SystemUnderTest):
             controller=network.controller,
             elr=ELR[cell.design],
             records={b: record_of(folder, b) for b in BROKERS},
+            traces=folder / "trace" if traces else None,
         )
+
+    def completes_traces(self, cluster: System, cell: Cell) -> None:
+        """What the controller decided, which is in `__cluster_metadata`."""
+        given = cell.properties()
+        known = {"insync.design": cell.design, "min.insync.replicas": str(cell.min_insync)}
+        unclean = "unclean.leader.election.enable"
+        if isinstance(cluster, KafkaProcesses):
+            cluster.write_decisions(PARTITION, {**known, unclean: str(given.get(unclean, "false"))})
 
     def watch(self, cluster: System, began: int) -> Watch:
         """Its controller's `__cluster_metadata`."""

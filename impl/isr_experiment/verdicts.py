@@ -3,9 +3,11 @@ traces for runs of its own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -14,13 +16,14 @@ from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.dropped_records import FILE
 from isr_broker.storage.log import Log
-from isr_broker.trace_reader import BadTrace, read
+from isr_broker.trace_reader import BadTrace
 from isr_experiment.clients import records_of
 from isr_experiment.holders import note_holders
 from isr_experiment.recorder import PARTITION, Recorder
 from isr_experiment.watch import Seen
-from isr_validate import validate
+from isr_validate import read_traces, validate
 
 SECOND = 1_000_000_000
 _NEVER = 1 << 62
@@ -157,6 +160,18 @@ def note_replicas(
     return found
 
 
+def dumped(logs: Mapping[int, Path]) -> frozenset[Value]:
+    """The values that brokers wrote down before they cut their logs, as the history has them."""
+    found = set[Value]()
+    for folder in logs.values():
+        path = folder / FILE
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            value = cast("dict[str, object]", json.loads(line)).get("value")
+            if isinstance(value, str) and value.isdecimal():
+                found.add(int(value))
+    return frozenset(found)
+
+
 def judged(history: Path) -> tuple[Answer, frozenset[Value]]:
     """The 29 checks, and the values that they call lost."""
     with history.open(encoding="utf-8") as lines:
@@ -191,7 +206,7 @@ class Traced:
 def compared(folder: Path, recorder: Recorder, found: Mapping[tuple[int, int], int]) -> Traced:
     """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
     try:
-        lives = read(RealDisk(folder))
+        lives = read_traces((file.name, file.read_bytes()) for file in sorted(folder.glob("*.jsonl")))
         note_holders(recorder, lives, found)
         done = validate(lives)
     except BadTrace as problem:

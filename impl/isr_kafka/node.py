@@ -125,8 +125,13 @@ class NodeFiles:
                 (self.folder / "trained").touch()
 
 
-def node_files(version: str | None = None, home: Path | None = None, noting: bool = False) -> NodeFiles:
-    """What nodes of a release, or of a downloaded Kafka, are started from; Unavailable if something is missing."""
+def node_files(
+    version: str | None = None, home: Path | None = None, noting: bool = False, tracing: bool = False
+) -> NodeFiles:
+    """What nodes of a release, or of a downloaded Kafka, are started from; Unavailable if something is missing.
+
+    With `tracing` they can write what they do (`insync.trace.Trace`).
+    """
     program = java()
     found = [path for path in jars(version, home) if not path.name.startswith("slf4j-nop-")]
     release = release_of(found)
@@ -135,9 +140,16 @@ def node_files(version: str | None = None, home: Path | None = None, noting: boo
     found += logging(home)
     ours = [build([SOURCES / "node"], version, home)]
     if noting:
-        ours.append(_noting(version, home, found))
+        ours.append(_changed([SOURCES / "node", SOURCES / "note"], "insync.note.Note", version, home, found))
+    if tracing:
+        sources = [SOURCES / "trace"]
+        try:
+            woven = _changed(sources, "insync.trace.Weave", version, home, found)
+        except Unavailable as problem:
+            raise Unavailable(f"Kafka {release} cannot be made to write traces, {RELEASES[0]} can: {problem}") from None
+        ours += [build(sources, version, home, beside=tools()), woven]
     key = _key(program, found, ours)
-    folder = cache_folder() / "nodes" / f"{release}-{'noting-' if noting else ''}{key}"
+    folder = cache_folder() / "nodes" / f"{release}-{'noting-' * noting}{'tracing-' * tracing}{key}"
     with locked(folder):
         jar = folder / "node.jar"
         if not jar.is_file():
@@ -154,20 +166,20 @@ def new_id() -> str:
             return word
 
 
-def _noting(version: str | None, home: Path | None, found: Sequence[Path]) -> Path:
-    """A folder with Kafka's FileRecords, changed so that it notes what it flushed."""
-    maker = build([SOURCES / "node", SOURCES / "note"], version, home, beside=tools())
-    folder = maker.parent / f"{maker.name}-noting"
+def _changed(
+    sources: Sequence[Path], program: str, version: str | None, home: Path | None, found: Sequence[Path]
+) -> Path:
+    """A folder with classes of Kafka's as a program of ours, made from these sources, has changed them."""
+    maker = build(sources, version, home, beside=tools())
+    folder = maker.parent / f"{maker.name}-changed"
     if not folder.is_dir():
         with locked(folder.parent), tempfile.TemporaryDirectory(dir=folder.parent) as work:
             path = classpath(maker, found, tools())
             ran = subprocess.run(
-                [java(), *JVM, "-cp", path, "insync.note.Note", f"{work}/classes"], capture_output=True, text=True
+                [java(), *JVM, "-cp", path, program, f"{work}/classes"], capture_output=True, text=True
             )
             if ran.returncode != 0:
-                raise Unavailable(
-                    f"this Kafka's FileRecords cannot be made to note flushes: {ran.stderr.strip()[:300]}"
-                )
+                raise Unavailable(f"{program} cannot change this Kafka's classes: {ran.stderr.strip()[:300]}")
             if not folder.is_dir():
                 shutil.move(f"{work}/classes", folder)
     return folder

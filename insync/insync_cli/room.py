@@ -1,6 +1,7 @@
 """What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
 
-Both are asked of the designs of Kafka only: they are what `isr_premises` and `isr_room` state.
+A promise of liveness has slack, too: how much of the bounds is left when it comes to pass. All are asked of the designs
+of Kafka only: `isr_worth` states what a verdict deserves, `isr_slack` what is left.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import attrs
 from insync_cli import registry
 from insync_cli.options import shown
 from insync_cli.runfile import RoomLine
-from isr_check.engine import Exploration, Finding, Limits, Verdict
+from isr_check.engine import Exploration, Limits, Verdict
 from isr_lang import Instance
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from isr_check.room import Room
     from isr_lang import Design, Value
 
-PROMISES = ("always", "step", "eventually")
+Slack = dict[str, int]
+"""The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
 
 
 def of_kafka(design: Design) -> bool:
@@ -42,72 +44,43 @@ def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Va
     return following(design, constants)
 
 
-# Premises
-
-
 def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
     """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
     if not of_kafka(instance.design):
         return instance, tuple(wanted)
-    from isr_premises import PREMISES
+    from isr_worth import with_premises
 
-    premises = {PREMISES[name].name: PREMISES[name] for name in wanted if name in PREMISES}
+    return with_premises(instance, wanted)
+
+
+# Slack
+
+
+def with_slack(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+    """The instance with what tells the slack of each promise of liveness that is wanted, and all then wanted."""
+    if not of_kafka(instance.design):
+        return instance, tuple(wanted)
+    from isr_slack import probes
+
+    more = [p for found in probes(instance, wanted).values() for p in found]
     design = instance.design
-    more = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
-    return Instance(more, instance.constants), (*wanted, *premises)
+    wider = attrs.evolve(design, properties=(*design.properties, *map(design.restated, more)))
+    return Instance(wider, instance.constants), (*wanted, *(p.name for p in more))
 
 
-def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
-    """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
-    from isr_premises import PREMISES
+def without_slack(
+    instance: Instance, found: Exploration, wanted: Sequence[str]
+) -> tuple[Exploration, dict[str, Slack]]:
+    """The findings without what tells the slack, and the slack of each promise of liveness that holds."""
+    if not of_kafka(instance.design):
+        return found, {}
+    from isr_slack import probes, slack
 
-    own = {p.name for p in PREMISES.values()} - set(wanted)
-    unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
-    findings = [
-        attrs.evolve(f, verdict=Verdict.VACUOUS)
-        if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
-        else f
-        for f in found.findings
-        if f.name not in own
-    ]
-    return attrs.evolve(found, findings=tuple(findings))
-
-
-UNSEEN = Verdict.BUDGETED
-"""The verdict on a premise of which it is not decided whether it is ever met."""
-
-
-# Room
-
-
-def room_of(
-    instance: Instance, found: Exploration, workers: int, limits: Limits, ticker: Ticker | None = None
-) -> Room | None:
-    """Whether the bounds leave room for the faults; None where nothing is said to hold in every state."""
-    promised = [f for f in found.findings if f.kind in PROMISES and f.verdict is Verdict.HOLDS]
-    if not promised or not of_kafka(instance.design):
-        return None
-    from isr_check.room import room
-    from isr_room import MILESTONES, larger, observed
-
-    engine, _ = registry.engine_named(registry.default_engine(), workers)
-    most = attrs.evolve(limits, max_states=4 * found.distinct + 100_000)
-    design = instance.design
-    bounds = larger(design, instance.constants)
-    if ticker is None:
-        return room(observed(design), MILESTONES, instance.constants, bounds, engine, most)
-    looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
-    return room(observed(design), MILESTONES, instance.constants, bounds, engine, most, ticker, looked)
-
-
-def judged(findings: Sequence[Finding], room: Room | None) -> tuple[Finding, ...]:
-    """The findings; a promise that holds where there is no room for the faults says too little."""
-    if room is None or room.witness is not None:
-        return tuple(findings)
-    return tuple(
-        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
-        for f in findings
-    )
+    names = {p.name for of in probes(instance, wanted).values() for p in of}
+    met = {f.name for f in found.findings if f.name in names and f.path is not None}
+    held = [f.name for f in found.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
+    left = attrs.evolve(found, findings=tuple(f for f in found.findings if f.name not in names))
+    return left, {name: dict(slack(instance, name, met)) for name in held}
 
 
 def worth(
@@ -120,11 +93,17 @@ def worth(
 ) -> tuple[Exploration, Room | None]:
     """The findings on what was wanted, each with the verdict that it deserves, and the room that the bounds leave.
 
-    `found` is the exploration of what `with_premises` made of the instance.
+    `found` is the exploration of what `with_premises` made of the instance. Of other designs nothing more is known.
     """
-    found = without_premises(found, wanted)
-    left = room_of(instance, found, workers, limits, ticker)
-    return attrs.evolve(found, findings=judged(found.findings, left)), left
+    if not of_kafka(instance.design):
+        return found, None
+    from isr_worth import worth
+
+    engine, _ = registry.engine_named(registry.default_engine(), workers)
+    if ticker is None:
+        return worth(instance, found, wanted, engine, limits)
+    looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
+    return worth(instance, found, wanted, engine, limits, ticker, looked)
 
 
 def room_line(room: Room | None) -> RoomLine | None:

@@ -63,6 +63,8 @@ class RoomLine(TypedDict):
 
 
 class Run(TypedDict):
+    """`slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass."""
+
     schema: str
     command: list[str]
     version: str
@@ -77,6 +79,7 @@ class Run(TypedDict):
     stats: Stats
     coverage: Coverage
     room: RoomLine | None
+    slack: dict[str, dict[str, int]]
 
 
 def weakest(verdicts: Sequence[str]) -> str:
@@ -134,6 +137,7 @@ def run_file(
     seed: int | None = None,
     walks: int | None = None,
     room: RoomLine | None = None,
+    slack: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Run:
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
@@ -151,6 +155,7 @@ def run_file(
         stats=statistics(found, walks),
         coverage=coverage(found),
         room=room,
+        slack={name: dict(left) for name, left in (slack or {}).items()},
     )
 
 

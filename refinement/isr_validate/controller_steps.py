@@ -6,11 +6,12 @@ not durable. So a state of the search is a tuple of the latest decisions, the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
 import attrs
 
+from isr_broker.snapshot import Json
 from isr_validate.model_step import ALTER, ModelStep, ModelSteps, map_with, replica_set
 from isr_validate.model_step import model_steps as stepper_of
 from isr_validate.replica_state import ControllerState, controller_names, differences_between
@@ -234,14 +235,24 @@ class ControllerSteps:
 
     def _hidden_step(self, line: Line, controller: ControllerState, mail: SentMessage) -> Iterator[ControllerState]:
         """Every decision that one hidden step leads to."""
-        steps = self.model_steps()
         epochs = {number(b.get("broker"), -1): b.get("epoch") for b in _brokers(mail)}
         epochs |= {number(mail.says.get("broker"), -1): mail.says.get("broker_epoch")}
+        requests = [m for place, m in self.proposals.items() if place <= line.place][-4:]
+        return self.decisions(controller, requests, epochs)
+
+    def decisions(
+        self, controller: ControllerState, requests: Iterable[SentMessage], epochs: Mapping[int, Json]
+    ) -> Iterator[ControllerState]:
+        """Every state after one step of the controller that no line names.
+
+        It may accept one of these AlterPartition requests; `epochs` are those that brokers get when they register.
+        """
+        steps = self.model_steps()
         for action in _HIDDEN:
             told = controller.variables(self.ids)
             slots = self.with_liveness(told)
             if action == "controller_accepts_alter_partition":
-                slots = [self.with_request(told, m) for place, m in self.proposals.items() if place <= line.place][-4:]
+                slots = [self.with_request(told, m) for m in requests]
             for slot in slots:
                 for taken in steps.steps(action, slot):
                     after = ControllerState.from_model(taken.state, self.ids)

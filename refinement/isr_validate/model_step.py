@@ -27,6 +27,7 @@ from isr_lang import Bool, Design, FoldedAction, Instance, define, text
 from isr_lang.instance import UNBOUNDED
 from isr_model import KIP_966
 from isr_state import Alter, Fetch, Replica, State
+from isr_validate.kafka_design import KAFKA, in_smaller_steps
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}
 ALTER: Final = {name: i for i, name in enumerate(Alter.type.members)}
@@ -164,7 +165,9 @@ def model_steps(
     design: str, replicas: int, minimum: int, unclean: bool, follower_reads: bool, acks: int = 1
 ) -> ModelSteps:
     """The steps for these settings, made once; `acks` as in a produce request, -1 for all."""
-    return ModelSteps(design, replicas, min(minimum, replicas), unclean, follower_reads, "all" if acks == -1 else "1")
+    room = ROOM // 4 if design.startswith(KAFKA) else ROOM  # a step of its watermark has a parameter for each offset
+    minimum = min(minimum, replicas)
+    return ModelSteps(design, replicas, minimum, unclean, follower_reads, "all" if acks == -1 else "1", room)
 
 
 def map_with(size: int, place: int, value: object, blank: object) -> tuple[object, ...]:
@@ -203,6 +206,8 @@ def anybody_waits(s: State, leader: Replica, follower: Replica) -> Bool:
 @cache
 def traced_design(name: str) -> Design:
     """The model against which traces of this design are validated."""
+    if name.startswith(KAFKA):
+        return in_smaller_steps(traced_design(name.removeprefix(KAFKA)))
     design = with_alter_partition(DESIGNS[name])
     waits = {d.name for d in design.definitions()} & {"waits", "waits_for_leader"}
     because = "who waits for an answer is seen where it is taken."

@@ -310,7 +310,7 @@ class ReplicaSteps:
                     raise LineRefused(f"{action} without an answer in this epoch")
                 answer = "ACCEPTED" if said.get("error") == "NONE" else "REFUSED"
                 return [{"alter": map_with(n, i, ALTER[answer], 0)}]
-            case "becomes_leader" | "becomes_follower" | "leader_learns_isr":
+            case "becomes_leader" | "becomes_follower" | "leader_learns_isr" | "leader_hears_isr_again":
                 news = self._news(line)
                 return [m.variables(ids) for m in reversed(news)]
             case "consumer_reads":

@@ -97,7 +97,10 @@ class Line:
 
 @attrs.define
 class TraceLines:
-    """A trace by owners. `refused` is the place of the first line that the reader refused, and why."""
+    """A trace by owners. `refused` is the place of the first line that the reader refused, and why.
+
+    `proposals`: of Kafka's traces, by partition, every AlterPartition that a leader prepared.
+    """
 
     level: Level
     design: str = "kip-966"
@@ -109,6 +112,7 @@ class TraceLines:
     events: list[Event] = attrs.field(factory=list[Event])
     stutters: Counter[str] = attrs.field(factory=Counter[str])
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
+    proposals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
     unchecked: int = 0
     refused: tuple[int, Exception] | None = None
 

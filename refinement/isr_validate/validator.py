@@ -20,6 +20,10 @@ from isr_broker.designs import PLANTED
 from isr_broker.trace_reader import BadTrace, Event, Life, in_order
 from isr_validate.controller_steps import ControllerSteps
 from isr_validate.false_guards import false_guards
+from isr_validate.kafka_design import KAFKA
+from isr_validate.kafka_reader import KafkaLine, KafkaReader
+from isr_validate.kafka_steps import KafkaControllerSteps, KafkaReplicaSteps, KafkaState
+from isr_validate.kafka_trace import in_time, of_kafka
 from isr_validate.model_step import TRACED
 from isr_validate.replica_steps import ReplicaSteps
 from isr_validate.trace_lines import CONTROLLER, Level, Line, Owner, TraceLines
@@ -46,14 +50,21 @@ def validate(
     """
     known = list(lives)
     settings = settings_of(known)
-    events, bad = _ordered(known)
-    lines = TraceLines(
-        level,
-        settings.get("insync.design", "kip-966"),
-        settings.get("insync.waits.for.joiners") == "true",
-        settings.get("insync.follower.reads") == "true",
-    )
-    TraceReader(settings, lines).read_all(events)
+    bad: BadTrace | None = None
+    if of_kafka(known):
+        events = in_time(known)
+        level = Level.EVENTS if level is Level.FULL else level
+        lines = TraceLines(level, KAFKA + settings.get("insync.design", "kip-966"))
+        KafkaReader(settings, lines).read_all(events)
+    else:
+        events, bad = _ordered(known)
+        lines = TraceLines(
+            level,
+            settings.get("insync.design", "kip-966"),
+            settings.get("insync.waits.for.joiners") == "true",
+            settings.get("insync.follower.reads") == "true",
+        )
+        TraceReader(settings, lines).read_all(events)
     done = Validation(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
     _search(lines, done, Budget(budget), details, progress)
     limit = done.rejected.place if done.rejected is not None else len(events)
@@ -71,7 +82,7 @@ def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
 
     For a planted bug the design is today's, which the broker claims to have.
     """
-    headers = [fields(life.header.get("settings")) for life in lives if life.header]
+    headers = [fields(life.header.get("settings")) for life in lives if life.header.get("settings")]
     settings = {name: str(value) for name, value in headers[0].items()} if headers else {}
     design = settings.get("insync.design", "kip-966")
     if design not in (*TRACED, *PLANTED):
@@ -103,13 +114,7 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, 
     outside: list[tuple[int, str]] = []
     for owner, chain in lines.by_owner.items():
         wanted = [line for line in chain if line.place < limit]
-        steps: ReplicaSteps | ControllerSteps
-        if owner[0] == CONTROLLER:
-            steps = states = ControllerSteps(lines, owner[1])
-            found = search(states, wanted, budget, partial(_explained, progress, before, total))
-        else:
-            steps = replica = ReplicaSteps(lines, *owner)
-            found = search(replica, wanted, budget, partial(_explained, progress, before, total))
+        steps, found = _search_owner(lines, owner, wanted, budget, partial(_explained, progress, before, total))
         before += len(chain)
         done.successors += found.tried
         done.widest = max(done.widest, found.widest)
@@ -123,6 +128,7 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, 
             done.rejected = _found_wrong(lines, owner, wanted[found.explained], found)
             if details:
                 state = found.states[0] if found.states else None
+                state = state.replica if isinstance(state, KafkaState) else state
                 table, legend = false_guards(lines, owner, wanted[found.explained], state)
                 done.rejected = attrs.evolve(done.rejected, table=table, legend=legend)
             limit = place
@@ -132,6 +138,25 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, 
     done.outside = sorted((o for o in lines.outside if places[o[0], o[1]] < limit), key=lambda o: places[o[0], o[1]])
     if done.rejected is not None:
         done.unknown = None
+
+
+def _search_owner(
+    lines: TraceLines, owner: Owner, wanted: list[Line], budget: Budget, progress: Callable[[int], None]
+) -> tuple[HasOutside, SearchResult]:
+    """Search one owner's lines, with the steps of whichever broker wrote them."""
+    node, tp = owner
+    if lines.design.startswith(KAFKA):
+        kafka = [line for line in wanted if isinstance(line, KafkaLine)]
+        if node == CONTROLLER:
+            decided = KafkaControllerSteps(ControllerSteps(lines, tp), lines.proposals.get(tp, []))
+            return decided, search(decided, wanted, budget, progress)
+        taken = KafkaReplicaSteps(ReplicaSteps(lines, node, tp), kafka)
+        return taken, search(taken, wanted, budget, progress)
+    if node == CONTROLLER:
+        ruled = ControllerSteps(lines, tp)
+        return ruled, search(ruled, wanted, budget, progress)
+    replica = ReplicaSteps(lines, node, tp)
+    return replica, search(replica, wanted, budget, progress)
 
 
 def _explained(progress: Progress, before: int, total: int, here: int) -> None:
@@ -183,11 +208,22 @@ def _rejected(
 S = TypeVar("S", bound=Hashable)
 
 
-class OwnerSteps(Protocol[S]):
+class HasOutside(Protocol):
+    """The steps of an owner, as far as a report needs them: lines that the environment of the model never has."""
+
+    @property
+    def outside(self) -> dict[int, str]:
+        """Why, by the place of the line."""
+        ...
+
+
+class OwnerSteps(HasOutside, Protocol[S]):
     """The steps of an owner. `bounded` becomes true if not every hidden step was tried."""
 
-    outside: dict[int, str]
-    bounded: bool
+    @property
+    def bounded(self) -> bool:
+        """Whether some were left untried."""
+        ...
 
     def first(self) -> S:
         """The state before the first line."""

@@ -1,14 +1,18 @@
-"""Mutants of a design: drop one guard, explore again, and see which promise is broken.
+"""Mutants of a design: drop one part of an action, explore again, and see which promise is broken.
 
-Dropping a guard only adds behaviours, so no probe (`sometimes`) can notice it; promises about states and steps and
-type-ok can. One choice of constants is seldom enough. So a mutant is explored at one choice after another, until it
-breaks a promise that the design itself keeps at that choice. A guard that the settings make true at every choice
-changes nothing when it is dropped: it is `settled`.
+A part is a guard, an assignment (the variable then stays as it was), or a term of a definition that actions call: one
+operand of a conjunction or of a union of sets, wherever in the definition it stands. The promises keep the definitions
+as they were. Dropping a guard only adds behaviours, so no probe (`sometimes`) can notice it; promises about states and
+steps and type-ok can. Dropping another part may take behaviours away, so there the probes are asked, too.
+
+One choice of constants is seldom enough. So a mutant is explored at one choice after another, until it breaks a promise
+that the design itself keeps at that choice. A part that the settings decide at every choice changes nothing when it is
+dropped: it is `settled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from functools import reduce
@@ -20,14 +24,16 @@ import attrs
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
 from isr_check.explorer import explore as reference
 from isr_check.reference import Evaluator, State
-from isr_lang import Action, Design, Instance, Node, Property, Value, Where, text
-from isr_lang.nodes import apply, literal
+from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
+from isr_lang.nodes import after, apply, literal
+from isr_lang.override import Override, called
 from isr_lang.types import BOOL
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 EVERY_PROMISE = "every-promise"
+PROMISES = ("always", "step")
 ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
 """A mutant that exceeds ROOM times the states of the design is given up as undecided. If that is more than LARGE, the
 limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more."""
@@ -42,22 +48,38 @@ class Fate(StrEnum):
     SETTLED = "settled"
 
 
+class Part(StrEnum):
+    """What may be dropped."""
+
+    GUARD = "guard"
+    TERM = "term"
+    ASSIGNMENT = "assignment"
+
+
 @attrs.frozen
 class Mutant:
-    """The design without guard number `index` of an action; `guard` is its text."""
+    """The design without part number `index` of an action or, of a term, of the definition `action`.
+
+    `guard` is the text of the part. A term that stands in a definition twice is dropped where it stands first.
+    """
 
     action: str
     index: int
     guard: str
+    part: Part = Part.GUARD
 
 
 @attrs.frozen
 class Baseline:
-    """The design itself at one choice of constants: which promises it keeps there, and how many states it has."""
+    """The design itself at one choice of constants: which promises it keeps there, and how many states it has.
+
+    `met`: the probes of which it has a witness.
+    """
 
     kept: tuple[str, ...]
     complete: bool
     distinct: int
+    met: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -84,18 +106,24 @@ class Campaign:
     choices: tuple[Mapping[str, Value], ...]
     engine: Engine
     limits: Limits
+    parts: tuple[Part, ...] = (Part.GUARD,)
+
+    def mutants(self) -> list[Mutant]:
+        return mutants(self.design, self.parts)
 
     def baseline(self, choice: int) -> Baseline:
         """Explore the design itself at one choice of constants; the caller demands that this was `complete`."""
         instance = self._instance(self.design, choice)
-        promises = tuple(p.name for p in instance.properties if p.kind in ("always", "step"))
-        found = self.engine(instance, (*promises, TYPE_OK), self.limits, lambda _: None)
-        kept = tuple(f.name for f in found.findings if f.verdict is Verdict.HOLDS)
-        return Baseline(kept, found.complete, found.distinct)
+        promises = tuple(p.name for p in instance.properties if p.kind in PROMISES)
+        probes = () if self.parts == (Part.GUARD,) else _probes(instance)
+        found = self.engine(instance, (*promises, *probes, TYPE_OK), self.limits, lambda _: None)
+        held = tuple(f.name for f in found.findings if f.verdict is Verdict.HOLDS)
+        met = tuple(name for name in held if name in probes)
+        return Baseline(tuple(name for name in held if name not in probes), found.complete, found.distinct, met)
 
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
         """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all."""
-        mutated = without_guard(self.design, mutant)
+        mutated = without_part(self.design, mutant)
         worst = Outcome(mutant, Fate.SETTLED)
         for choice, baseline in enumerate(known):
             outcome = self._run(mutant, mutated, choice, baseline)
@@ -108,17 +136,26 @@ class Campaign:
     def _run(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> Outcome:
         promise = one_promise([p for p in mutated.properties if p.name in baseline.kept], mutated.initial.where)
         asked = self._instance(attrs.evolve(mutated, properties=(promise,)), choice)
-        if _same_action(self._instance(self.design, choice), asked, mutant.action):
+        if _unchanged(self._instance(self.design, choice), asked, mutant):
             return Outcome(mutant, Fate.SETTLED, choice=choice)
         found = self._explored(asked, baseline)
         broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
         if not broken:
+            if unmet := self._unmet(mutant, mutated, choice, baseline) if found.complete else ():
+                return Outcome(mutant, Fate.KILLED, unmet, None, choice, found.distinct)
             fate = Fate.SURVIVED if found.complete else Fate.UNDECIDED
             return Outcome(mutant, fate, choice=choice, distinct=found.distinct)
         first = min(broken, key=lambda f: len(cast("Path", f.path).steps))
         path, full = cast("Path", first.path), self._instance(mutated, choice)
         killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(full, path, baseline.kept)
         return Outcome(mutant, Fate.KILLED, killers, len(path.steps), choice, found.distinct)
+
+    def _unmet(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> tuple[str, ...]:
+        """The probes of which the design has a witness, and the mutant, explored to the end, has none."""
+        if mutant.part is Part.GUARD or not baseline.met:
+            return ()
+        found = self.engine(self._instance(mutated, choice), baseline.met, self.limits, lambda _: None)
+        return tuple(f.name for f in found.findings if f.verdict is Verdict.VACUOUS)
 
     def _explored(self, mutant: Instance, baseline: Baseline) -> Exploration:
         wanted, room = (EVERY_PROMISE, TYPE_OK), room_for(baseline.distinct)
@@ -135,6 +172,10 @@ class Campaign:
         return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
 
 
+def _probes(instance: Instance) -> tuple[str, ...]:
+    return tuple(p.name for p in instance.properties if p.kind.startswith("sometimes"))
+
+
 _RANK = {fate: rank for rank, fate in enumerate(Fate)}
 
 
@@ -143,18 +184,90 @@ def room_for(distinct: int) -> int:
     return max(1000, min(ROOM * distinct, LARGE), ROOM_OF_LARGE * distinct)
 
 
-def mutants(design: Design) -> list[Mutant]:
-    """The mutants of a design, one for each guard, in the order of the model."""
-    return [Mutant(a.name, i, text(g.condition)) for a in design.actions for i, g in enumerate(a.guards)]
+def mutants(design: Design, parts: Collection[Part] = (Part.GUARD,)) -> list[Mutant]:
+    """The mutants of a design, one for each part of these kinds, in the order of the model, terms last."""
+    found: list[Mutant] = []
+    for a in design.actions:
+        if Part.GUARD in parts:
+            found += [Mutant(a.name, i, text(g.condition)) for i, g in enumerate(a.guards)]
+        if Part.ASSIGNMENT in parts:
+            found += [Mutant(a.name, i, _assignment(u), Part.ASSIGNMENT) for i, u in enumerate(a.updates)]
+    if Part.TERM in parts:
+        for d in _called_by_actions(design):
+            found += [Mutant(d.name, i, text(term), Part.TERM) for i, (_, term) in enumerate(_terms(d))]
+    return found
 
 
-def without_guard(design: Design, mutant: Mutant) -> Design:
+def without_part(design: Design, mutant: Mutant) -> Design:
+    """The design without one part; what it promises stays what it was."""
+
     def less(action: Action) -> Action:
-        guards = action.guards[: mutant.index] + action.guards[mutant.index + 1 :]
-        return attrs.evolve(action, guards=guards)
+        if mutant.part is Part.GUARD:
+            return attrs.evolve(action, guards=_but(action.guards, mutant.index))
+        return attrs.evolve(action, updates=_but(action.updates, mutant.index))
 
-    changed = tuple(less(a) if a.name == mutant.action else a for a in design.actions)
-    return attrs.evolve(design, actions=changed)
+    if mutant.part is not Part.TERM:
+        changed = tuple(less(a) if a.name == mutant.action else a for a in design.actions)
+        return attrs.evolve(design, actions=changed)
+    whole = _definition(design, mutant.action)
+    override = Override({whole: attrs.evolve(whole, body=_less(whole, mutant.index))})
+    return attrs.evolve(design, actions=tuple(map(override.action, design.actions)))
+
+
+def _but(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+    return items[:index] + items[index + 1 :]
+
+
+def _assignment(update: Update) -> str:
+    path = "".join(f"[{text(n)}]" for n in update.path)
+    return f"new.{update.variable}{path} == {text(update.value)}"
+
+
+def _called_by_actions(design: Design) -> list[Definition]:
+    """The definitions that actions call, those called by others first; those of promises alone are left out."""
+    conditions = [g.condition for a in design.actions for g in a.guards]
+    values = [n for a in design.actions for u in a.updates for n in (*u.path, u.value)]
+    used = frozenset[Definition]().union(*map(called, (*conditions, *values)))
+    return [d for d in design.definitions() if d in used]
+
+
+def _definition(design: Design, name: str) -> Definition:
+    return next(d for d in _called_by_actions(design) if d.name == name)
+
+
+CHAINS = ("and", "union")
+
+
+def _terms(definition: Definition) -> list[tuple[Node, Node]]:
+    """The operands of every conjunction and union in a definition, each with the whole that it is an operand of."""
+    found: dict[tuple[Node, Node], None] = {}
+
+    def visit(node: Node, above: str) -> None:
+        if node.op in CHAINS and node.op != above:
+            found.update(dict.fromkeys((node, term) for term in _operands(node, node.op)))
+        for n in node.args:
+            visit(n, node.op)
+
+    visit(definition.body, "")
+    return list(found)
+
+
+def _operands(node: Node, op: str) -> list[Node]:
+    return [n for a in node.args for n in _operands(a, op)] if node.op == op else [node]
+
+
+def _less(definition: Definition, index: int) -> Node:
+    """The body of a definition without one of its terms."""
+    whole, dropped = _terms(definition)[index]
+    rest = [n for n in _operands(whole, whole.op) if n is not dropped]
+    left = reduce(lambda a, b: apply(whole.op, a, b), rest) if rest else dropped
+
+    def rebuilt(node: Node) -> Node:
+        if node is whole:
+            return left
+        return Node(node.op, tuple(map(rebuilt, node.args)), node.attr, node.type)
+
+    return rebuilt(definition.body)
 
 
 _current: tuple[Campaign, Sequence[Baseline]] | None = None
@@ -177,7 +290,7 @@ def baselines(job: Campaign, workers: int = 1) -> Iterator[Baseline]:
 
 def outcomes(job: Campaign, known: Sequence[Baseline], workers: int = 1) -> Iterator[Outcome]:
     """The outcome of every mutant in the order of the model, whatever the number of processes."""
-    yield from _shared(job, known, _outcome, mutants(job.design), workers)
+    yield from _shared(job, known, _outcome, job.mutants(), workers)
 
 
 def _shared(
@@ -207,14 +320,6 @@ def one_promise(properties: list[Property], where: Where) -> Property:
     return Property(EVERY_PROMISE, "step", together, "Every promise at once.", where)
 
 
-def after(node: Node) -> Node:
-    """A condition over one state, restated of the state after a step."""
-    args = tuple(after(a) for a in node.args)
-    if node.op in ("variable", "call"):
-        return Node(node.op, args, (node.attr[0], True), node.type)
-    return Node(node.op, args, node.attr, node.type)
-
-
 def broken_by(instance: Instance, path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     """The promises that do not hold at the end of a behaviour."""
     evaluator = Evaluator(instance)
@@ -239,9 +344,13 @@ def replay(evaluator: Evaluator, path: Path) -> list[State]:
     return states
 
 
-def _same_action(one: Instance, other: Instance, name: str) -> bool:
-    """Whether an action is the same in two instances, after the settings are folded in."""
-    before, after_ = (next((a for a in i.actions if a.name == name), None) for i in (one, other))
-    if before is None or after_ is None:
-        return before is after_
-    return [g.condition for g in before.guards] == [g.condition for g in after_.guards]
+def _unchanged(before: Instance, after_: Instance, mutant: Mutant) -> bool:
+    """Whether the settings, folded in, decide what was dropped."""
+    if mutant.part is Part.TERM:
+        whole = _definition(before.design, mutant.action)
+        return before.body(whole) is before.body(attrs.evolve(whole, body=_less(whole, mutant.index)))
+    one, other = (next((a for a in i.actions if a.name == mutant.action), None) for i in (before, after_))
+    if one is None or other is None:
+        return one is other
+    same_guards = [g.condition for g in one.guards] == [g.condition for g in other.guards]
+    return same_guards and len(one.updates) == len(other.updates)

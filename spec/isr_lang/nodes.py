@@ -265,6 +265,14 @@ def literal(value: object, type: Type) -> Node:
     return Node("literal", (), value, type)
 
 
+def after(node: Node) -> Node:
+    """A condition over one state, restated of the state after a step."""
+    args = tuple(after(a) for a in node.args)
+    if node.op in ("variable", "call"):
+        return Node(node.op, args, (node.attr[0], True), node.type)
+    return Node(node.op, args, node.attr, node.type)
+
+
 def walk(*nodes: Node) -> list[Node]:
     """The nodes and everything below them, each once, children first."""
     seen: dict[int, Node] = {}

@@ -47,6 +47,7 @@ RUN: Shape = {
     "stats": STATS,
     "coverage": {"actions": {"*": int}, "guards": {"*": {"*": [int]}}},
     "room": (dict, NULL),
+    "slack": {"*": {"*": int}},
 }
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from pathlib import Path
+from pathlib import Path as File
 
+import attrs
 import pytest
 
 from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
-from isr_audit.audit import LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, line_of
+from isr_audit.audit import LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, change_for, line_of
 from isr_audit.bugs import bugs
 from isr_audit.questions import (
     CRASH,
@@ -21,16 +22,18 @@ from isr_audit.questions import (
     NOTHING,
     POWER,
     TWO_POWER,
+    Fault,
     Question,
     Settings,
     loss_question,
     refusal_question,
     stored_questions,
 )
-from isr_check.engine import Limits, silent
+from isr_audit.releases import Running, release_of
+from isr_check.engine import Limits, Path, silent
 from isr_designs import DESIGNS
 
-TOP = Path(__file__).parents[2]
+TOP = File(__file__).parents[2]
 MAKE = "make them again: python -m tests.support.audit_answers"
 STORED = read_table()
 SMALL = [a for a in STORED if a.question.constants["replicas"] != 3 and a.states < 20_000]
@@ -41,7 +44,7 @@ def test_no_stored_answer_is_stale() -> None:
     assert hashes == {name: DESIGNS[name].model_hash() for name in hashes}, MAKE
 
 
-def test_answers_of_a_changed_design_are_not_used(tmp_path: Path) -> None:
+def test_answers_of_a_changed_design_are_not_used(tmp_path: File) -> None:
     table = json.loads(TABLE.read_text(encoding="utf-8"))
     table["hashes"]["kip-966"] = "0" * 16
     (file := tmp_path / "answers.json").write_text(json.dumps(table), encoding="utf-8")
@@ -187,7 +190,87 @@ def test_the_recommended_settings_survive_one_failure() -> None:
     assert below.verdict == "HOLDS"
 
 
+# Racks
+
+
+def in_rack(settings: Settings, together: int, *known: Answer, flushed: bool = False) -> Line:
+    kind = Kind("kip-966", settings, flushed, in_rack=together, racks=3)
+    return line_of(kind, settings.acks, kind.faults[-1], Answers(list(known), lambda _: None))
+
+
+def fails(settings: Settings, fault: Fault, *steps: tuple[str, int]) -> Answer:
+    """A loss in which these happen to these brokers."""
+    return Answer(
+        loss_question("kip-966", settings, fault), "VIOLATED", 1, Path((0,), tuple((a, (b,)) for a, b in steps))
+    )
+
+
+TWO, THREE = Settings(2, 2, False, "all"), Settings(3, 2, False, "all")
+DOWN, BACK = "broker_loses_power", "broker_restarts"
+
+
+def test_a_rack_with_one_replica_is_one_crash_or_one_power_loss() -> None:
+    held = [ran(loss_question("kip-966", THREE, fault), "HOLDS") for fault in (CRASH, POWER)]
+    assert in_rack(THREE, 1, *held).verdict == SURVIVES
+    assert in_rack(THREE, 1, held[1]).verdict == UNKNOWN, "a replica that had flushed everything only crashes"
+    lost = ran(loss_question("kip-966", THREE, POWER), "VIOLATED")
+    assert in_rack(THREE, 1, held[0], lost).verdict == LOST
+
+
+def test_a_loss_is_one_of_a_rack_where_its_brokers_fail_in_one_outage() -> None:
+    once = fails(TWO, TWO_POWER, (DOWN, 0), (DOWN, 1), (BACK, 0), (BACK, 1))
+    assert in_rack(THREE, 2, once).verdict == LOST
+    assert in_rack(THREE, 3, once).verdict == LOST
+    for steps in (((DOWN, 0), (BACK, 0), (DOWN, 1)), ((DOWN, 0), (BACK, 0), (DOWN, 0))):
+        assert in_rack(THREE, 2, fails(TWO, TWO_POWER, *steps)).verdict == UNKNOWN
+
+
+def test_a_loss_needs_room_outside_of_the_rack_for_whoever_does_not_fail() -> None:
+    """One of three replicas fails, and the other two go on: that is no outage of a rack with two of them."""
+    loose = Settings(3, 1, False, "all")
+    lost = fails(loose, POWER, (DOWN, 0), (BACK, 0))
+    assert in_rack(loose, 1, lost, ran(loss_question("kip-966", loose, CRASH), "HOLDS")).verdict == LOST
+    assert in_rack(loose, 2, lost).verdict == UNKNOWN
+    of_two = fails(Settings(2, 1, False, "all"), POWER, (DOWN, 0), (BACK, 0))
+    assert in_rack(loose, 2, of_two).verdict == LOST
+    assert in_rack(loose, 3, of_two).verdict == UNKNOWN
+    assert in_rack(loose, 3, fails(Settings(1, 1, False, "all"), POWER, (DOWN, 0), (BACK, 0))).verdict == LOST
+
+
+def test_that_a_whole_rack_loses_something_at_each_broker_and_nothing_is_lost_says_little() -> None:
+    asked = loss_question("kip-966", THREE, TWO_POWER)
+    assert in_rack(THREE, 2, ran(asked, "HOLDS")).verdict == UNKNOWN
+
+
+def test_the_recommended_settings_lose_with_a_rack_that_has_two_of_three() -> None:
+    assert in_rack(THREE, 1, *STORED).verdict == SURVIVES
+    lost = in_rack(THREE, 2, *STORED)
+    assert lost.verdict == LOST
+    kind = Kind("kip-966", THREE, in_rack=2, racks=3)
+    spread = change_for(kind, lost, Answers(list(STORED), lambda _: None))
+    assert spread is not None
+    assert spread.settings == ("at most 1 of the replicas in one rack",)
+    assert change_for(attrs.evolve(kind, racks=1), lost, Answers(list(STORED), lambda _: None)) is None
+
+
 # Bugs
+
+
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [
+        ("2.7.1", True),
+        ("2.7", True),
+        ("2.7.2", False),
+        ("2.8.0", True),
+        ("2.8.2", False),
+        ("2.6.3", False),
+        ("3.0", False),
+    ],
+)
+def test_a_bug_that_came_and_went_is_one_of_its_releases(version: str, has: bool) -> None:
+    bug = next(b for b in bugs() if b.name == "diverging-fetch-counts-13141")
+    assert bug.applies(Running(release_of(version), "kip-497")) is has
 
 
 def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
@@ -196,6 +279,8 @@ def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
         page = (TOP / bug.page).read_text(encoding="utf-8")
         assert bug.designs == ((cases[bug.name]["design"],) if bug.designs else ())
         assert all(release in page for release in bug.reproduced)
-        assert bool(bug.reproduced) != bool(bug.designs)
+        assert [bool(bug.reproduced), bool(bug.designs), bool(bug.affected)].count(True) == 1
+        assert bool(bug.affected) == bool(bug.mended)
+        assert bool(bug.reproduced) or bug.name in cases
     found = {page.parent.name for page in (TOP / "found").glob("*/README.md")}
     assert found == {b.name for b in bugs() if b.reproduced}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from isr_audit.audit import Answers, RackLoss, audited, unexplored
 from isr_audit.cluster import Cluster, Partition, Topic, merged
-from isr_audit.condition import Trouble, conditions
+from isr_audit.condition import Trouble, candidates, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import client_settings
-from isr_audit.releases import release_of, running
+from isr_audit.live_replicas import Untranslated, python_settings
+from isr_audit.releases import release_of, release_of_level, running
 
 TOPICS = """\
 Topic: t\tTopicId: x\tPartitionCount: 2\tReplicationFactor: 3\t\
@@ -92,6 +95,80 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
     }
 
 
+LOGS = (
+    "Querying brokers for log directories information\n"
+    '{"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"t-1","size":900,"offsetLag":0,'
+    '"isFuture":false},{"partition":"t-1","size":5,"offsetLag":7,"isFuture":true}],"error":null,"logDir":"/d"}]},'
+    '{"broker":2,"logDirs":[{"partitions":[{"partition":"t-1","size":300,"offsetLag":0,"isFuture":false}],'
+    '"error":null,"logDir":"/d"}]}]}\n'
+)
+
+
+def test_the_bytes_of_logs_whichever_file_comes_first() -> None:
+    for cluster in (read(TOPICS + LOGS), merged([read(TOPICS), read(LOGS)]), merged([read(LOGS), read(TOPICS)])):
+        topic = cluster.named("t")
+        assert topic is not None
+        assert [p.sizes for p in topic.partitions] == [{}, {1: 900, 2: 300}]
+        assert topic.partitions[1].elr == (1, 2)
+    assert read_description('{"brokers": 3}', "file") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "ssl.truststore.type=PEM\nssl.truststore.location=/ca.pem\nssl.endpoint.identification.algorithm=\n",
+            {"ssl.ca.location": "/ca.pem", "ssl.endpoint.identification.algorithm": "none"},
+        ),
+        (
+            "ssl.keystore.type=PEM\nssl.keystore.location=/me.pem\nssl.key.password=p\nssl.protocol=TLSv1.3\n",
+            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem", "ssl.key.password": "p"},
+        ),
+        (
+            "sasl.jaas.config=x.ScramLoginModule required \\\n  username='u' \\\n  password='p';\n",
+            {"sasl.username": "u", "sasl.password": "p"},
+        ),
+    ],
+)
+def test_the_certificates_of_kafkas_tools(text: str, wanted: dict[str, str]) -> None:
+    assert client_settings(text) == wanted
+
+
+def test_a_keystore_of_java_is_said_to_be_one() -> None:
+    with pytest.raises(ValueError, match=r"keytool -list -rfc -keystore /t\.jks > ca\.pem"):
+        client_settings("ssl.truststore.location=/t.jks\nssl.truststore.password=p\n")
+
+
+def test_the_second_client_has_the_settings_of_the_first() -> None:
+    given = {"security.protocol": "SASL_SSL", "sasl.username": "u", "ssl.ca.location": "/ca", "socket.timeout.ms": "9"}
+    told = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "ssl_cafile": "/ca"}
+    assert python_settings(given) == told
+    assert python_settings({"ssl.endpoint.identification.algorithm": "none"}) == {"ssl_check_hostname": False}
+    with pytest.raises(Untranslated, match=r"kafka-python has no ssl\.ca\.pem"):
+        python_settings({"ssl.ca.pem": "x"})
+
+
+@pytest.mark.parametrize(
+    ("level", "release"), [(1, (3, 0)), (11, (3, 5)), (25, (4, 0)), (26, (4, 1)), (33, (4, 4)), (99, (4, 4))]
+)
+def test_the_release_of_a_level_of_metadata(level: int, release: tuple[int, int]) -> None:
+    assert release_of_level(level) == release
+
+
+def test_racks_count_where_every_replica_s_is_told() -> None:
+    replicas = (Partition("t", 0, 1, (1, 2, 3), (1, 2, 3)), Partition("t", 1, 1, (1, 3, 4), (1, 3, 4)))
+    topic, racks = Topic("t", 3, replicas), {1: "a", 2: "b", 3: "c", 4: "c"}
+    assert Cluster((topic,), racks=racks).in_rack(topic) == 2
+    assert Cluster((topic,), racks={1: "a", 2: "b", 3: "c"}).in_rack(topic) == 0
+    (row,) = audited(Cluster((topic,), racks=racks), running(Cluster()), Answers([], unexplored))
+    assert row.racks == ()
+    strict = attrs.evolve(topic, configs={"min.insync.replicas": "2"})
+    (row,) = audited(Cluster((strict,), racks=racks), running(Cluster()), Answers([], unexplored))
+    assert row.racks == (RackLoss("c", 0, 1),)
+    (row,) = audited(Cluster((strict,), racks=dict.fromkeys(racks, "a")), running(Cluster()), Answers([], unexplored))
+    assert row.racks == (RackLoss("a", 2, 0),)
+
+
 @pytest.mark.parametrize("text", ["", "hello: world\n", "a.b=c\nlog4j.rootLogger=INFO\n", "Topic: t\n", "{}"])
 def test_what_is_no_description_is_not_recognised(text: str) -> None:
     assert read_description(text, "file") is None
@@ -149,3 +226,41 @@ def test_what_is_wrong_now(seen: Partition, trouble: Trouble | None, says: str) 
     found = conditions(Cluster((Topic("t", 3, (seen,), {"min.insync.replicas": "2"}),)))
     assert [c.trouble for c in found] == ([trouble] if trouble is not None else [])
     assert all(says in c.says for c in found)
+
+
+def test_what_an_unclean_election_of_each_candidate_would_lose() -> None:
+    """By the ends of logs where they are told, else by their bytes; who was not heard may have more."""
+    seen = attrs.evolve(partition(None, (1,)), ends={2: 90, 3: 97}, sizes={2: 10, 3: 1})
+    assert [(c.replica, c.lacks, c.unheard) for c in candidates(seen)] == [(3, 0, (1,)), (2, 7, (1,))]
+    assert candidates(seen)[1].says == "electing 2 uncleanly would lose the last 7 records, and what only 1 may have"
+    assert [c.replica for c in candidates(seen, (2,))] == [2]
+    by_bytes = candidates(attrs.evolve(partition(1, (1,)), sizes={1: 900, 2: 300}))
+    assert [(c.replica, c.bytes_short, c.known) for c in by_bytes] == [(2, 600, True), (3, None, False)]
+    assert candidates(partition(None, (), (1, 2, 3))) == (), "the eligible are elected cleanly"
+
+
+def test_a_leader_that_is_gone_counts_by_its_log_as_it_was() -> None:
+    """The in-sync set had shrunk to the leader, and then it died: how far it had come is known from before."""
+    led = Cluster((Topic("t", 3, (attrs.evolve(partition(1, (1,)), ends={1: 120, 2: 90}),)),))
+    gone = Cluster((Topic("t", 3, (attrs.evolve(partition(None, (1,)), ends={2: 90}),)),), living=(2, 3))
+    before = ends_of(gone, ends_of(led, {}))
+    (found,) = conditions(gone, before)
+    assert found.candidates[0].lacks == 30
+    assert "the last 30 records (with the log of 1 as it was at an earlier look), and what only 3" in (
+        found.candidates[0].says
+    )
+    (found,) = conditions(gone)
+    assert not found.candidates[0].known
+    whole = Cluster((Topic("t", 3, (partition(1, (1, 2, 3)),)),))
+    assert ends_of(whole, before) == {}, "what was before it was whole again says nothing"
+
+
+def test_settings_that_count_time_are_told_and_promise_nothing() -> None:
+    day = {"retention.ms": "86400000"}
+    topics = (Topic("a", 3, configs={**day, "flush.ms": "1000"}), Topic("b", 3, configs={"flush.ms": str(2**63 - 1)}))
+    (row,) = audited(Cluster(topics), running(Cluster()), Answers([], unexplored))
+    assert row.notes == (
+        "flush.ms=1000 flushes after the acknowledgement, and counts as never",
+        "records are deleted after 1 day (retention.ms, of those topics that tell it), "
+        "whether or not anybody has read them",
+    )

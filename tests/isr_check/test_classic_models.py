@@ -8,7 +8,7 @@ from tests.support.models import ewd840, ewd998, paxos, philosophers, two_phase_
 
 from isr_check import explorer, native
 from isr_check.engine import Exploration, Verdict
-from isr_check.mutation import mutants, without_guard
+from isr_check.mutation import mutants, without_part
 from isr_lang import Design, Instance, Value
 
 
@@ -118,7 +118,7 @@ def test_a_classic_without_a_guard_breaks_its_promise(
     design: Design, bounds: dict[str, Value], action: str, guard: int, promise: str
 ) -> None:
     lost = next(m for m in mutants(design) if (m.action, m.index) == (action, guard))
-    instance = Instance(without_guard(design, lost), bounds)
+    instance = Instance(without_part(design, lost), bounds)
     expected = explorer.explore(instance, (promise,))
     assert expected.finding(promise).verdict is Verdict.VIOLATED
     assert untimed(native.explore(instance, (promise,))) == untimed(expected)

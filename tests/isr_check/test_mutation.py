@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.models.ticket_desk import CAREFUL
+from tests.support.models.ticket_desk import CAREFUL, Desk
 
 from insync_cli.main import main
 from isr_check.engine import Limits
 from isr_check.explorer import explore
-from isr_check.mutation import LARGE, Baseline, Campaign, Fate, baselines, mutants, outcomes, room_for
-from isr_lang import Value
+from isr_check.mutation import LARGE, Baseline, Campaign, Fate, Part, baselines, mutants, outcomes, room_for
+from isr_lang import Bool, Step, Value, action, always, define
 
 pytestmark = pytest.mark.processes
 
@@ -88,6 +88,58 @@ def test_a_guard_is_noticed_at_the_first_choice_that_can() -> None:
     assert done["reopens", "~old.open"].fate is Fate.SURVIVED, "settled at the first choice only"
     survivor = done["closes", "old.open"]
     assert (survivor.fate, survivor.choice) == (Fate.SURVIVED, 1), "told of the choice with most states"
+
+
+def test_an_assignment_that_is_dropped_leaves_the_variable_as_it_was() -> None:
+    job = Campaign(CAREFUL, ({},), explore, Limits(), (Part.ASSIGNMENT,))
+    known = list(baselines(job))
+    done = {(o.mutant.action, o.mutant.guard): o for o in outcomes(job, known)}
+    assert [o.mutant.part for o in done.values()] == [Part.ASSIGNMENT] * len(job.mutants())
+    assert done["hurries", "new.served == old.drawn"].fate is Fate.SURVIVED
+    jam = done["jams", "new.jams == old.jams + 1"]
+    assert jam.fate is Fate.SURVIVED, "more tickets are torn than the budget allows, and no promise counts them"
+
+
+@define
+def may_join(s: Desk) -> Bool:
+    """Nobody waits, and the desk is open."""
+    return s.open & (s.served == s.drawn)
+
+
+@action
+def closes_if_it_may(old: Desk, new: Desk) -> Step:
+    """The desk closes when nobody waits."""
+    return (may_join(old), ~new.open)
+
+
+@always
+def may_join_means_what_it_says(s: Desk) -> Bool:
+    """A promise that calls the definition, too."""
+    return may_join(s).implies(s.served == s.drawn)
+
+
+def test_a_term_is_dropped_for_actions_and_not_for_promises() -> None:
+    design = CAREFUL.replacing("terms", "", because="it closes by a definition.", closes=closes_if_it_may)
+    job = Campaign(design.promising(may_join_means_what_it_says), ({},), explore, Limits(), (Part.TERM,))
+    done = {o.mutant.guard: o for o in outcomes(job, list(baselines(job)))}
+    assert done.keys() == {"old.open", "old.served == old.drawn"}
+    assert {o.mutant.action for o in done.values()} == {"may_join"}
+    assert done["old.served == old.drawn"].killers == ("closed-is-done",)
+    assert done["old.open"].fate is Fate.SURVIVED
+
+
+def test_what_takes_behaviours_away_is_noticed_by_a_probe() -> None:
+    drawn = next(m for m in mutants(CAREFUL, (Part.ASSIGNMENT,)) if (m.action, m.guard) == DRAWS)
+    job = Campaign(CAREFUL, ({},), explore, Limits(), (Part.ASSIGNMENT,))
+    (known,) = baselines(job)
+    assert known.met
+    outcome = job.run(drawn, [known])
+    assert outcome.fate is Fate.KILLED
+    assert outcome.depth is None
+    assert set(outcome.killers) <= set(known.met)
+
+
+DRAWS = ("draws", "new.drawn == old.drawn + 1")
 
 
 def test_a_mutant_has_room_in_proportion() -> None:
@@ -205,3 +257,29 @@ def test_a_bad_list_of_reasons_is_65(
 def test_a_design_that_was_not_explored_to_the_end_is_20(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutate", "careful", "--max-states", "3"]) == 20
     assert "careful itself was not explored to the end" in capsys.readouterr().err
+
+
+def test_what_is_dropped_is_chosen(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "careful", "--drop", "assignments", "--json", "out.json"]) == 22
+    report = json.loads((desk / "out.json").read_text())
+    assert {m["part"] for m in report["mutants"]} == {"assignment"}
+    said = capsys.readouterr().out
+    assert "of which there is no witness any more" in said
+    assert f"insync mutate careful: {len(report['mutants'])} assignments" in said
+
+
+def test_a_reason_for_an_assignment_is_on_file_under_its_own_name(desk: Path) -> None:
+    entry = '[[assignment]]\ndesign = "careful"\naction = "hurries"\nassignment = "new.served == old.drawn"\n'
+    (desk / "redundant.toml").write_text(f'{entry}reason = "who hurries need not serve"\n')
+    main(["mutate", "careful", "--drop", "assignments", "--redundant", "redundant.toml", "--json", "out.json"])
+    report = json.loads((desk / "out.json").read_text())
+    assert {m["guard"]: m["reason"] for m in report["mutants"]}[
+        "new.served == old.drawn"
+    ] == "who hurries need not serve"
+    assert report["stale"] == []
+
+
+def test_a_bad_entry_for_a_term_names_its_keys(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "redundant.toml").write_text('[[term]]\ndesign = "careful"\n')
+    assert main(["mutate", "careful", "--drop", "terms", "--redundant", "redundant.toml"]) == 65
+    assert "every [[term]] has a design, a definition, a term and a reason" in capsys.readouterr().err

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
 TOP = Path(__file__).resolve().parents[2]
 NAIVE = TOP / "docs" / "examples" / "naive_isr.py"
+ALONE = TOP / "docs" / "examples" / "evicts_alone.py"
 DOCUMENT = TOP / "docs" / "conform.md"
 PYTHON = shlex.quote(sys.executable)
 PATIENT = ("--patience", "500")
@@ -293,6 +294,26 @@ def test_the_session_of_the_document_is_what_happens() -> None:
     )
     assert [json.loads(line) for line in done.stdout.splitlines()] == answered
     assert len(asked) > 6
+
+
+# A leader that evicts a slow follower by itself
+
+
+def test_who_evicts_alone_acknowledges_what_kafka_does_not_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    sut = f"{PYTHON} {shlex.quote(str(ALONE))}"
+    given = ["conform", "--plain", "--sut", sut, "--replicas", "2", "--crashes", "0", "--first", *PATIENT]
+    assert main(given) == Exit.SAFETY
+    told = " ".join(capsys.readouterr().out.split())
+    assert "2 leader_proposes_shrink(leader=r1, lagging={r2}) high_watermark[r1]: the model has 0, the system 1" in told
+    assert "acked: the model has [], the system [0] (output)" in told
+
+
+def test_who_evicts_alone_takes_every_step_of_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    sut, trace = f"{PYTHON} {shlex.quote(str(ALONE))}", TOP / "counterexamples" / "evicted-alone" / "trace.itf.json"
+    assert main(["conform", "leader-evicts-alone", "--plain", "--sut", sut, "--trace", str(trace), *PATIENT]) == 0
+    said = capsys.readouterr().out.strip().splitlines()[-1]
+    assert "SAMPLED(1) - 4 of" in said
+    assert said in (TOP / "docs" / "trade-offs.md").read_text(encoding="utf-8").replace("    insync", "insync")
 
 
 # Nonsense

@@ -290,6 +290,12 @@ def test_nobody_at_the_bootstrap_address_is_one_sentence(tmp_path: Path, capsys:
     assert capsys.readouterr().err.startswith(f"insync: no broker answers at {HOST}:1: ")
 
 
+@pytest.mark.parametrize("system", ["insync", "a.toml"])
+def test_the_agent_is_for_apache_kafka(system: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "quick", "--system", system, "--agent"]) == 64
+    assert "--agent goes with --system apache-kafka" in capsys.readouterr().err
+
+
 # Apache Kafka itself
 
 
@@ -371,3 +377,18 @@ def test_a_cluster_of_apache_kafka_serves_topics_and_clients_and_ends_in_order(t
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.kafka
+@pytest.mark.processes
+@pytest.mark.sockets
+@pytest.mark.slow
+@pytest.mark.usefixtures("newest")
+def test_what_the_agent_writes_in_a_run_of_apache_kafka_is_a_run_of_the_model(tmp_path: Path) -> None:
+    """Without this the recorded trace of tests/isr_validate could be of an agent that no longer writes."""
+    chosen = ("--cell", "acks=all", "--agent", "--keep", "--per-second", "20", "--network", "proxies")
+    found = performed(tmp_path, "acks-1", *chosen)
+    runs = [run for cell in found["cells"] for run in cell["runs"]]  # type: ignore[attr-defined]
+    assert all(run["traces"]["accepted"] and run["traces"]["events"] > 300 for run in runs)
+    for folder in tmp_path.glob("*/trace"):
+        assert main(["validate", str(folder), "--level", "client", "--plain"]) == 0

@@ -5,14 +5,22 @@ from fractions import Fraction
 import pytest
 
 from isr_report.availability import (
+    Controller,
+    Goes,
     at_least_down,
+    best_minimum,
+    either,
     in_sync_unavailable,
     lost_per_year,
     majority_unavailable,
     no_acks_nearly,
     no_leader_nearly,
+    record_gone,
+    split_in_sync,
+    split_majority,
     stalled,
     stationary,
+    write_refused,
 )
 
 ONE, TEN = Fraction(1, 100), Fraction(1, 10)
@@ -57,3 +65,52 @@ def test_an_in_sync_set_of_a_majority_waits_as_a_majority_does_and_stalls_more()
 def test_each_copy_more_divides_the_losses_by_some_thousands() -> None:
     rates = [lost_per_year(copies, 0.04, 1 / 365) for copies in (1, 2, 3)]
     assert rates == pytest.approx([4e-2, 8.8e-6, 1.4e-9], rel=0.03)
+
+
+# One node, a majority, and what is in between
+
+
+@pytest.mark.parametrize("n", [3, 5, 7])
+def test_at_one_half_a_majority_is_as_often_down_as_one_node_and_on_either_side_it_is_not(n: int) -> None:
+    """Peleg and Wool: below one half the majority is the most available, above it a single node."""
+    half = Fraction(1, 2)
+    assert majority_unavailable(n, half) == half
+    for p in (ONE, TEN, Fraction(49, 100)):
+        assert majority_unavailable(n + 2, p) < majority_unavailable(n, p) < p
+        assert majority_unavailable(n, 1 - p) > 1 - p
+
+
+@pytest.mark.parametrize("n", [3, 5, 7])
+def test_a_minimum_in_the_middle_is_the_best_while_nodes_are_up_more_often_than_not(n: int) -> None:
+    """Each harm alone only grows, or only falls, with the minimum; together they are least in the middle."""
+    for p in (ONE, TEN):
+        refused = [write_refused(n, m, p) for m in range(1, n + 1)]
+        gone = [record_gone(m, p) for m in range(1, n + 1)]
+        assert refused == sorted(refused)
+        assert gone == sorted(gone, reverse=True)
+        assert 1 < best_minimum(n, p) < n
+    assert best_minimum(n, ONE) == n // 2 + 1
+    assert best_minimum(n, Fraction(7, 10)) == 1
+    assert [either(n, m, ONE) for m in (1, n)] == [ONE + ONE**n, 1 - (1 - ONE) ** n + ONE**n]
+
+
+# A network in two
+
+
+def test_a_leader_in_the_minority_waits_where_a_majority_elects() -> None:
+    assert split_majority(3, 1) is Goes.AFTER_ELECTION
+    assert split_in_sync(3, 2, 1, Controller.BOTH) is Goes.NOT
+    assert split_in_sync(3, 2, 1, Controller.ACROSS) is Goes.AFTER_SESSION
+    assert split_in_sync(3, 1, 1, Controller.BOTH) is Goes.AFTER_LAG  # alone, as in 2013
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_who_goes_on_has_the_minimum_on_its_side_and_a_majority_at_most_one_side(n: int) -> None:
+    for beside in range(1, n):
+        for controller in Controller:
+            left = n - beside if controller is Controller.ACROSS else beside
+            for minimum in range(1, n + 1):
+                goes = split_in_sync(n, minimum, beside, controller)
+                assert (goes is Goes.NOT) is (left < minimum)
+        assert (split_majority(n, beside) is Goes.NOT) is (2 * beside == n)
+    assert split_in_sync(n, n, n, Controller.ACROSS) is split_majority(n, n) is Goes.AT_ONCE

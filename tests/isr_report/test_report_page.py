@@ -29,7 +29,7 @@ HERE = Path(isr_report.__file__).parent
 PARTS = (
     "markdown.py", "report.py", "traceability.py", "matrix/coverage.py", "matrix/since.py", "sections/conformance.py",
     "sections/distance.py", "sections/experiments.py", "sections/figures.py", "sections/findings.py",
-    "sections/heat.py", "sections/overview.py",
+    "sections/heat.py", "sections/overview.py", "sections/tradeoffs.py",
 )  # fmt: skip
 TOLD = ("jepsen-2013", "hw-truncation-loss", "minimum-of-one")
 NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|jepsen-\d+|insync/\w+/\d+|utf-8|\br\d\b", re.IGNORECASE)
@@ -206,6 +206,136 @@ def test_a_guard_that_nothing_notices_is_flagged(folder: Path) -> None:
     assert proofs.count('<b class="flagged">') == 1
     assert '<code>a</code> <b class="flagged"><code>h</code></b>' in proofs
     assert 'aria-label="g &lt; h: noticed by acked-survives in 4 steps">4</i>' in proofs
+
+
+# Questions, plans and corpora of one's own
+
+
+OWN_PLAN = """
+designs = ["kip-966"]
+promises = ["acked-survives"]
+bounds = { replicas = 2, log = 1, records = 1, epochs = 2, isr_changes = 4 }
+[settings]
+min_insync = ["2"]
+[[fault]]
+name = "crash"
+says = "one crash"
+budget = { crashes = 1 }
+"""
+OWN_QUESTIONS = """
+[[question]]
+asks = "Is mine answered?"
+holds = "Yes"
+design = "kip-966"
+settings = { min_insync = "2" }
+fault = "crash"
+promise = "acked-survives"
+
+[[question]]
+asks = "Is that of a story?"
+holds = "Yes"
+case = "jepsen-2013"
+
+[[question]]
+asks = "Is that of a story that nobody tells?"
+holds = "Yes"
+case = "no-such-case"
+"""
+
+
+@pytest.fixture(scope="module")
+def own(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on a plan and questions of one's own, its stories and scenes on one page."""
+    top = tmp_path_factory.mktemp("own")
+    (top / "plan.toml").write_text(OWN_PLAN, encoding="utf-8")
+    (top / "questions.toml").write_text(OWN_QUESTIONS, encoding="utf-8")
+    given = ["--plan", str(top / "plan.toml"), "--questions", str(top / "questions.toml"), "--gallery", "--no-pages"]
+    given += ["--cases", str(folder.parent / "corpus"), "--out", str(top / "out")]
+    assert main(["report", *given, "--quiet", "--workers", "1"]) == 0
+    return top / "out"
+
+
+def test_a_plan_and_questions_of_ones_own_are_answered(own: Path) -> None:
+    text = (own / "index.html").read_text(encoding="utf-8")
+    answers = dict(re.findall(r'<li class="\w+"><h3>([^<]*)</h3><p><b class="\w+">([^<]*)</b>', text))
+    assert answers == {
+        "Is mine answered?": "Yes",
+        "Is that of a story?": "No",
+        "Is that of a story that nobody tells?": "Not answered",
+    }
+    assert all(
+        f"- {asks} **{word}" in (own / "report.md").read_text(encoding="utf-8") for asks, word in answers.items()
+    )
+
+
+def test_nothing_is_claimed_of_designs_that_a_plan_of_ones_own_does_not_run(own: Path) -> None:
+    text = (own / "index.html").read_text(encoding="utf-8")
+    others = text[text.index('id="alternatives"') : text.index('id="controls"')]
+    assert "kip-320-first-try" in others
+    assert "Not run for this page" in others
+    assert "Not taken" not in others
+    assert "<table" not in others, "no design beside the line has its story here"
+    table = text[text.index('class="grid"') :]
+    assert "majority" not in table[: table.index("</table>")]
+
+
+def test_stories_and_scenes_may_share_a_page_to_which_each_link_leads(own: Path) -> None:
+    text = (own / "index.html").read_text(encoding="utf-8")
+    shared = [path for path in links(text) if path.startswith("gallery.html#")]
+    gallery = (own / "gallery.html").read_text(encoding="utf-8")
+    wanted = {re.findall(r"trace=(\w+)", path)[0] for path in shared}
+    assert len(wanted) == len(TOLD) + len(load_scenes())
+    assert all(f'"digest":"{digest}' in gallery.replace('": "', '":"') for digest in wanted)
+    assert not (own / "scenes").exists()
+    assert not [path for path in links(text) if not (own / path.partition("#")[0]).is_file()]
+
+
+def test_a_scene_beside_another_design_shows_where_it_is_refused(own: Path) -> None:
+    text = (own / "index.html").read_text(encoding="utf-8")
+    scenes = {part.split("</b>")[0]: part for part in text.split('<details class="scene"><summary><b>')[1:]}
+    pair = scenes["What if they all die? Take whoever comes back first"]
+    assert "controller_elects_unclean is switched off at these settings" in pair
+    assert "kip-966, min ISR" in pair
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[question]]\nasks = 'A?'\nholds = 'Maybe'\ncase = 'x'", "question 1: 'holds' is Yes or No"),
+        ("[[question]]\nasks = 'A?'\nholds = 'Yes'\ndesign = 'd'", "question 1 needs 'settings', or a case"),
+        ("[[question]]\nholds = 'Yes'", "question 1 needs 'asks'"),
+        ("[[question]]\nasks =", "not TOML"),
+        ("questions = 3", "there is no [[question]] in it"),
+        ("question = [3]", "question 1 is not a table"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_questions_is_one_sentence(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "questions.toml"
+    file.write_text(text, encoding="utf-8")
+    assert main(["report", "--questions", str(file), "--cases", str(CORPUS), "--out", str(tmp_path / "out")]) == 65
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists(), "read before anything is run"
+
+
+def test_a_missing_trace_is_one_sentence(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = tmp_path / "corpus"
+    shutil.copytree(folder.parent / "corpus", corpus)
+    (corpus / TOLD[1] / "trace.itf.json").unlink()
+    assert main(["report", "--cases", str(corpus), "--out", str(tmp_path / "out")]) == 65
+    told = capsys.readouterr().err
+    assert TOLD[1] in told
+    assert told.count("\n") == 1
+
+
+def test_a_plan_goes_with_no_matrix_that_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--plan", "plan.toml", "--matrix", str(folder / "matrix")]) == 64
+    assert "with --matrix there is a matrix already" in capsys.readouterr().err
+    assert main(["report", "--plan", "plan.toml", "--quick"]) == 64
+    assert "--quick has a plan of its own" in capsys.readouterr().err
 
 
 @pytest.mark.browser

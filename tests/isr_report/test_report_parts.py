@@ -175,6 +175,21 @@ def test_an_experiment_is_a_table_of_losses_and_a_picture_of_each_run() -> None:
     assert "520 of them lost, and 2 that somebody read, though they were never acknowledged." in shown
 
 
+def test_an_experiment_says_three_rates_with_their_wholes_and_how_long_writes_waited() -> None:
+    rates = [{"says": "lost of acknowledged", "part": 520, "of": 987}, {"says": "found", "part": 0, "of": 0}]
+    spread = {"writes": 9, "p50": 2.5, "p99": 4_100.0, "longest": 4_200.5}
+    waits = [{"phase": "cut", "acknowledged": spread, "majority": None}]
+    cell = {"name": "acks=all", "rates": rates, "timed": True, "runs": [{"waits": waits}]}
+    shown = experiments.section([given(schema=experiments.SCHEMA, experiment="latency", cells=[cell])])
+    assert "520 of 987, 52.7%" in shown
+    assert ">0 of 0<" in shown
+    assert "acknowledged, p99, ms" in shown
+    assert ">4,100<" in shown
+    assert "a majority had it, p50, ms" in shown
+    quiet = experiments.section([given(schema=experiments.SCHEMA, experiment="x", cells=[{**cell, "timed": False}])])
+    assert "a majority" not in quiet
+
+
 def of_two_faults() -> Material:
     """A design that bears one fault and not two, and what it does at the recommended settings."""
     whole = matrix()

@@ -176,6 +176,7 @@ CLAIMS: list[Claim] = [
     ("aggressive-recovery", "kip-966", "acked-survives", {}, HOLDS),
     ("aggressive-recovery", "kip-966", "acked-survives", {"unclean": True}, 7),
     ("bounded-isr-trusts-the-dead", "jepsen-bounded-halt", "acked-survives", {"lossy_crashes": 0, "crashes": 1}, HOLDS),
+    ("all-in-sync-and-lost", "zookeeper", "acked-survives", {}, 11),
     (
         "bounded-isr-trusts-the-dead",
         "jepsen-bounded-struck",
@@ -250,6 +251,14 @@ SAID_OF_STEPS = {
         5: "controller_recovers",
         6: "leader_adopts_isr",
         7: "becomes_leader",
+    },
+    "all-in-sync-and-lost": {
+        6: "leader_answers_fetch",
+        7: "leader_answers_fetch",
+        8: "controller_moves_leadership",
+        9: "becomes_follower",
+        10: "controller_moves_leadership",
+        11: "becomes_leader",
     },
     "evicted-alone": {2: "leader_evicts_alone", 3: "controller_moves_leadership", 4: "becomes_leader"},
     "bounded-isr-trusts-the-dead": {

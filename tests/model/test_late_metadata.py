@@ -10,7 +10,19 @@ from isr_designs import DESIGNS
 from isr_lang import Design, Instance, Maybe, Step, Value, action
 from isr_late_metadata import late
 from isr_replication import advanced, commits, replicated
-from isr_state import Replica, State, leads, log_end, maximal_isr
+from isr_state import (
+    Fetch,
+    Replica,
+    State,
+    end_of_epoch,
+    epoch_not_above,
+    last_epoch,
+    leads,
+    log_end,
+    maximal_isr,
+    smaller,
+)
+from isr_zookeeper import cuts
 
 ZOMBIE: dict[str, Value] = {"replicas": 3, "crashes": 0, "epochs": 2, "isr_changes": 2}
 
@@ -38,6 +50,26 @@ UNFENCED = (
 """KIP-320 without its fence around fetches, where no fetch outlives the epoch in which it was sent."""
 
 
+@action
+def follower_looks_up_at_once(old: State, new: State, follower: Replica, leader: Replica) -> Step:
+    """A follower cuts where its log parts from its leader's, looked up in one step, whatever epoch the leader is in."""
+    epoch = epoch_not_above(old, leader, last_epoch(old, follower))
+    point = smaller(end_of_epoch(old, leader, epoch), end_of_epoch(old, follower, epoch))
+    return (
+        (old.alive & old.truncating).has(follower),
+        follower != leader,
+        old.leader[follower] == leader,
+        leads(old, leader),
+        new.truncating == old.truncating.excluding(follower),
+        *cuts(old, new, follower, point, Fetch.REQUESTED),
+    )
+
+
+KIP_320 = DESIGNS["kip-320"].without("leader_proposes_shrink", "leader_proposes_expansion")
+UNFENCED_LOOK_UP = KIP_320.adding(follower_looks_up_at_once)
+"""KIP-320 without its fence around the look-up of the truncation point, which here takes no message."""
+
+
 def strong(design: Design, constants: dict[str, Value]) -> Exploration:
     return explore(Instance(design, constants), ("strong-isr",))
 
@@ -52,8 +84,15 @@ def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None
     assert not broken
 
 
-def test_a_fetch_that_is_not_fenced_is_found_only_where_metadata_come_late() -> None:
-    newest = strong(UNFENCED, ZOMBIE)
+@pytest.mark.parametrize("unfenced", [UNFENCED, UNFENCED_LOOK_UP], ids=["fetch", "look-up"])
+def test_what_is_not_fenced_is_found_only_where_metadata_come_late(unfenced: Design) -> None:
+    newest = strong(unfenced, ZOMBIE)
     assert newest.complete
     assert newest.finding("strong-isr").verdict is Verdict.HOLDS
-    assert strong(late(UNFENCED), ZOMBIE).finding("strong-isr").verdict is Verdict.VIOLATED
+    assert strong(late(unfenced), ZOMBIE).finding("strong-isr").verdict is Verdict.VIOLATED
+
+
+def test_with_its_fences_kip_320_keeps_its_logs_where_metadata_come_late() -> None:
+    found = strong(late(KIP_320), ZOMBIE)
+    assert found.complete
+    assert found.finding("strong-isr").verdict is Verdict.HOLDS

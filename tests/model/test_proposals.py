@@ -1,4 +1,4 @@
-"""What docs/unclean-recovery.md and docs/proposed.md say of a design beside a command is what the command says.
+"""What unclean-recovery.md, proposed.md and trade-offs.md say of a design beside a command is what the command says.
 
 Without it a page would go on to call a strategy safe that a change of the model has shown to lose records.
 """
@@ -21,13 +21,14 @@ pytestmark = pytest.mark.explores
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = re.compile(r"^\| `insync (check [^`]*)` \| ([A-Z]+)(?:, (\d+) steps)? \| ([\d,]*) ?\|", re.MULTILINE)
+PAGES = ("unclean-recovery.md", "proposed.md", "trade-offs.md")
 SLOW = 300_000
 """Rows of more states are among the slow tests."""
 
 
 def rows() -> list[object]:
     """Command, verdict, steps of the counterexample (empty: none) and distinct states (empty: not counted)."""
-    found = [row for page in ("unclean-recovery.md", "proposed.md") for row in ROW.findall((DOCS / page).read_text())]
+    found = [row for page in PAGES for row in ROW.findall((DOCS / page).read_text(encoding="utf-8"))]
     return [
         pytest.param(*row, id=row[0], marks=pytest.mark.slow if int(row[3].replace(",", "") or 0) > SLOW else ())
         for row in found

@@ -18,6 +18,7 @@ SCHEMA = "insync/experiment/1"
 Json = Mapping[str, object]
 COUNTS = ("attempted", "acknowledged", "survived", "lost", "recovered")
 CONFIDENCE = 0.95
+RULES = {"acknowledged": "acknowledged", "majority": "a majority had it"}
 GOOD = "AS EXPECTED"
 EXAMPLE = "jepsen-2013"
 
@@ -58,7 +59,7 @@ def _experiment(i: Included) -> str:
     word = str(r.get("verdict", ""))
     return (
         f"<h3>{link(i['file'], escape(str(r.get('experiment', ''))))}: {escape(str(r.get('says', '')))}</h3>"
-        f"<p>{_badge(word)} {_totals(r)}</p>{_losses(cells)}{_silence(r)}{runs}"
+        f"<p>{_badge(word)} {_totals(r)}</p>{_losses(cells)}{_rates(cells)}{_waits(cells)}{_silence(r)}{runs}"
         + command(" ".join(str(w) for w in cast("list[object]", r.get("command") or [])))
     )
 
@@ -107,6 +108,34 @@ def _losses(cells: Sequence[Json]) -> str:
         )
     header = ("cell", "expected", "the model", "valid runs", *COUNTS[:4], "found, though not acknowledged", "verdict")
     return table(header, lines, numbers=(4, 5, 6, 7, 8))
+
+
+def _rates(cells: Sequence[Json]) -> str:
+    """Jepsen's three, each with its own whole."""
+    told = [(cell, rows_of(cell, "rates")) for cell in cells if rows_of(cell, "rates")]
+    if not told:
+        return ""
+    lines = [(f"<b>{_said(cell, 'name')}</b>", *map(_rate, found)) for cell, found in told]
+    return table(("cell", *(_said(rate, "says") for rate in told[0][1])), lines, numbers=(1, 2, 3))
+
+
+def _rate(rate: Json) -> str:
+    part, of = int(number(rate, "part")), int(number(rate, "of"))
+    return f"{part:,} of {of:,}" + (f", {part / of:.1%}" if of else "")
+
+
+def _waits(cells: Sequence[Json]) -> str:
+    """How long writes waited, and would have for a majority; of the cells that are about that."""
+    lines: list[tuple[str, ...]] = []
+    names = list[str]()
+    for cell in (c for c in cells if c.get("timed")):
+        for waited in (w for run in rows_of(cell, "runs") for w in rows_of(run, "waits")):
+            spreads = [cast("Json", waited.get(rule) or {}) for rule in RULES]
+            names = names or [key for key in spreads[0] if key != "writes"]
+            told = [f"{number(s, key):,g}" if s else "" for s in spreads for key in names]
+            lines.append((f"<b>{_said(cell, 'name')}</b>", _said(waited, "phase"), *told))
+    header = ("cell", "phase", *(f"{said}, {name}, ms" for said in RULES.values() for name in names))
+    return table(header, lines, numbers=range(2, len(header))) if lines else ""
 
 
 def _said(row: Json, key: str) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
 
-from isr_report.html import HOLDS, code, command, link, picture, prose, table, verdict
+from isr_report.html import HOLDS, code, command, counted, link, picture, prose, table, verdict
 from isr_report.material import (
     Alternative,
     Claim,
     Control,
     Material,
     Played,
+    Question,
     Story,
     Together,
-    questions,
     states_of,
     target,
 )
@@ -24,6 +25,8 @@ from isr_report.sections.overview import MEANT, SIGNS, kind_of
 
 SAMPLE = "n"
 """In the key of the grid: a number of steps."""
+SAID = ("replicas", "min_insync", "unclean", "acks", "crashes", "lossy_crashes", "sessions_lost")
+"""The settings and faults of a case that an answer names."""
 FILTER = (
     '<p class="filtering"><input type="search" class="filter" placeholder="Filter: a word" aria-label="Filter cards">'
     '<span class="filter-note quiet" role="status"></span></p>'
@@ -45,7 +48,10 @@ def facts(m: Material, asked: list[Claim]) -> str:
 
 def answers(m: Material) -> str:
     lines: list[str] = []
-    for q in questions():
+    for q in m.questions:
+        if q.case:
+            lines.append(_answer_of_case(m, q))
+            continue
         cell = q.cell(m.matrix)
         said = verdict_of(cell, q.promise) if cell is not None else None
         if cell is None or said is None:
@@ -65,6 +71,28 @@ def answers(m: Material) -> str:
         else:
             lines.append(_answer("open", "Undecided", q.asks, about, run))
     return f'<ul class="answers">{"".join(lines)}</ul>'
+
+
+def _answer_of_case(m: Material, q: Question) -> str:
+    """By the run of a case on the design that has its bug."""
+    story = q.story(m.stories)
+    if story is None:
+        return _answer("open", "Not answered", q.asks, f"this report tells no story '{q.case}'", "")
+    found, case = story.found, story.case
+    settings = ", ".join(f"{k.replace('_', '-')} {as_option(v)}" for k, v in case.settings.items() if k in SAID)
+    about = f"{found.design}, {settings}; {case.property_name}"
+    if found.verdict in HOLDS:
+        run = link(found.run, f"{'not in any of' if q.holds == 'No' else 'in all'} {found.distinct:,} states")
+        return _answer("holds", q.holds, q.asks, about, run)
+    if found.verdict == "VIOLATED":
+        shown = link(story.page, f"a counterexample of {counted(found.depth or 0, 'step')}")
+        return _answer("violated", q.breaks, q.asks, about, shown)
+    return _answer("open", "Undecided", q.asks, about, link(found.run, found.verdict))
+
+
+def as_option(value: object) -> str:
+    """A setting as the command line has it."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def _answer(kind: str, word: str, asks: str, about: str, proof: str) -> str:
@@ -143,7 +171,8 @@ def _square(m: Material, i: int, cell: CellEntry, promise: str) -> str:
     return link(href, text, f"square {kind}").replace("<a ", f'<a data-i="{i}" aria-label="{escape(label)}" ', 1)
 
 
-def together(t: Together | None) -> str:
+def together(t: Together | None, captions: Sequence[str] = ()) -> str:
+    """Both schedules, a row for each step; under the step what `captions` says of it."""
     if t is None:
         return '<p class="quiet">The corpus that was given has no such schedule.</p>'
     lines = [_moment("T0", "the start", "", picture(t.here, 0), picture(t.there, 0))]
@@ -152,7 +181,10 @@ def together(t: Together | None) -> str:
         if t.refused[i]:
             right = f'<p class="refused"><b>Refused</b> {code(t.refused[i])}</p>{right}'
         parted = "parted" if t.refused[i] else ""
-        lines.append(_moment(f"T{i}", t.here.step_text(step), parted, picture(t.here, i), right))
+        left = picture(t.here, i)
+        if captions:
+            left = f"<p>{escape(captions[i - 1])}</p>{left}"
+        lines.append(_moment(f"T{i}", t.here.step_text(step), parted, left, right))
     head = f'<div class="moment head"><span></span><b>{escape(t.here_label)}</b><b>{escape(t.there_label)}</b></div>'
     return f'<div class="together">{head}{"".join(lines)}</div><p>{link(t.page, "Walk through it")}</p>'
 
@@ -187,6 +219,9 @@ def _scene(p: Played) -> str:
         f'<li><span class="when">T{i}</span><div>{picture(p.trace, i)}</div><p>{escape(beat.says)}</p></li>'
         for i, beat in enumerate(p.scene.beats, 1)
     )
+    shown, walk = f'<ol class="beats">{beats}</ol>', f"<p>{link(p.page, 'Walk through it')}</p>"
+    if p.beside is not None:
+        shown, walk = together(p.beside, [beat.says for beat in p.scene.beats]), ""
     end = (
         f'<p class="verdict-line">In the end {code(p.scene.breaks)} is broken, and not before.</p>'
         if p.scene.breaks
@@ -195,23 +230,24 @@ def _scene(p: Played) -> str:
     return (
         f'<details class="scene"><summary><b>{escape(p.scene.title)}</b><span class="quiet">{code(p.scene.design)}, '
         f"{len(p.scene.beats)} steps</span></summary>{prose(p.scene.lesson)}"
-        f'<ol class="beats">{beats}</ol>{end}<p>{link(p.page, "Walk through it")}</p></details>'
+        f"{shown}{end}{walk}</details>"
     )
 
 
 def alternatives(found: list[Alternative]) -> str:
-    """What was proposed, or left out a rule, and the trace that killed it."""
+    """What was proposed, or left out a rule, and the trace that killed it; of what was not run only that it was not."""
     rows = [
         (
             f"<b>{escape(a.design)}</b><br><span class='quiet'>{escape(a.summary)}</span>",
             escape(a.because),
-            "no story"
-            if a.story is None
-            else f"{link(a.story.page, escape(a.story.case.name))}, {len(a.story.trace.steps)} steps",
+            f"{link(a.story.page, escape(a.story.case.name))}, {len(a.story.trace.steps)} steps",
         )
         for a in found
+        if a.story is not None
     ]
-    return table(("alternative", "why not", "the trace that killed it"), rows)
+    others = ", ".join(code(a.design) for a in found if a.story is None)
+    rest = f'<p class="quiet">Not run for this page, which says nothing of them: {others}.</p>' if others else ""
+    return (table(("alternative", "why not", "the trace that killed it"), rows) if rows else "") + rest
 
 
 def controls(m: Material) -> str:

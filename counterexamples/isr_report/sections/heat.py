@@ -21,14 +21,17 @@ def guards(m: Material) -> str:
     if found:
         return title + "".join(_campaign(i) for i in found)
     rows = [(code(d), code(a), code(g), escape(reason)) for d, a, g, reason in m.redundant]
+    known = (
+        f'<details class="fold"><summary>The {len(rows)} guards that are known to be redundant, and why</summary>'
+        + table(("design", "action", "guard", "why no promise needs it"), rows)
+        + "</details>"
+    )
     return (
         title
         + '<p class="quiet">No campaign was given to this report. One is made, and added, by</p>'
         + command("insync mutate kip-966 --json mutate.json")
         + command("insync report --include mutate.json")
-        + f'<details class="fold"><summary>The {len(rows)} guards that are known to be redundant, and why</summary>'
-        + table(("design", "action", "guard", "why no promise needs it"), rows)
-        + "</details>"
+        + (known if rows else "")
     )
 
 

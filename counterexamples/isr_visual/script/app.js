@@ -97,11 +97,14 @@ class App {
     this.controls = new Controls(this);
     addEventListener("keydown", (event) => this.key(event));
     // by the time that this is handled the address may be another
-    addEventListener("hashchange", (event) => this.readLink(new URL(event.newURL).hash));
+    addEventListener("hashchange", (event) => {
+      const gallery = !this.shown;
+      if (this.readLink(new URL(event.newURL).hash) && gallery) scrollTo(0, 0);
+    });
     addEventListener("beforeprint", () => this.shown && this.sheet.replaceChildren(contactSheet(this.shown)));
     addEventListener("resize", () => this.resized());
     if (this.readLink()) return;
-    if (this.traces.length > 1) this.openGallery();
+    if (this.gathers) this.openGallery();
     else this.open(0);
   }
 
@@ -110,6 +113,7 @@ class App {
   /** @type {(n: number, at?: number) => void} */
   open(n, at) {
     this.stop();
+    document.body.classList.add("opened");
     this.trace = this.traces[n];
     this.shown = this.trace;
     const property = this.trace.about.property || null;
@@ -119,8 +123,16 @@ class App {
     this.draw();
   }
 
+  /** Whether there is a gallery: of several traces, or of any below an overview. */
+  get gathers() {
+    return this.traces.length > 1 || document.getElementById("overview") !== null;
+  }
+
   openGallery() {
     this.stop();
+    document.body.classList.remove("opened");
+    // or a link of the overview to where the address still points would open nothing
+    if (location.hash) history.replaceState(null, "", "#");
     this.shown = null;
     this.root.replaceChildren(this.gallery.draw());
   }
@@ -697,7 +709,7 @@ class App {
       l: () => this.copyLink(),
       t: () => this.turnTheme(),
       g: () => {
-        if (this.traces.length > 1) this.openGallery();
+        if (this.gathers) this.openGallery();
       },
       "?": () => this.help.showModal(),
     };
@@ -913,5 +925,6 @@ class Controls {
   }
 }
 
-// `insync` is there for whoever opens the console.
-window.insync = new App(byId("app"));
+// `insync` is there for whoever opens the console; an overview without any trace has no other page.
+if (document.querySelector("script.document")) window.insync = new App(byId("app"));
+else byId("app").remove();

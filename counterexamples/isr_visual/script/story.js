@@ -57,7 +57,7 @@ function heading(app, trace) {
     { class: "top" },
     h("div", { class: "titles" }, h("h1", {}, trace.title), h("p", { class: "facts" }, facts)),
     h("div", { class: "top-tools" }, [
-      app.traces.length > 1 ? button("All traces", { class: "nav wide", onclick: () => app.openGallery() }) : null,
+      app.gathers ? button("All traces", { class: "nav wide", onclick: () => app.openGallery() }) : null,
       menu,
       button(
         "",

@@ -37,6 +37,7 @@ from isr_broker.storage.checkpoints import (
     write_offsets,
 )
 from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.dropped_records import note_dropped
 from isr_broker.storage.log import Log
 from isr_broker.storage.offsets_topic import TOPIC
 
@@ -128,6 +129,8 @@ class LogDirectory:
                 case AdvanceLogStart(offset=offset):
                     return Retained(partition=tp, log=log.advance_start(offset))
                 case TruncateLog(offset=offset, anew=anew):
+                    if self.settings.insync_dropped_records and not anew:
+                        note_dropped(self.disk, tp, log, offset)
                     done = Truncated(partition=tp, log=log.begin_anew(offset) if anew else log.truncate(offset))
                     self._lower_points()
                     return done

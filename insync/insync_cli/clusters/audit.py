@@ -18,9 +18,10 @@ from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
 from isr_audit.audit import Answers, Row, audited
 from isr_audit.cluster import Cluster, merged
-from isr_audit.condition import Condition, Trouble, conditions
+from isr_audit.condition import Condition, Ends, Trouble, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
+from isr_audit.live_replicas import with_replicas
 from isr_audit.questions import DECIDED
 from isr_audit.releases import Release, release_of, running
 from isr_check.engine import Limits, Unsound
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 insync audit --describe topics.txt configs.txt server.properties
-insync audit --bootstrap 127.0.0.1:9092 --kafka 4.1 --elr on
+insync audit --bootstrap 127.0.0.1:9092 --html audit.html
 insync audit --bootstrap broker:9093 --client client.properties --topic orders --markdown ticket.md"""
 USAGE = Usage(
     "audit",
@@ -52,7 +53,7 @@ def kafka_release(text: str) -> Release:
 @attrs.frozen(kw_only=True)
 class Options:
     describe: tuple[Path, ...] = several(
-        "FILE", "what kafka-topics.sh, kafka-configs.sh or kafka-features.sh describe, or server.properties", Path
+        "FILE", "what kafka-topics.sh, -configs.sh, -features.sh or -log-dirs.sh describe, or server.properties", Path
     )
     bootstrap: str | None = option("HOST:PORT", "ask this cluster, as an admin client", str)
     client: Path | None = option("FILE", "client.properties with security settings, for --bootstrap", Path)
@@ -66,7 +67,7 @@ class Options:
         seconds,
     )
     markdown: Path | None = option("FILE", "the same for a ticket", Path)
-    html: Path | None = option("FILE", "one offline page with the shortest way to each loss", Path)
+    html: Path | None = option("FILE", "the same as one offline page, with the shortest way to each loss", Path)
     metrics: Path | None = option("FILE", "the same as metrics for Prometheus, replaced at once", Path)
     output: Output = group(Output)
 
@@ -76,20 +77,24 @@ def run(argv: Sequence[str]) -> int:
     check(given)
     if given.watch is not None:
         return watched(given, given.watch)
-    report = found(given)
+    report = found(given, asking(given))
     tell(report, given)
     if given.output.for_people:
         audit_text.show(given.output.console(), report)
     return exit_code(report.rows, report.now)
 
 
-def found(given: Options) -> audit_text.Audit:
-    """What is asked, read and judged once."""
+def asking(given: Options) -> Answers:
+    """The answers that are stored, and what explores others; each is explored once."""
+    most = given.seconds or SECONDS
+    return Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
+
+
+def found(given: Options, answers: Answers, before: Ends | None = None) -> audit_text.Audit:
+    """What is asked, read and judged once; `before`: where logs ended at earlier looks."""
     cluster = chosen(described(given), given.topics)
     runs = running(cluster, given.kafka, given.elr)
-    most = given.seconds or SECONDS
-    answers = Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
-    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster)))
+    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster, before)))
 
 
 def tell(report: audit_text.Audit, given: Options) -> None:
@@ -108,10 +113,13 @@ def tell(report: audit_text.Audit, given: Options) -> None:
 def watched(given: Options, every: float) -> int:
     """Audit again and again; the exit code is that of the last one."""
     out, before, code = given.output.console(), list[str](), Exit.INCONCLUSIVE
+    ends: Ends = {}
+    answers = asking(given)
     try:
         while True:
             try:
-                report = found(given)
+                report = found(given, answers, ends)
+                ends = ends_of(report.cluster, ends)
                 tell(report, given)
                 lines, code = audit_text.brief(report), exit_code(report.rows, report.now)
             except (UsageError, InputError) as problem:  # it may be there again the next time
@@ -144,17 +152,19 @@ def described(given: Options) -> Cluster:
     """What the cluster, or the files, tell; files add to what the cluster tells."""
     parts: list[Cluster] = []
     if given.bootstrap is not None:
-        client = client_settings(_text(given.client)) if given.client is not None else {}
         try:
-            parts.append(read_cluster(given.bootstrap, client))
+            client = client_settings(_text(given.client)) if given.client is not None else {}
+            parts.append(with_replicas(read_cluster(given.bootstrap, client), given.bootstrap, client))
         except Unreachable as problem:
             raise UsageError(f"no answer from the cluster: {problem}") from None
+        except ValueError as problem:
+            raise InputError(f"{given.client}: {problem}") from None
     for file in given.describe:
         told = read_description(_text(file), str(file))
         if told is None:
             raise InputError(
                 f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
-                "--describe or kafka-features.sh describe print, or a server.properties"
+                "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
             )
         parts.append(told)
     return merged(parts)
@@ -175,7 +185,11 @@ def chosen(cluster: Cluster, names: Sequence[str]) -> Cluster:
     for name in names:
         if name not in known:
             raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
-    topics = tuple(t for t in cluster.topics if t.replicas and (not names or t.name in names))
+    topics = tuple(
+        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.replicas))
+        for t in cluster.topics
+        if t.replicas and (not names or t.name in names)
+    )
     if not topics:
         raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
     return attrs.evolve(cluster, topics=topics)

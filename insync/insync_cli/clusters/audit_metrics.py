@@ -43,6 +43,16 @@ def metrics(audit: Audit, code: Exit) -> str:
                 "Whether it was not decided what one failure loses.",
                 [({"topic": name}, row.undecided) for row, name in topics],
             ),
+            _gauge(
+                "unclean_election_loses",
+                "Records behind the longest log that was told: what an unclean election of this replica would drop.",
+                [
+                    ({"partition": c.partition.name, "replica": str(x.replica)}, x.lacks)
+                    for c in audit.now
+                    for x in c.candidates
+                    if x.lacks is not None
+                ],
+            ),
             _gauge("known_bugs", "Known bugs of the release that runs.", [({}, len(audit.bugs))]),
             outcome(code),
         )
@@ -63,6 +73,9 @@ def outcome(code: Exit) -> str:
 
 
 def _gauge(name: str, help_text: str, samples: Sequence[Sample]) -> str:
+    """A metric with its values; nothing at all where it has none."""
+    if not samples:
+        return ""
     full = f"insync_audit_{name}"
     head = f"# HELP {full} {help_text}\n# TYPE {full} gauge\n"
     return head + "".join(f"{full}{_labels(labels.items())} {int(value)}\n" for labels, value in samples)

@@ -9,9 +9,10 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.terminal import count
-from isr_audit.audit import LOST, UNKNOWN, Line, Row
+from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row
 from isr_audit.bugs import Bug, bugs
 from isr_audit.condition import WORDS, Condition, Trouble
+from isr_audit.questions import CRASH, POWER
 from isr_trace.story import story
 
 if TYPE_CHECKING:
@@ -64,19 +65,27 @@ def notes(audit: Audit) -> list[str]:
     """What had to be assumed."""
     split = audit.cluster.disagreeing()
     said = [f"brokers disagree on {name}, and the weakest value is taken" for name in split]
+    said += audit.cluster.notes
+    if audit.cluster.partitions and not any(row.kind.in_rack for row in audit.rows):
+        said.append("the loss of a rack is not judged: broker.rack was not told of every broker")
     return [*audit.runs.notes, *said]
+
+
+def named(row: Row) -> str:
+    """The topics of a row, the first of them by name."""
+    names = [t.name for t in row.topics]
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def title(row: Row) -> str:
     """The topics of a row, and the settings that they share."""
-    names = [t.name for t in row.topics]
-    told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     s = row.kind.settings
     unclean = "on" if s.unclean else "off"
     flush = "every record flushed" if row.kind.flushed else "records not flushed"
+    racked = f", {row.kind.in_rack} in one rack" if row.kind.in_rack > 1 else ""
     return (
-        f"{told}: {s.replicas} {'replica' if s.replicas == 1 else 'replicas'}, min.insync.replicas {s.min_insync}, "
-        f"unclean election {unclean}, {flush} ({count(row.partitions, 'partition')})"
+        f"{named(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {s.min_insync}, "
+        f"unclean election {unclean}, {flush}{racked} ({count(row.partitions, 'partition')})"
     )
 
 
@@ -91,6 +100,40 @@ def writes(row: Row) -> str:
     said = f"Writes with acks=all stop when {row.kind.stops}; with acks=1 when nobody in sync is up"
     said += ", nor anybody else." if s.unclean else "."
     return said if row.refusal is None else f"{said} The model: {row.refusal.question.promise} {row.refusal.verdict}."
+
+
+SHORT = ("one crash", "one power loss", "topics, and what would prevent the loss")
+
+
+def in_short(audit: Audit) -> Iterator[tuple[str, str, str]]:
+    """What one failure does to each kind of topic."""
+    for row in audit.rows:
+        both = [row.line("all", fault) for fault in (CRASH, POWER)]
+        advice = [" and ".join(line.change.settings) for line in both if line.change is not None]
+        said = "; ".join(dict.fromkeys(advice))
+        yield both[0].verdict, both[1].verdict, f"{named(row)}: {said}" if said else named(row)
+
+
+def stopping(row: Row) -> str:
+    """When writes stop, by brokers and by racks."""
+    return " ".join(filter(None, (writes(row), rack_writes(row))))
+
+
+def rack_writes(row: Row) -> str:
+    """What stops when a rack is lost; nothing where racks were not told."""
+    if not row.kind.in_rack:
+        return ""
+    if not row.racks:
+        return "Writes go on whichever one rack is lost."
+    said = [f"If rack {loss.rack} is lost, {_stopped(loss)}." for loss in row.racks[:NAMED]]
+    return " ".join([*said, f"So with {len(row.racks) - NAMED} more racks."] if row.racks[NAMED:] else said)
+
+
+def _stopped(loss: RackLoss) -> str:
+    gone, few = loss.without_leader, loss.below_minimum
+    parts = [f"{count(gone, 'partition')} {'has' if gone == 1 else 'have'} no replica left"] if gone else []
+    parts += [f"{count(few, 'partition')} {'refuses' if few == 1 else 'refuse'} writes with acks=all"] if few else []
+    return " and ".join(parts)
 
 
 def table(row: Row) -> Iterator[tuple[str, str, str]]:
@@ -170,13 +213,15 @@ def show(out: Console, audit: Audit) -> None:
     out.print("\nNow", style="bold")
     for line in now_lines(audit):
         terminal.print_wrapped(out, line, 2)
+    out.print("\nIn short, of what was acknowledged with acks=all", style="bold")
+    terminal.print_table(out, SHORT, list(in_short(audit)))
     for row in audit.rows:
         out.print()
         out.print(title(row), style="bold", soft_wrap=True)
         for note in row.notes:
             terminal.print_wrapped(out, f"note: {note}", 2)
         terminal.print_table(out, ("", "what was acknowledged", "when this fails"), list(table(row)))
-        terminal.print_wrapped(out, writes(row), 2)
+        terminal.print_wrapped(out, stopping(row), 2)
         for first, same in shown_losses(row):
             show_loss(out, first, same)
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
@@ -226,11 +271,23 @@ def now_lines(audit: Audit) -> list[str]:
     lines: list[str] = []
     for trouble in Trouble:
         here = [c for c in audit.now if c.trouble is trouble]
-        lines += [f"{WORDS[trouble]} {c.partition.name}: {c.says}" for c in here[:NAMED]]
+        lines += [said for c in here[:NAMED] for said in (f"{WORDS[trouble]} {c.partition.name}: {c.says}", *alarms(c))]
         lines += [f"{WORDS[trouble]} and {count(len(here) - NAMED, 'partition')} more"] if len(here) > NAMED else []
     if not audit.cluster.partitions:
         return ["no partition was described"]
     return lines or ["every partition has its leader and all its replicas in sync"]
+
+
+def alarms(condition: Condition) -> list[str]:
+    """What an unclean election of each candidate would lose, before somebody forces it. Where that was not told it is
+    said of partitions only that nobody leads."""
+    name = condition.partition.name
+    known = [f"{name}: {c.says}" for c in condition.candidates if c.known]
+    unknown = [str(c.replica) for c in condition.candidates if not c.known]
+    if unknown and condition.trouble is Trouble.OFFLINE:
+        untold = f"electing {' or '.join(unknown)} uncleanly would lose nobody knows what"
+        known.append(f"{name}: {untold}: where the logs end was not told")
+    return known
 
 
 def bug_lines(audit: Audit) -> Iterator[str]:
@@ -246,11 +303,13 @@ def markdown(audit: Audit) -> str:
     lines = ["# insync audit", "", about(audit), ""]
     lines += [f"- note: {note}" for note in notes(audit)] + ["", "## Now", ""]
     lines += [f"- {line}" for line in now_lines(audit)]
+    lines += ["", "## In short, of what was acknowledged with acks=all", ""]
+    lines += [f"| {' | '.join(SHORT)} |", "|---|---|---|", *(f"| {' | '.join(cells)} |" for cells in in_short(audit))]
     for row in audit.rows:
         lines += ["", f"## {title(row)}", "", *(f"- note: {note}" for note in row.notes), ""]
         lines += ["| | what was acknowledged | when this fails |", "|---|---|---|"]
         lines += [f"| {' | '.join(cells)} |" for cells in table(row)]
-        lines += ["", writes(row)]
+        lines += ["", stopping(row)]
         for first, same in losses(row):
             assert first.answer is not None, "a loss has a run"
             lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
@@ -277,7 +336,15 @@ def document(audit: Audit) -> dict[str, object]:
         "topics": len(audit.cluster.topics),
         "partitions": len(audit.cluster.partitions),
         "now": [
-            {"partition": c.partition.name, "trouble": c.trouble.name.lower().replace("_", "-"), "says": c.says}
+            {
+                "partition": c.partition.name,
+                "trouble": c.trouble.name.lower().replace("_", "-"),
+                "says": c.says,
+                "unclean": [
+                    {**attrs.asdict(x), "unheard": list(x.unheard), "remembered": list(x.remembered), "says": x.says}
+                    for x in c.candidates
+                ],
+            }
             for c in audit.now
         ],
         "rows": [row_entry(row) for row in audit.rows],
@@ -298,10 +365,12 @@ def row_entry(row: Row) -> dict[str, object]:
             "min_insync": s.min_insync,
             "unclean": s.unclean,
             "flushed": row.kind.flushed,
+            "in_rack": row.kind.in_rack,
         },
         "notes": list(row.notes),
         "at_risk": row.at_risk,
         "writes": writes(row),
+        "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
         "answers": [line_entry(line) for line in row.lines],
     }

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from isr_experiment.conclusions import Concluded
     from isr_experiment.run import Options as RunOptions
     from isr_experiment.systems import SystemUnderTest
+    from isr_experiment.waits import Spread
 
 EXAMPLE = """\
 insync experiment --list
@@ -48,6 +49,7 @@ insync experiment sweep --out runs/sweep
 insync experiment quick --system apache-kafka
 insync experiment --bootstrap 127.0.0.1:9092"""
 
+DUMP = "dropped-records.jsonl"
 NETWORKS = ("auto", "proxies", "namespaces")
 CODES = {
     "AS EXPECTED": Exit.HOLDS,
@@ -92,6 +94,7 @@ class Options:
     writers: Writers = group(Writers, "clients")
     running: Running = group(Running, "a running cluster", "no fault is made, and one topic is made")
     no_traces: bool = flag("write no traces, and compare none with the model")
+    agent: bool = flag("with apache-kafka: our agent in its brokers writes traces, which are compared with the model")
     no_model: bool = flag("do not ask the model")
     output: QuietOutput = group(QuietOutput)
     command: tuple[str, ...] = command()
@@ -109,6 +112,8 @@ def run(argv: Sequence[str]) -> int:
         return _on_running(given)
     if given.running.changed:
         raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
+    if given.agent and (ours or given.under_test.file is not None):
+        raise UsageError("--agent goes with --system apache-kafka; insync's brokers write traces of themselves")
     experiment = chosen(given)
     over = network(given.network)
     system = OURS if ours else _kafka(given) if given.under_test.file is None else _given(given, over)
@@ -153,8 +158,8 @@ def _kafka(given: Options) -> SystemUnderTest:
     from isr_experiment.systems import ApacheKafka
 
     quiet = given.output.quiet or not given.output.for_people
-    files = given.under_test.kafka_files(noting=True, tell=_nobody if quiet else print)
-    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files)
+    files = given.under_test.kafka_files(noting=True, tracing=given.agent, tell=_nobody if quiet else print)
+    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files, traces=given.agent)
 
 
 def listed(output: Output) -> int:
@@ -282,6 +287,8 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
             more = f"{c.lost_unacknowledged:,} that somebody read are gone, too, though never acknowledged"
             out.print(f"  {c.cell.name}: {more}", soft_wrap=True)
     _show_partition_phase(out, cells)
+    _show_rates(out, cells)
+    _show_waits(out, cells)
     out.print(
         f"\n{how.system.name} over {how.network}; "
         f"written to {folder}/experiment.json and .html, a folder per run beside them"
@@ -305,6 +312,31 @@ def _show_partition_phase(out: Console, cells: Sequence[Concluded]) -> None:
         if acked:
             part = f"{100 * lost / acked:.1f} %"
             out.print(f"  {c.cell.name}: {lost:,} of {acked:,} acknowledged in the partition phase lost, {part}")
+
+
+def _show_rates(out: Console, cells: Sequence[Concluded]) -> None:
+    from isr_experiment.conclusions import rates
+
+    for c in cells:
+        dumped = sum(r.dumped for r in c.results)
+        kept = f"; {dumped:,} of the lost are in {DUMP}" if dumped else ""
+        out.print(f"  {c.cell.name}: {'; '.join(str(rate) for rate in rates(c))}{kept}", soft_wrap=True)
+
+
+def _show_waits(out: Console, cells: Sequence[Concluded]) -> None:
+    """How long the writes of each phase waited, and would have for a majority."""
+    rows: list[tuple[str, ...]] = []
+    for c in (c for c in cells if c.cell.timed):
+        for w in (w for r in c.results for w in r.waits):
+            rows.append((c.cell.name, w.phase, *_spread(w.acknowledged), *_spread(w.majority)))
+    if not rows:
+        return
+    out.print("\nmilliseconds from sent to acknowledged, and from the leader's append until a majority had it:")
+    terminal.print_table(out, ("cell", "phase", "p50", "p99", "longest", "majority p50", "p99", "longest"), rows)
+
+
+def _spread(s: Spread | None) -> tuple[str, str, str]:
+    return ("-", "-", "-") if s is None else (f"{s.p50:,}", f"{s.p99:,}", f"{s.longest:,}")
 
 
 def result_line(name: str, cells: Sequence[Concluded], cut: bool) -> str:

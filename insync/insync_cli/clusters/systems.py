@@ -63,8 +63,9 @@ class UnderTest:
             raise UsageError(f"--kafka-home goes with --system {KAFKA}, without a version")
         return name == OURS
 
-    def kafka_files(self, noting: bool, tell: Callable[[str], None]) -> NodeFiles:
-        """What nodes of Apache Kafka are started from, noting flushes or not; InputError if it cannot be had."""
+    def kafka_files(self, noting: bool, tell: Callable[[str], None], tracing: bool = False) -> NodeFiles:
+        """What nodes of Apache Kafka are started from, noting flushes, writing traces, or not; InputError if it cannot
+        be had."""
         from isr_cluster.kafka import archive
         from isr_cluster.processes import Mishap
         from isr_kafka import Unavailable
@@ -72,7 +73,7 @@ class UnderTest:
 
         release = self.system.partition("=")[2] or None
         try:
-            files = node_files(release, self.kafka_home, noting)
+            files = node_files(release, self.kafka_home, noting, tracing)
             if not files.is_trained:
                 tell(f"Kafka {files.release}: preparing a quick start, once for this machine")
                 archive(files)

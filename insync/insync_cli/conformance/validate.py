@@ -35,7 +35,7 @@ class Options:
     )
     level: str = choice(
         ("full", "events", "client"),
-        "what of a line is looked at: all; no snapshots; only what clients and the wire say",
+        "what of a line is looked at: all; no snapshots; only what clients and the wire say. Kafka's: full is events",
         "full",
     )
     budget: int | None = option("N", "states to try before it is UNKNOWN", positive)
@@ -103,7 +103,8 @@ def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | Non
 
 def lives_of(logs: Sequence[Path], tell: Tell = silent) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
-    from isr_broker.trace_reader import BadTrace, read_files
+    from isr_broker.trace_reader import BadTrace
+    from isr_validate import read_traces
 
     files: list[Path] = []
     for log in logs:
@@ -111,7 +112,7 @@ def lives_of(logs: Sequence[Path], tell: Tell = silent) -> list[Life]:
     if not files:
         raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
-        return read_files((file.name, file.read_bytes()) for file in telling(files, "files read", tell))
+        return read_traces((file.name, file.read_bytes()) for file in telling(files, "files read", tell))
     except OSError as problem:
         raise InputError(f"{problem.filename}: cannot be read: {terminal.reason(problem)}") from None
     except BadTrace as problem:

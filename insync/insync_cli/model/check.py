@@ -105,12 +105,14 @@ def run(argv: Sequence[str]) -> int:
 
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
-    """What was found of what is wanted, with what it is worth: premises met, and room for the faults."""
-    instance, wanted = room.with_premises(question.instance, question.wanted)
+    """What was found of what is wanted, with what it is worth: premises met, room for the faults, and slack."""
+    own = question.instance
+    instance, wanted = room.with_slack(*room.with_premises(own, question.wanted))
     explored = exploration.explored(instance, wanted, exploring, output, folder)
+    found, slack = room.without_slack(own, explored.found, question.wanted)
     with output.ticker() as ticker:
-        found, left = room.worth(question.instance, explored.found, question.wanted, explored.workers, Limits(), ticker)
-    return attrs.evolve(explored, found=found, room=left)
+        found, left = room.worth(own, found, question.wanted, explored.workers, Limits(), ticker)
+    return attrs.evolve(explored, found=found, room=left, slack=slack)
 
 
 def asked(given: Options) -> Question:
@@ -146,6 +148,7 @@ def answered(question: Question, explored: Explored, given: Options, folder: Pat
         seed=exploring.simulation.used_seed,
         walks=exploring.simulation.simulate,
         room=room.room_line(explored.room),
+        slack=explored.slack,
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
     )

@@ -112,7 +112,20 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return "undecided before every state and every step is known"
     if word == Verdict.BUDGETED:
         return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
+    if word == Verdict.HOLDS and (left := run["slack"].get(name)) is not None:
+        return slack_text(left)
     return f"though it may fail at the defaults: {reason}" if reason else ""
+
+
+AFTERMATH = "after all faults and a change of the leader"
+
+
+def slack_text(left: Mapping[str, int]) -> str:
+    """How much of the bounds was left when a promise of liveness came to pass."""
+    if not all(left.values()):
+        return f"no slack: {AFTERMATH} it ends only where the bounds are spent"
+    leader, metadata = (count(left[bound], "change") for bound in ("epochs", "isr_changes"))
+    return f"slack: {AFTERMATH} it comes to pass with {metadata} of the metadata and {leader} of the leader to go"
 
 
 def statistics(run: Run) -> str:
@@ -163,6 +176,8 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state")
     if fair:
         parts.append(f"{count(fair, 'liveness promise')} hold{'s' if fair == 1 else ''} of every fair behaviour")
+    if silent := [name for name, left in run["slack"].items() if not all(left.values())]:
+        parts.append(f"warning: no slack for {', '.join(silent)}; larger --epochs and --isr-changes may show more")
     if len(held) > promises + fair:
         parts.append(f"{count(len(held) - promises - fair, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"

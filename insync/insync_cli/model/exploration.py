@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, cast
@@ -14,6 +14,7 @@ from insync_cli import options, registry, runfile
 from insync_cli.exits import Inconclusive, InputError, UsageError
 from insync_cli.options import flag, group, natural, option, positive, seconds, size, switch
 from insync_cli.progress import Brake, Ticker, human_size
+from insync_cli.room import Slack
 from isr_check.engine import (
     BadCheckpoint,
     Engine,
@@ -131,13 +132,15 @@ class Exploring:
 class Explored:
     """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were.
 
-    `room`: whether its bounds leave room for the faults, where that was asked.
+    `room`: whether its bounds leave room for the faults, where that was asked. `slack`: of each promise of liveness
+    that holds, how much of the bounds was left.
     """
 
     found: Exploration
     stopped_by: str | None
     workers: int
     room: Room | None = None
+    slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
 
 
 def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, output: Output, out: Folder) -> Explored:

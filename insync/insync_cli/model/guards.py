@@ -1,4 +1,4 @@
-"""What is on file about the guards of a design: at which bounds to drop them, and which are redundant, and why."""
+"""What is on file about the parts of a design: at which bounds to drop them, and which are redundant, and why."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from insync_cli import registry, terminal
 from insync_cli.exits import InputError, UsageError
 from insync_cli.tracefiles import CHECKOUT
+from isr_check.mutation import Part
 
 if TYPE_CHECKING:
     from isr_lang import Design, Value
@@ -19,17 +20,21 @@ REDUNDANT = "docs/redundant-guards.toml"
 BOUNDS = "docs/mutation-bounds.toml"
 
 Guard = tuple[str, str]
-"""The name of an action and the text of one of its guards."""
+"""The name of an action or, of a term, of a definition, and the text of one of its parts."""
+
+HOLDERS = {Part.GUARD: "action", Part.TERM: "definition", Part.ASSIGNMENT: "action"}
 
 
-def redundant(file: Path | None, design: str) -> dict[Guard, str]:
-    """The reason for each guard of the design that is listed as redundant. Without a file, the list of the checkout."""
+def redundant(file: Path | None, design: str, part: Part = Part.GUARD) -> dict[Guard, str]:
+    """The reason for each part of the design that is listed as redundant. Without a file, the list of the checkout."""
     path = file or on_file(REDUNDANT)
     found: dict[Guard, str] = {}
-    for entry in entries(path, "guard"):
-        words = [entry.get(key) for key in ("design", "action", "guard", "reason")]
+    holder = HOLDERS[part]
+    for entry in entries(path, part.value):
+        words = [entry.get(key) for key in ("design", holder, part.value, "reason")]
         if not all(isinstance(word, str) and word for word in words):
-            raise InputError(f"{path}: every [[guard]] has a design, an action, a guard and a reason")
+            holders, parts = (f"{'an' if word[0] in 'aeiou' else 'a'} {word}" for word in (holder, part.value))
+            raise InputError(f"{path}: every [[{part}]] has a design, {holders}, {parts} and a reason")
         if words[0] == design:
             found[cast("str", words[1]), cast("str", words[2])] = cast("str", words[3])
     return found

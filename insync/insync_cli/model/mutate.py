@@ -1,4 +1,4 @@
-"""`insync mutate`: drop one guard at a time; a promise must notice, or the reason why not is on file."""
+"""`insync mutate`: drop one part of a design at a time; a promise must notice, or the reason why not is on file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import attrs
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive
 from insync_cli.model import guards
-from insync_cli.options import Usage, group, option
+from insync_cli.options import Usage, choice, group, option
 from insync_cli.progress import Brake
 from insync_cli.terminal import QuietOutput
 from isr_check import mutation
 from isr_check.engine import Limits
-from isr_check.mutation import Baseline, Fate, Outcome
+from isr_check.mutation import Baseline, Fate, Outcome, Part
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync mutate kip-966
 insync mutate kip-966 --replicas 2 --log 1
+insync mutate kraft-3.5 --drop terms --replicas 2
 insync mutate kip-320 --redundant docs/redundant-guards.toml --json -"""
 
 
@@ -45,14 +46,22 @@ class MutantLine(TypedDict):
     choice: int
     distinct: int
     reason: str | None
+    part: str
 
 
 USAGE = Usage("mutate", "Drop one guard at a time and explore: which promise notices?", EXAMPLE)
+PARTS = {f"{part}s": part for part in Part}
 
 
 @attrs.frozen(kw_only=True)
 class Options:
     world: options.SmallerWorld = group(options.SmallerWorld)
+    drop: str = choice(
+        tuple(PARTS),
+        "what to drop: guards of actions; terms of the definitions that actions call, each an operand of a conjunction "
+        "or of a union; or assignments of actions",
+        f"{Part.GUARD}s",
+    )
     redundant: Path | None = option(
         "FILE", f"guards known to be redundant, and why; without it, {guards.REDUNDANT} of a checkout", Path
     )
@@ -71,7 +80,8 @@ def run(argv: Sequence[str]) -> int:
     design, constants = given.world.design, given.world.constants
     registry.instance_of(design, constants)
     given.output.check()
-    reasons = guards.redundant(given.redundant, design.name)
+    part = PARTS[given.drop]
+    reasons = guards.redundant(given.redundant, design.name, part)
     choices = [constants] if constants else guards.choices(given.bounds, design)
     known, done = dropped(given, design, choices)
     lines = [line_of(o, reasons) for o in done]
@@ -86,8 +96,8 @@ def run(argv: Sequence[str]) -> int:
         "stale": stale,
     }
     commands = [options.command_options(c, design) for c in choices]
-    result = result_line(design.name, lines, stale)
-    given.output.answer(report, lambda out: print_lines(out, lines, stale, commands), result)
+    result = result_line(design.name, lines, stale, part)
+    given.output.answer(report, lambda out: print_lines(out, lines, stale, commands, part), result)
     return exit_code(lines, stale)
 
 
@@ -100,7 +110,7 @@ def dropped(
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutation.Campaign(design, tuple(choices), explore, limits)
+        job = mutation.Campaign(design, tuple(choices), explore, limits, (PARTS[given.drop],))
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
@@ -110,9 +120,9 @@ def dropped(
                     f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
                     f"({options.command_options(choice, design) or 'default bounds'})"
                 )
-        total = len(mutation.mutants(design))
+        total = len(job.mutants())
         with given.output.ticker() as ticker:
-            return known, list(ticker.counted(mutation.outcomes(job, known, workers), total, "guards dropped"))
+            return known, list(ticker.counted(mutation.outcomes(job, known, workers), total, f"{given.drop} dropped"))
 
 
 def choice_of(design: Design, constants: Mapping[str, Value], baseline: Baseline) -> ChoiceLine:
@@ -131,6 +141,7 @@ def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine
         choice=outcome.choice,
         distinct=outcome.distinct,
         reason=reasons.get((m.action, m.guard)),
+        part=m.part.value,
     )
 
 
@@ -139,7 +150,7 @@ def unexplained(lines: list[MutantLine]) -> list[MutantLine]:
 
 
 def contradicted(lines: list[MutantLine]) -> list[MutantLine]:
-    """The guards that are listed as redundant although a promise notices that they are gone."""
+    """The parts that are listed as redundant although a promise notices that they are gone."""
     return [line for line in lines if line["fate"] == Fate.KILLED and line["reason"] is not None]
 
 
@@ -149,7 +160,9 @@ def exit_code(lines: list[MutantLine], stale: list[str]) -> Exit:
     return Exit.INCONCLUSIVE if any(line["fate"] == Fate.UNDECIDED for line in lines) else Exit.HOLDS
 
 
-def print_lines(out: Console, lines: list[MutantLine], stale: list[str], choices: list[str]) -> None:
+def print_lines(
+    out: Console, lines: list[MutantLine], stale: list[str], choices: list[str], part: Part = Part.GUARD
+) -> None:
     action = ""
     for line in lines:
         if line["action"] != action:
@@ -157,7 +170,7 @@ def print_lines(out: Console, lines: list[MutantLine], stale: list[str], choices
             out.print(f"\n{action}", style="bold")
         out.print(f"  {line['guard']}", soft_wrap=True)
         out.print(f"      {fate_text(line, choices)}", style=style(line), soft_wrap=True)
-    terminal.print_lines(out, "Listed as redundant, but no guard of this design", stale)
+    terminal.print_lines(out, f"Listed as redundant, but no {part} of this design", stale)
     out.print()
 
 
@@ -171,7 +184,9 @@ def fate_text(line: MutantLine, choices: list[str]) -> str:
     listed = f"; listed as redundant: {line['reason']}" if line["reason"] else ""
     match Fate(line["fate"]):
         case Fate.KILLED:
-            steps = terminal.count(line["depth"] or 0, "step")
+            if line["depth"] is None:
+                return f"noticed by {', '.join(line['killers'])}, of which there is no witness any more{at}{listed}"
+            steps = terminal.count(line["depth"], "step")
             return f"noticed by {', '.join(line['killers'])} in {steps}{at}{listed}"
         case Fate.SETTLED:
             return "decided by the settings"
@@ -181,10 +196,10 @@ def fate_text(line: MutantLine, choices: list[str]) -> str:
             return f"not noticed in {line['distinct']:,} states{at}{listed or ', and no reason is listed'}"
 
 
-def result_line(design: str, lines: list[MutantLine], stale: list[str]) -> str:
+def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Part = Part.GUARD) -> str:
     count = {fate: sum(line["fate"] == fate for line in lines) for fate in Fate}
     listed = count[Fate.SURVIVED] - len(unexplained(lines))
-    parts = [f"{len(lines)} guards", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
+    parts = [f"{len(lines)} {part}s", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
     parts.append(f"{count[Fate.SETTLED]} decided by the settings")
     for n, what in (
         (len(unexplained(lines)), "not noticed and not listed"),

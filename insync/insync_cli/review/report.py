@@ -16,12 +16,22 @@ from insync_cli.model import guards
 from insync_cli.options import Usage, flag, group, option, repeated
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix
-from insync_cli.review.report_pages import MATRIX, TODAY, cell_pages, played, story, together, witness_pages
+from insync_cli.review.report_pages import (
+    GALLERY,
+    MATRIX,
+    TODAY,
+    Shelf,
+    cell_pages,
+    played,
+    story,
+    together,
+    witness_pages,
+)
 from insync_cli.terminal import QuietOutput
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.markdown import markdown
-from isr_report.material import Alternative, Included, Material, Story, claims
+from isr_report.material import QUESTIONS, Alternative, Included, Material, Question, Story, claims, questions
 from isr_report.matrix.coverage import coverage
 from isr_report.matrix.grid import Matrix, read_matrix
 from isr_report.matrix.plan import Plan
@@ -38,7 +48,8 @@ from isr_trace.trace import TraceError
 EXAMPLE = """\
 insync report --out report
 insync report --out report --matrix runs/matrix --include prove.json --include mutate.json --include replay.json
-insync report --out report --since last-report"""
+insync report --out report --since last-report
+insync report --out report --plan plan.toml --questions questions.toml"""
 QUICK_DESIGNS = ("kafka-0.8", "kip-966")
 QUICK_FAULTS = ("none", "crash", "power", "power-twice", "three-crash", "three-crash-and-power")
 QUICK_SETTINGS = ("acks",)
@@ -62,6 +73,8 @@ class Options:
     matrix: Path | None = option(
         "DIR", "what insync matrix made; without it, a matrix is made now, which takes up to an hour", Path
     )
+    plan: Path | None = option("FILE", "another plan of the matrix than the standard one", Path)
+    questions: Path = option("FILE", "other questions than the standard ones", Path, QUESTIONS)
     quick: bool = flag(f"only {' and '.join(QUICK_DESIGNS)}: a small matrix with acks=all, and their stories; minutes")
     cases: Path = option("DIR", "the corpus of stories", Path, CORPUS)
     include: tuple[Path, ...] = repeated(
@@ -71,6 +84,7 @@ class Options:
     )
     since: Path | None = option("DIR", "an earlier report: what has changed since", Path)
     no_pages: bool = flag("cells link to their trace files, not to pages")
+    gallery: bool = flag(f"stories and scenes on one page, {GALLERY}, which takes less room")
     running: options.RunningEach = group(options.RunningEach, "running")
     output: QuietOutput = group(QuietOutput)
 
@@ -81,6 +95,9 @@ def run(argv: Sequence[str]) -> int:
     output.check()
     if given.quick and given.matrix is not None:
         raise UsageError("--quick makes a small matrix; with --matrix there is one already")
+    if given.plan is not None and (given.quick or given.matrix is not None):
+        other = "--quick has a plan of its own" if given.quick else "with --matrix there is a matrix already"
+        raise UsageError(f"--plan says which matrix is made; {other}")
     try:
         read = inputs(given)
         folder = terminal.make_folder(given.out)
@@ -110,6 +127,7 @@ class Inputs:
     cases: Sequence[Case]
     before: Matrix | None
     plan: Plan
+    questions: Sequence[Question]
     included: Sequence[tuple[Path, dict[str, object]]]
     graphs: Sequence[tuple[str, str]]
 
@@ -128,11 +146,12 @@ def inputs(given: Options) -> Inputs:
     if given.matrix is not None:
         read_matrix(given.matrix / matrix.FILE)
     reports = [p for p in given.include if p.suffix != DRAWN]
-    plan = matrix.plan_of()
+    plan = matrix.plan_of() if given.plan is None else matrix.plan_of(given.plan)
     return Inputs(
         cases,
         earlier(given.since),
         quick(plan) if given.quick else plan,
+        questions(given.questions),
         [(p, included(p)) for p in reports],
         [drawing(p) for p in given.include if p.suffix == DRAWN],
     )
@@ -148,35 +167,46 @@ def quick(plan: Plan) -> Plan:
 def gathered(given: Options, read: Inputs, folder: Path) -> Material:
     """Everything that the page shows; what is not there yet is run, or made, now."""
     found = matrix_of(given, read.plan, folder / MATRIX)
+    shelf = Shelf(folder, given.gallery)
     with given.output.ticker() as ticker:
         told = [
-            story(case, given.cases, given.running, folder)
+            story(case, given.cases, given.running, shelf)
             for case in ticker.counted(read.cases, len(read.cases), "stories, both controls run again")
         ]
     with given.output.ticker() as ticker:
         drawn = {} if given.no_pages else {**cell_pages(found, folder, ticker), **witness_pages(found, folder)}
     reports = [kept(path, report, folder) for path, report in read.included]
     today = registry.design_named(TODAY)
+    shown = [played(s, shelf) for s in scenes.loaded()]
+    shelf.close()
     return Material(
         matrix=found,
         folder=MATRIX,
         pages=drawn,
         stories=told,
-        scenes=[played(s, folder) for s in scenes.loaded()],
+        scenes=shown,
         together=next((together(s) for s in told if s.case.name == SIDE_BY_SIDE), None),
         included=reports,
         graphs=list(read.graphs),
-        redundant=[(TODAY, *guard, reason) for guard, reason in guards.redundant(None, TODAY).items()],
+        redundant=redundant(found),
         assumptions=not_modelled(),
         bounds={c.doc: bounds_said(found, c.name) for c in today.constants() if not c.names and not c.budget},
         version=version(),
         model_hash=today.model_hash(),
         hashes={name: design.model_hash() for name, design in registry.designs().items()},
+        questions=read.questions,
         covered=coverage(found, folder / MATRIX),
         traced=traced(reports),
         since=since_then(read.before, found),
         alternatives=alternatives(found, told),
     )
+
+
+def redundant(found: Matrix) -> list[tuple[str, str, str, str]]:
+    """The guards of today's design that are known to be redundant, if that design is in the matrix at all."""
+    if TODAY not in (d["name"] for d in found["designs"]):
+        return []
+    return [(TODAY, *guard, reason) for guard, reason in guards.redundant(None, TODAY).items()]
 
 
 def earlier(place: Path | None) -> Matrix | None:
@@ -192,7 +222,7 @@ def since_then(before: Matrix | None, found: Matrix) -> Since | None:
 
 def alternatives(found: Matrix, told: Sequence[Story]) -> list[Alternative]:
     """The designs that Kafka never shipped, each with the story about it if there is one."""
-    line = {d["name"] for d in found["designs"]}
+    line = {*matrix.plan_of().designs, *(d["name"] for d in found["designs"])}
     broken = [(s, s.case.design) for s in told]
     mended = {s.case.fixed_by.design for s in told if s.case.fixed_by is not None}
     return [

@@ -6,6 +6,9 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlencode
+
+import attrs
 
 from insync_cli import options, registry, room, runfile, terminal
 from insync_cli.progress import Ticker
@@ -22,23 +25,49 @@ from isr_trace.cases import Case
 from isr_trace.itf import itf_text, read_itf, write_text
 from isr_trace.replay import Replay, run_of, trace_of
 from isr_trace.trace import Trace
+from isr_visual.document import Document
 from isr_visual.page import page as visual_page
 from isr_visual.schedule import counterfactual, kept
 
-MATRIX, CASES, CELLS = "matrix", "cases", "cells"
+MATRIX, CASES, CELLS, GALLERY = "matrix", "cases", "cells", "gallery.html"
 TODAY = "kip-966"
 TRIED = 4
 """Of the cells where a promise holds, how many are tried for one that stops the schedule."""
 
 
-def story(case: Case, corpus: Path, running: options.RunningEach, folder: Path) -> Story:
+@attrs.frozen
+class Shelf:
+    """Where the pages of stories and scenes go: each into a file of its own, or (`one`) all into one gallery, which has
+    its script once."""
+
+    folder: Path
+    one: bool
+    documents: list[tuple[Document, str]] = attrs.field(factory=list[tuple[Document, str]])
+
+    def put(self, made: Document, itf: str, target: str, title: str) -> str:
+        """Where the page is then, relative to the folder."""
+        if not self.one:
+            write_text(self.folder / target, visual_page([(made, itf)], title))
+            return target
+        self.documents.append((made, itf))
+        place = {"t": str(len(made["states"]) - 1), "model": made["model_hash"] or "none", "trace": made["digest"][:12]}
+        return f"{GALLERY}#{urlencode(place)}"
+
+    def close(self) -> None:
+        """Write the gallery, if there is one."""
+        if self.documents:
+            write_text(self.folder / GALLERY, visual_page(self.documents, "Stories and scenes"))
+
+
+def story(case: Case, corpus: Path, running: options.RunningEach, shelf: Shelf) -> Story:
     """A case with its page, its trace, and both of its controls run again."""
+    folder = shelf.folder
     source = corpus / case.name / "trace.itf.json"
     itf, target = f"{CASES}/{case.name}.itf.json", f"{CASES}/{case.name}.html"
     terminal.make_folder(folder / CASES)
     shutil.copyfile(source, folder / itf)
     trace = read_itf(source)
-    pages.write_page([(source, trace, "")], folder / target, None)
+    target = shelf.put(pages.described(source, trace), itf_text(trace), target, case.title)
     found = control(case.command, f"{CASES}/{case.name}-broken.json", running, folder)
     fixed = control(case.fixed_command, f"{CASES}/{case.name}-mended.json", running, folder) if case.fixed_by else None
     return Story(case, trace, target, itf, found, fixed)
@@ -137,10 +166,11 @@ def witness_pages(found: Matrix, folder: Path) -> dict[str, str]:
     return pages
 
 
-def played(s: Scene, folder: Path) -> Played:
-    trace, target = scenes.trace_of(s), f"scenes/{s.name}.html"
-    write_text(folder / target, scenes.page_of(s, trace))
-    return Played(s, trace, target)
+def played(s: Scene, shelf: Shelf) -> Played:
+    trace = scenes.trace_of(s)
+    target = shelf.put(scenes.document_of(s, trace), itf_text(trace), f"scenes/{s.name}.html", s.title)
+    there = scenes.beside(s, trace)
+    return Played(s, trace, target, side_by_side(trace, scenes.evaluator_of(s), there, target) if there else None)
 
 
 def together(s: Story) -> Together:
@@ -149,29 +179,34 @@ def together(s: Story) -> Together:
     today = registry.design_named(TODAY)
     kept = {c.name for c in today.constants() if not c.names and c.name not in today.defaults}
     there = Evaluator(registry.instance_of(today, {n: v for n, v in s.trace.constants.items() if n in kept}))
-    states = run_of(s.trace, Replay(here)).states
-    turns = counterfactual(s.trace, states, here, there)["turns"]
+    return side_by_side(s.trace, here, there, s.page)
+
+
+def side_by_side(trace: Trace, here: Evaluator, there: Evaluator, page: str) -> Together:
+    """A schedule under its own design and under another one, or at other settings."""
+    states = run_of(trace, Replay(here)).states
+    turns = counterfactual(trace, states, here, there)["turns"]
     refused = [t["refused"]["text"] if t["refused"] is not None else "" for t in turns]
-    off = {s.action for s in s.trace.steps} & set(there.instance.off_actions)
+    off = {s.action for s in trace.steps} & set(there.instance.off_actions)
     refused[1:] = [
         f"{step.action} is switched off at these settings" if step.action in off else said
-        for step, said in zip(s.trace.steps, refused[1:], strict=True)
+        for step, said in zip(trace.steps, refused[1:], strict=True)
     ]
     replay = Replay(there)
-    moves = [m for m, no in zip(run_of(s.trace, Replay(here)).moves, refused[1:], strict=True) if not no]
-    run = replay.lenient(tuple(s.trace.initial.values()), moves)
+    moves = [m for m, no in zip(run_of(trace, Replay(here)).moves, refused[1:], strict=True) if not no]
+    run = replay.lenient(tuple(trace.initial.values()), moves)
     upto = [i - sum(bool(r) for r in refused[1 : i + 1]) for i in range(len(refused))]
     return Together(
-        here=s.trace,
+        here=trace,
         there=trace_of(run, there.instance),
-        here_label=f"{s.case.design}, {settings_said(here)}",
-        there_label=f"{TODAY}, {settings_said(there)}",
+        here_label=f"{here.instance.design.name}, {settings_said(here)}",
+        there_label=f"{there.instance.design.name}, {settings_said(there)}",
         upto=tuple(upto),
         refused=tuple(refused),
-        page=s.page,
+        page=page,
     )
 
 
 def settings_said(evaluator: Evaluator) -> str:
     constants = evaluator.instance.constants
-    return f"min ISR {constants['min_insync']}, unclean {'on' if constants['unclean'] else 'off'}"
+    return f"min ISR {constants.get('min_insync', 1)}, unclean {'on' if constants.get('unclean') else 'off'}"

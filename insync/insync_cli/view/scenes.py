@@ -13,6 +13,7 @@ from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import Usage, group, option, optional_argument
 from insync_cli.terminal import Output
 from insync_cli.tracefiles import steps_of, write
+from insync_cli.view.remedy import at
 from isr_check.reference import Evaluator
 from isr_report.scenes import STANDARD, Scene, load_scenes, played
 from isr_trace.itf import itf_text, write_text
@@ -21,6 +22,8 @@ from isr_trace.trace import Trace, TraceError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from isr_visual.document import Document
 
 EXAMPLE = """\
 insync scenes
@@ -118,13 +121,26 @@ def told(s: Scene, trace: Trace) -> list[str]:
     return [*lines, ending, *refused]
 
 
+def beside(s: Scene, trace: Trace) -> Evaluator | None:
+    """The model under which the scene is played once more, if it names one."""
+    if not s.beside:
+        return None
+    return at(registry.design_named(s.beside), {**trace.constants, **s.beside_settings}, trace.without)
+
+
 def page_of(s: Scene, trace: Trace) -> str:
     """The page of the visualiser, which says the scene's captions instead of the actions' sentences."""
-    from isr_visual.document import Model, document
     from isr_visual.page import page
 
+    return page([(document_of(s, trace), itf_text(trace))], s.title)
+
+
+def document_of(s: Scene, trace: Trace) -> Document:
+    """What the page is made from."""
+    from isr_visual.document import Model, document
+
     evaluator = evaluator_of(s)
-    made = document(trace, s.name, model=Model(evaluator, evaluator))
+    made = document(trace, s.name, model=Model(evaluator, evaluator, beside(s, trace)))
     for step, beat in zip(made["steps"], s.beats, strict=True):
         step["says"] = beat.says
-    return page([(made, itf_text(trace))], s.title)
+    return made

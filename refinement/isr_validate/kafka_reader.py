@@ -1,0 +1,400 @@
+"""The reader of Kafka's traces: each line becomes a line of a replica or of the controller.
+
+What needs no model is refused here: a batch that no leader wrote, an answer that no leader gave, a fetch from where its
+follower's log never ended, metadata that the controller has not decided.
+
+Kafka counts leader epochs from 0 and the model from 1: in all that the reader hands on they are one higher.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from isr_broker.snapshot import Json
+from isr_broker.trace_reader import Event
+from isr_validate.kafka_trace import STEPS
+from isr_validate.replica_state import ControllerState, controller_names, found_on_disk
+from isr_validate.trace_lines import CONTROLLER, Answer, Level, Line, Owner, Partition, TraceLines
+from isr_validate.trace_values import Fields, Row, SentMessage, fields, number, numbers, rows
+from isr_validate.verdict import LineRefused
+
+NOTHING: Final[Fields] = {}
+
+
+@attrs.frozen
+class KafkaLine(Line):
+    """A line of Kafka's, in the chain of its owner.
+
+    - `what`: its name; `index`: its place in the chain; `first`: before which line there it may have happened already.
+    - `told`: variables after the step, as the line has them; `ends`: of followers, where for the leader their logs end.
+    - `watermark`: of an answer to a fetch, the watermark in it.
+    """
+
+    what: str = ""
+    index: int = 0
+    first: int = 0
+    told: Mapping[str, object] = attrs.field(factory=dict[str, object])
+    ends: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    watermark: int | None = None
+
+    @property
+    def checks(self) -> bool:
+        """Whether it tells of no step, and only has to be true at some time."""
+        return self.what not in STEPS
+
+
+Place = tuple[str, str, str]
+"""A node, a partition, and a request or a fetch."""
+
+
+@attrs.define
+class KafkaReader:
+    """What is known from the lines read so far, and from all of them of batches, fetches and decisions."""
+
+    settings: Mapping[str, str]
+    lines: TraceLines
+    written: dict[tuple[str, int, int], Row] = attrs.field(factory=dict[tuple[str, int, int], Row])
+    taken: dict[Place, Fields] = attrs.field(factory=dict[Place, Fields])
+    answered: dict[Place, list[Fields]] = attrs.field(factory=dict[Place, list[Fields]])
+    appended: dict[Place, tuple[int, int, int]] = attrs.field(factory=dict[Place, tuple[int, int, int]])
+    decided: dict[tuple[str, int], Fields] = attrs.field(factory=dict[tuple[str, int], Fields])
+    ends: dict[tuple[str, str], set[int]] = attrs.field(factory=dict[tuple[str, str], set[int]])
+    numbers: dict[Owner, list[int]] = attrs.field(factory=dict[Owner, list[int]])
+    floor: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
+    barrier: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
+    lives: dict[str, str] = attrs.field(factory=dict[str, str])
+    brokers: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
+
+    def read_all(self, events: Sequence[Event]) -> None:
+        """Read every line, up to the first that is refused."""
+        for event in events:
+            self._read_ahead(event)
+        for place, event in enumerate(events):
+            self.lines.events.append(event)
+            try:
+                self._read(place, event)
+            except LineRefused as no:
+                self.lines.refused = (place, no)
+                return
+
+    def _read_ahead(self, event: Event) -> None:
+        """Note what only a later line says, and what lines of other processes refer to."""
+        says, node = event.says, _node(event)
+        tp, what = str(says.get("partition")), says.get("what")
+        if what in ("leads", "follows", "decides") and tp not in self.lines.partitions:
+            ids = tuple(sorted(numbers(says.get("replicas"))))
+            minimum = int(self.settings.get("min.insync.replicas", "1"))
+            unclean = self.settings.get("unclean.leader.election.enable") == "true"
+            self.lines.partitions[tp] = Partition(ids, min(minimum, len(ids)), unclean)
+        if what == "decides":
+            self.decided[tp, number(says.get("partition_epoch"))] = says
+        if what in ("appends", "opened"):
+            # A follower may have copied a batch, and said so, before the thread that appended it could.
+            for row in _rows(says.get("wrote" if what == "appends" else "log")):
+                self.written.setdefault((tp, row[0], row[1]), row)
+        if what == "proposes":
+            self.lines.proposals.setdefault(tp, []).append(_proposal(says, node))
+        if what in ("fetched", "diverges"):
+            self.taken[node, tp, str(says.get("request"))] = says
+        if what == "answers":
+            self.answered.setdefault((node, tp, str(says.get("fetch"))), []).append(says)
+
+    def _read(self, place: int, event: Event) -> None:
+        node, tp = _node(event), str(event.says.get("partition"))
+        if node == CONTROLLER:
+            self._read_decision(place, event, tp)
+            return
+        if self.lives.get(node) != event.life:
+            self.lives[node] = event.life
+            self._start_life(place, event, node)
+        what = str(event.says.get("what"))
+        if what == "failed":
+            raise LineRefused(f"the agent failed: {event.says.get('why')}")
+        read = getattr(self, f"_{what}", None)
+        if read is None:
+            self.lines.stutters[what] += 1
+            return
+        line: KafkaLine | None = read(event, node, tp, KafkaLine(place, event, what=what))
+        if line is not None:
+            self._add((node, tp), line)
+
+    def _start_life(self, place: int, event: Event, node: str) -> None:
+        """Start another life of a node: what it had in memory is lost."""
+        for owner, chain in self.lines.by_owner.items():
+            if owner[0] == node:
+                chain.append(KafkaLine(place, event, begins=True, what="opened", index=len(chain), first=len(chain)))
+                self.floor[owner] = len(chain)
+                self.numbers[owner] = []
+
+    def _add(self, owner: Owner, line: KafkaLine) -> None:
+        chain = self.lines.by_owner.setdefault(owner, [])
+        known, floor = self.numbers.setdefault(owner, []), self.floor.setdefault(owner, 0)
+        index, since = len(chain), number(line.event.says.get("since"))
+        first = min(index, floor + bisect_right(known, since))
+        if not line.checks:
+            first = max(first, self.barrier.get(owner, 0))
+        chain.append(attrs.evolve(line, index=index, first=first))
+        known.append(line.event.number)
+        if line.what == "opened":
+            self.barrier[owner] = index + 1
+
+    # A replica's log
+
+    def _opened(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        log, watermark = _rows(event.says.get("log")), number(event.says.get("high_watermark"), -1)
+        end = 0
+        for row in log:
+            if row[0] != end:
+                raise LineRefused(f"the log that is found has the batch {list(row)} at {end}")
+            self._note(tp, row)
+            end = row[0] + row[2]
+        if not 0 <= watermark <= end:
+            raise LineRefused(f"the watermark that is found is {watermark}, the log ends at {end}")
+        self._ends_at(node, tp, end)
+        return attrs.evolve(line, found=found_on_disk(log, watermark))
+
+    def _appends(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says = event.says
+        wrote, acks = _rows(says.get("wrote")), number(says.get("acks"), -1)
+        if [row[2:] for row in wrote] != rows(says.get("asked")):
+            raise LineRefused("what is appended is not what the client sent")
+        for row in wrote:
+            self._note(tp, row)
+        if wrote:
+            key = (event.life, tp, str(says.get("request")))
+            end = wrote[-1][0] + wrote[-1][2]
+            start, _, _ = self.appended.get(key, (wrote[0][0], 0, 0))
+            self.appended[key] = (start, end, acks)
+            self._ends_at(node, tp, end)
+        return attrs.evolve(line, actions=("leader_appends",), wrote=wrote, acks=acks)
+
+    def _copies(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says, wrote = event.says, _rows(event.says.get("wrote"))
+        for row in wrote:
+            if self.written.get((tp, row[0], row[1])) != row:
+                raise LineRefused(f"no leader has written the batch at {row[0]} of epoch {row[1] - 1} that is appended")
+        mail = self._answer_heard(event, node, tp)
+        if mail.says.get("high_watermark") != says.get("told") or "diverging" in mail.says:
+            raise LineRefused(f"the answer {mail.id} says something else than its follower heard")
+        if mail.says.get("offset") != says.get("offset"):
+            raise LineRefused(
+                f"a leader took the fetch {mail.id} as one from {mail.says.get('offset')}, "
+                f"and its follower asked from {says.get('offset')}"
+            )
+        self._ends_at(node, tp, number(says.get("log_end")))
+        return attrs.evolve(line, actions=("follower_appends",), wrote=wrote, mail=mail, told=_log(says))
+
+    def _truncates(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        """A follower without leader epochs in its log truncates to its watermark before it fetches, unasked."""
+        self._ends_at(node, tp, number(event.says.get("log_end")))
+        mail = self._answer_heard(event, node, tp) if "fetch" in event.says else None
+        if mail is None or "diverging" not in mail.says:
+            return attrs.evolve(line, told=_log(event.says))
+        return attrs.evolve(line, actions=("follower_truncates",), mail=mail, told=_log(event.says))
+
+    def _restarts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        raise LineRefused(f"a follower begins its log again, at {event.says.get('to')}: the model's never does")
+
+    def _note(self, tp: str, row: Row) -> None:
+        known = self.written.setdefault((tp, row[0], row[1]), row)
+        if known != row or len(row) != 7 or row[2] < 1:
+            raise LineRefused(f"at {row[0]} of epoch {row[1] - 1} there is {list(known)}, and {list(row)} is written")
+
+    def _ends_at(self, node: str, tp: str, end: int) -> None:
+        self.ends.setdefault((node, tp), {0}).add(end)
+
+    def _answer_heard(self, event: Event, node: str, tp: str) -> SentMessage:
+        """The leader's answer that a follower's line is about; LineRefused if there is none."""
+        says = event.says
+        leader, fetch, at = str(says.get("leader")), str(says.get("fetch")), number(says.get("at"))
+        given = [a for a in self.answered.get((leader, tp, fetch), []) if number(a.get("at")) <= at]
+        if not given:
+            raise LineRefused(f"broker {leader} has given no answer {fetch} about {tp}")
+        answer = given[-1]
+        asked = self.taken.get((leader, tp, str(answer.get("request"))), NOTHING)
+        told: dict[str, Json] = {
+            "error": answer.get("error"),
+            "leader": number(says.get("leader"), -1),
+            "high_watermark": answer.get("high_watermark"),
+            **{name: asked.get(name) for name in ("offset", "replica")},
+            "leader_epoch": _epoch(asked.get("leader_epoch")),
+            "last_epoch": _epoch(asked.get("last_epoch")),
+        }
+        if "diverging" in asked:
+            told["diverging"] = _diverging(asked)
+        return SentMessage(f"{fetch} of {leader}", leader, node, "FetchResponse", told)
+
+    # What a leader knows
+
+    def _leads(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says = event.says
+        told = {
+            "leader": number(says.get("leader"), -1),
+            "leader_epoch": _epoch(says.get("leader_epoch")),
+            "partition_epoch": number(says.get("partition_epoch")),
+            "isr": tuple(sorted(numbers(says.get("isr")))),
+            "pending_isr": (),
+        }
+        actions = ("becomes_leader", "leader_learns_isr", "leader_hears_isr_again", None)
+        return attrs.evolve(line, actions=actions, news=self._hears(event, node, tp), told=told)
+
+    def _follows(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says = event.says
+        leader = number(says.get("leader"), -1)
+        told = {"leader": leader if leader >= 0 else None, "leader_epoch": _epoch(says.get("leader_epoch"))}
+        return attrs.evolve(line, actions=("becomes_follower", None), news=self._hears(event, node, tp), told=told)
+
+    def _hears(self, event: Event, node: str, tp: str) -> tuple[int, int]:
+        """Note the metadata that a replica learns; LineRefused if the controller has not decided them."""
+        says = event.says
+        if self.decided:
+            known = self.decided.get((tp, number(says.get("partition_epoch"))), NOTHING)
+            names = ("leader", "leader_epoch", "isr", "elr")
+            wrong = {n: (str(known.get(n)), str(says.get(n))) for n in names if known.get(n) != says.get(n)}
+            if wrong:
+                raise LineRefused("the controller has not decided what is learned", (), wrong)
+        news = self.lines.metadata.setdefault((node, tp), [])
+        news.append(_controller(says, self.lines.partitions[tp].ids, {}))
+        return len(news) - 1, len(news)
+
+    def _fetched(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        mail = self._request(event, node, tp)
+        follower, offset = number(event.says.get("follower"), -1), number(event.says.get("offset"), -1)
+        if offset not in self.ends.get((str(follower), tp), {0}):
+            raise LineRefused(f"broker {follower} fetches from {offset}, where its log has never ended")
+        ends = {follower: number(event.says.get("end"), -1)}
+        return attrs.evolve(line, actions=("leader_answers_fetch",), mail=mail, ends=ends)
+
+    def _diverges(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        mail = self._request(event, node, tp)
+        told: dict[str, Json] = {"error": "NONE", "leader": int(node), "leader_epoch": mail.says.get("leader_epoch")}
+        sent = SentMessage(mail.id, node, mail.source, "FetchResponse", {**told, "diverging": _diverging(event.says)})
+        return attrs.evolve(line, actions=("leader_answers_diverging",), mail=mail, sent=(sent,))
+
+    def _request(self, event: Event, node: str, tp: str) -> SentMessage:
+        says = event.says
+        told: dict[str, Json] = {
+            "replica": says.get("follower"),
+            "partition": tp,
+            "offset": says.get("offset"),
+            "broker_epoch": says.get("broker_epoch"),
+            "leader_epoch": _epoch(says.get("leader_epoch")),
+            "last_epoch": _epoch(says.get("last_epoch")),
+        }
+        return SentMessage(str(says.get("request")), str(says.get("follower")), node, "FetchRequest", told)
+
+    def _watermark(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
+        if self.lines.level is Level.CLIENT:
+            return None
+        told: dict[str, Json] = {"high_watermark": event.says.get("high_watermark")}
+        mail = SentMessage("", node, node, "", told)
+        return attrs.evolve(line, actions=("leader_moves_watermark", None), mail=mail, told=_log(event.says))
+
+    def _proposes(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        told = _proposal(event.says, node)
+        name = f"of partition epoch {told['partition_epoch']}"
+        sent = SentMessage(name, node, CONTROLLER, "AlterPartitionRequest", told)
+        actions = ("leader_proposes_expansion", "leader_proposes_shrink")
+        return attrs.evolve(line, actions=actions, sent=(sent,))
+
+    def _adopts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says = event.says
+        isr, version = tuple(sorted(numbers(says.get("isr")))), number(says.get("partition_epoch"))
+        if self.decided and (self.decided.get((tp, version)) or NOTHING).get("isr") != list(isr):
+            raise LineRefused(f"the controller has not decided the ISR {list(isr)} of partition epoch {version}")
+        told: dict[str, Json] = {"error": "NONE", "leader_epoch": _epoch(says.get("leader_epoch"))}
+        mail = SentMessage(f"of partition epoch {version}", CONTROLLER, node, "AlterPartitionResponse", told)
+        after = {"isr": isr, "partition_epoch": version, "pending_isr": ()}
+        return attrs.evolve(line, actions=("leader_adopts_isr",), mail=mail, told=after)
+
+    def _refused(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
+        """A proposal that was refused, or not even sent because another was under way (OPERATION_NOT_ATTEMPTED)."""
+        if event.says.get("rolled_back") is not True:
+            return None
+        held = [one for one in self.lines.by_owner.get((node, tp), []) if "leads" in str(one.event.says.get("what"))]
+        epoch = _epoch(held[-1].event.says.get("leader_epoch")) if held else 0
+        told: dict[str, Json] = {"error": str(event.says.get("error")), "leader_epoch": epoch}
+        mail = SentMessage("", CONTROLLER, node, "AlterPartitionResponse", told)
+        return attrs.evolve(line, actions=("leader_rolls_back",), mail=mail, told={"pending_isr": ()})
+
+    # Answers to clients and followers
+
+    def _acknowledges(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+        says, error = event.says, str(event.says.get("error"))
+        offset = number(says.get("offset"), -1)
+        # A repetition of an idempotent producer is acknowledged without an append: then only where it begins is known.
+        start, end, acks = self.appended.get((event.life, tp, str(says.get("request"))), (offset, offset + 1, 1))
+        if error == "NONE" and offset not in (start, -1):
+            raise LineRefused(f"what was appended at {start} is acknowledged at {offset}")
+        return attrs.evolve(line, answers=(Answer("Produce", error, offset, end, acks),))
+
+    def _answers(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
+        watermark = number(event.says.get("high_watermark"), -1)
+        if event.says.get("error") != "NONE" or watermark < 0:
+            return None
+        return attrs.evolve(line, watermark=watermark)
+
+    # The controller
+
+    def _read_decision(self, place: int, event: Event, tp: str) -> None:
+        says, known = event.says, self.lines.by_owner
+        if says.get("what") == "broker":
+            self.brokers[number(says.get("broker"), -1)] = says
+        for each, partition in self.lines.partitions.items():
+            owner = (CONTROLLER, each)
+            if says.get("what") == "decides" and each == tp:
+                state = _controller(says, partition.ids, self.brokers)
+                line = KafkaLine(place, event, what="decides", controller=state)
+            elif says.get("what") == "broker" and owner in known and says.get("broker") in partition.ids:
+                line = KafkaLine(place, event, what="broker")
+            else:
+                continue
+            chain = known.setdefault(owner, [])
+            chain.append(attrs.evolve(line, index=len(chain), first=len(chain)))
+
+
+def _node(event: Event) -> str:
+    return event.life.partition(".")[0]
+
+
+def _epoch(told: Json) -> int:
+    """A leader epoch as the model counts them; -1 for none, as in a line."""
+    return number(told, -1) + 1 if number(told, -1) >= 0 else -1
+
+
+def _rows(told: Json) -> tuple[Row, ...]:
+    return tuple((row[0], row[1] + 1, *row[2:]) for row in rows(told) if len(row) > 1)
+
+
+def _diverging(says: Fields) -> dict[str, Json]:
+    told = fields(says.get("diverging"))
+    return {"epoch": _epoch(told.get("epoch")), "end": told.get("end")}
+
+
+def _proposal(says: Fields, node: str) -> dict[str, Json]:
+    told = {"leader_epoch": _epoch(says.get("leader_epoch")), "partition_epoch": says.get("partition_epoch")}
+    return {"isr": says.get("isr"), "leader": int(node), **told}
+
+
+def _log(says: Fields) -> dict[str, object]:
+    return {"end": number(says.get("log_end"), -1), "high_watermark": number(says.get("high_watermark"), -1)}
+
+
+def _controller(says: Fields, ids: Iterable[int], brokers: Mapping[int, Fields]) -> ControllerState:
+    """The controller's state in a line about a partition."""
+    leader = number(says.get("leader"), -1)
+    last = numbers(says.get("last_known_elr"))
+    named: dict[str, Json] = {
+        **controller_names(says),
+        "controller_leader": leader if leader >= 0 else None,
+        "controller_epoch": _epoch(says.get("leader_epoch")),
+        "last_known_leader": last[0] if last else None,
+        "fenced": [b for b, known in brokers.items() if known.get("fenced")],
+        "shutting_down": [b for b, known in brokers.items() if known.get("shutting_down")],
+        "broker_epoch": {str(b): known.get("epoch") for b, known in brokers.items()},
+    }
+    return ControllerState.from_snapshot(named, tuple(ids))
