@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import isr_bugs as bugs
+import isr_cleared_elr as cleared
+import isr_directories as directories
 import isr_history as history
 import isr_kafka_bugs as found
 import isr_proposed as proposed
 import isr_raised_minimum as raised
+import isr_reassignment as reassigned
+import isr_registration as registered
 import isr_removed_replica as removed
 import isr_unclean_recovery as recovery
 from isr_lang import Design
@@ -54,6 +58,23 @@ DESIGNS: dict[str, Design] = {
         raised.MINIMUM_IN_NEW_VERSION,
         removed.KAFKA_REMOVED_REPLICA,
         removed.ELR_OF_REPLICAS,
+        reassigned.KAFKA_15665,
+        reassigned.KAFKA_19975,
+        reassigned.REASSIGNED_BY_ADDED,
+        registered.KAFKA_16757,
+        registered.KAFKA_16952,
+        registered.REGISTRATION_AMENDED,
+        registered.KAFKA_18106,
+        registered.KAFKA_18635,
+        registered.CLEAN_SHUTDOWN_KEPT,
+        registered.KAFKA_19522,
+        cleared.KAFKA_16540,
+        cleared.KAFKA_CLEARED_ELR,
+        cleared.ELR_KEPT_BELOW_MINIMUM,
+        directories.KAFKA_16234,
+        directories.DIRECTORY_OUT_OF_REACH,
+        directories.KAFKA_16297,
+        directories.ASSIGNMENT_REVERTED,
         bugs.KAFKA_13141,
         bugs.KAFKA_14704,
         bugs.KAFKA_15583,

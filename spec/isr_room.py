@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
+import attrs
+
 from isr_lang import (
     Bool,
     Choice,
     Design,
     Instance,
+    Property,
     Set,
     Step,
     Struct,
@@ -228,9 +231,23 @@ def watched_state(state: type[Struct]) -> type[Struct]:
     return type("Observed", (state,), {"__annotations__": hints, **{name: vars(Observed)[name] for name in more}})
 
 
+OF_RECORDS = {
+    p.name for p in (record_awaits_commit_after_them, record_is_replicated_after_them, record_commits_after_them)
+}
+
+
+def _without_records(milestone: Property) -> Property:
+    """The milestone in a design in which nothing is written: that a follower joins again is all to wait for."""
+    if milestone.name not in OF_RECORDS:
+        return milestone
+    return attrs.evolve(milestone, condition=follower_rejoins_after_them.condition)
+
+
 def observed(design: Design) -> Design:
     """The design, watched for MILESTONES."""
     watched = design.observed(watched_state(design.state), unobserved, observes, MILESTONES)
+    if not any(u.variable == "written_in" for a in design.actions for u in a.updates):
+        watched = attrs.evolve(watched, properties=tuple(map(_without_records, watched.properties)))
     if any(u.variable == "controller_isr" for a in design.actions for u in a.updates):
         return watched
     return watched.replacing(

@@ -25,6 +25,32 @@ class Reassigned(State):
     own_replicas: Map[Replica, Set[Replica]] = var("whom each leader takes to have one; blank elsewhere")
 
 
+class Moving(Reassigned):
+    """The state where a reassignment may take its time."""
+
+    adding: Set[Replica] = var("replicas that a reassignment adds (PartitionRegistration.addingReplicas)")
+    removing: Set[Replica] = var("replicas that it removes once it is complete (removingReplicas)")
+
+
+class Amended(State):
+    """The state where a broker may register again although its process has gone on."""
+
+    amended: Set[Replica] = var("brokers that have registered again, to name their log directories (KIP-858)")
+
+
+class Directories(State):
+    """The state where a log directory may fail while its broker goes on (KIP-858).
+
+    A replica in a failed directory is not alive, and the controller, once it has heard, takes it for fenced: it asks
+    a leader for both alike (ReplicationControlManager.LeaderAcceptor).
+    """
+
+    dark: Set[Replica] = var("replicas whose log directory has failed; the log is in it still")
+    moving: Set[Replica] = var("replicas on their way to another directory, in which the controller takes them to be")
+    misplaced: Set[Replica] = var("replicas that stopped on that way, and of which the controller was told nothing")
+    told: Set[Replica] = var("brokers that told of a failed directory in which the controller knows no replica")
+
+
 class Recovering(State):
     """The state where the controller remembers whom to ask when nobody is eligible (KIP-966, unclean recovery)."""
 

@@ -133,9 +133,8 @@ RETURNS: Final = ("broker_restarts", "broker_restarts_unnoticed")
 def loss_in_rack(known: Iterable[Answer], asked: Question, replicas: int, in_rack: int) -> Answer | None:
     """A loss among the known in which what fails may be one rack, which has `in_rack` of a partition's `replicas`.
 
-    Whoever fails fails once, and nobody is back before the last of them is down. Those who do not fail find room
-    outside of the rack. Replicas that the run does not have lag, as in `loss_of_fewer`: that they go down with the rack
-    changes nothing.
+    Nobody is back before the last of them is down. Those who do not fail find room outside of the rack. Replicas that
+    the run does not have lag, as in `loss_of_fewer`: that they go down with the rack changes nothing.
     """
     runs = list(known)
     least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
@@ -154,7 +153,7 @@ def _one_outage(path: Path, explored_with: int, replicas: int, in_rack: int) -> 
     down = {broker for _, broker in failing}
     between = path.steps[failing[0][0] : failing[-1][0]]
     back = any(action in RETURNS for action, _ in between)
-    return not back and len(down) == len(failing) and explored_with - len(down) <= replicas - in_rack
+    return not back and explored_with - len(down) <= replicas - in_rack
 
 
 def explored(asked: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
-from isr_audit.cluster import FLUSH, FLUSH_TIME, RETENTION, Cluster, Topic
+from isr_audit.cluster import CLEANUP, FLUSH, FLUSH_TIME, RETENTION, Cluster, Topic
 from isr_audit.questions import (
     CRASH,
     DECIDED,
@@ -195,15 +195,16 @@ def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
 
 def time_notes(cluster: Cluster, topics: Sequence[Topic]) -> Iterator[str]:
     """What settings that count time, or several records, do to records; none of them promises that a record is kept."""
-    told = {name: {v for t in topics for v in cluster.values(t, name)} for name in (FLUSH, FLUSH_TIME, RETENTION)}
+    deleted = [t for t in topics if cluster.values(t, CLEANUP) != ("compact",)]
+    told = {name: {v for t in topics for v in cluster.values(t, name)} for name in (FLUSH, FLUSH_TIME)}
     often = [f"{FLUSH}={v}" for v in sorted(told[FLUSH], key=len) if v.isdecimal() and 1 < int(v) < NEVER]
     often += [f"{FLUSH_TIME}={v}" for v in sorted(told[FLUSH_TIME], key=len) if v.isdecimal() and int(v) < NEVER]
     if often:
         yield f"{' and '.join(often)} flushes after the acknowledgement, and counts as never"
-    kept = sorted({int(v) for v in told[RETENTION] if v.isdecimal()})
+    kept = sorted({int(v) for t in deleted for v in cluster.values(t, RETENTION) if v.isdecimal()})
     if kept:
         said = " to ".join(lasting(ms) for ms in dict.fromkeys((kept[0], kept[-1])))
-        some = "" if all(cluster.values(t, RETENTION) for t in topics) else ", of those topics that tell it"
+        some = "" if all(cluster.values(t, RETENTION) for t in deleted) else ", of those topics that tell it"
         yield f"records are deleted after {said} ({RETENTION}{some}), whether or not anybody has read them"
 
 

@@ -13,6 +13,7 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 FLUSH: Final = "flush.messages"
 FLUSH_TIME: Final = "flush.ms"
 RETENTION: Final = "retention.ms"
+CLEANUP: Final = "cleanup.policy"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_FEATURE: Final = "metadata.version"
 
@@ -22,6 +23,7 @@ OF_BROKER: Final[Mapping[str, str]] = {
     FLUSH: "log.flush.interval.messages",
     FLUSH_TIME: "log.flush.interval.ms",
     RETENTION: "log.retention.ms",
+    CLEANUP: "log.cleanup.policy",
 }
 """A topic's setting, and the broker's that holds where the topic has none of its own."""
 

@@ -66,6 +66,11 @@ class Producing(Protocol):
         ...
 
 
+def told_offset(acks: str, offset: int | None) -> int | None:
+    """The offset that a broker told a client; with acks=0 nobody did, and clients make one up."""
+    return offset if acks != "0" and offset is not None and offset >= 0 else None
+
+
 class Confluent:
     """confluent-kafka, which is librdkafka."""
 
@@ -99,9 +104,7 @@ class Confluent:
     def send(self, value: int) -> None:
         def told(error, message) -> None:  # type: ignore[no-untyped-def]
             why = "" if error is None else str(error.name())
-            # Without an acknowledgement nobody has told it an offset, and it makes one up.
-            offset = message.offset() if self.acks != "0" else None
-            self.recorder.told(self.name, value, offset if offset is not None and offset >= 0 else None, why)
+            self.recorder.told(self.name, value, told_offset(self.acks, message.offset()), why)
 
         while len(self.producer) >= MOST_WAITING:
             self.serve()
@@ -152,9 +155,7 @@ class KafkaPython:
         except Exception as refused:
             self.recorder.told(self.name, value, None, type(refused).__name__)
             return
-        future.add_callback(
-            lambda told: self.recorder.told(self.name, value, told.offset if told.offset >= 0 else None)
-        )
+        future.add_callback(lambda told: self.recorder.told(self.name, value, told_offset(self.acks, told.offset)))
         future.add_errback(lambda error: self.recorder.told(self.name, value, None, type(error).__name__))
 
     def serve(self) -> None:

@@ -69,9 +69,9 @@ class Result:
     verdict: str
     words: dict[str, list[str]]
     traced: Traced | None
-    waits: tuple[Waits, ...]
+    waits: tuple[Waits, ...] = ()
     """How long writes waited, phase by phase."""
-    dumped: int
+    dumped: int = 0
     """Lost values that a broker wrote down before it cut its log (`insync.dropped.records`)."""
     resets: int
     """How often a consumer was told that the log ends before what it had read."""

@@ -122,12 +122,15 @@ class Campaign:
         return Baseline(tuple(name for name in held if name not in probes), found.complete, found.distinct, met)
 
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
-        """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all."""
+        """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all.
+
+        What only a probe notices at one choice, a promise may yet break at another.
+        """
         mutated = without_part(self.design, mutant)
         worst = Outcome(mutant, Fate.SETTLED)
         for choice, baseline in enumerate(known):
             outcome = self._run(mutant, mutated, choice, baseline)
-            if outcome.fate is Fate.KILLED:
+            if outcome.fate is Fate.KILLED and outcome.depth is not None:
                 return outcome
             if (_RANK[outcome.fate], -outcome.distinct) < (_RANK[worst.fate], -worst.distinct):
                 worst = outcome

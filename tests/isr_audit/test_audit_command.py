@@ -254,8 +254,8 @@ def reported(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> Report:
 
 
 def until(bootstrap: str, capsys: pytest.CaptureFixture[str], code: int, trouble: str = "") -> Report:
-    """Ask until the cluster is as expected, for a minute at most."""
-    end = time.monotonic() + 60
+    """Ask until the cluster is as expected, for three minutes at most: other programs may want the processor."""
+    end = time.monotonic() + 180
     while True:
         seen = reported(bootstrap, capsys)
         told = [n["trouble"] for n in seen["now"]]

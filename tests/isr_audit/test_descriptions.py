@@ -264,3 +264,6 @@ def test_settings_that_count_time_are_told_and_promise_nothing() -> None:
         "records are deleted after 1 day (retention.ms, of those topics that tell it), "
         "whether or not anybody has read them",
     )
+    compacted = Topic("c", 3, configs={**day, "cleanup.policy": "compact"})
+    (row,) = audited(Cluster((compacted,)), running(Cluster()), Answers([], unexplored))
+    assert row.notes == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from random import Random
 
 import attrs
 import pytest
@@ -219,6 +220,28 @@ def timed(disk: MemoryDisk) -> Log:
 def test_the_first_record_that_is_not_before_a_time(time: int, offset: int | None) -> None:
     found = timed(MemoryDisk()).first_record_since(time)
     assert (None if found is None else found.offset) == offset
+
+
+def test_a_record_is_found_by_its_time_without_reading_what_comes_before() -> None:
+    """By the index, also where timestamps go back now and then; the same record as from the beginning."""
+    disk, chance = MemoryDisk(), Random(1)
+    made = Log.create(disk, str(TP), Settings(log_index_interval_bytes=500))
+    times: list[int] = []
+    for number in range(400):
+        times.append(1_000 + 10 * number - chance.choice((0, 0, 0, 95)))
+        made.append(stamped(new_batch(record(0, 0), timestamp=times[-1]), number, 0))
+    bytes_read = [0]
+
+    def counted(path: str, found: bytes) -> bytes:
+        bytes_read[0] += len(found)
+        return found
+
+    disk.reads = counted
+    for time in (*range(900, 5_100, 33), times[399]):
+        bytes_read[0] = 0
+        found = made.first_record_since(time)
+        assert (found.offset if found else None) == next((n for n, at in enumerate(times) if at >= time), None)
+        assert bytes_read[0] < 3_000, "of 28,000"
 
 
 def test_the_record_with_the_largest_timestamp() -> None:

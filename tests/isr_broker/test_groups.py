@@ -217,9 +217,11 @@ def test_a_static_member_may_be_away_while_the_others_join_again() -> None:
     desk.join("a", now=10, identity=first, instance="first", session=1_000)
     assert "c" not in desk.said
     desk.groups.tick(310)
-    members = desk.said["a"]["members"]
-    assert isinstance(members, list)
-    assert [row["group_instance_id"] for row in members] == ["first", "second", None], "its part is kept for it"
+    kept = [("first", first, "a"), ("second", second, "b"), (None, desk.identity("c"), "c")]
+    assert desk.said["a"]["members"] == [
+        {"member_id": identity, "group_instance_id": instance, "metadata": name.encode()}
+        for instance, identity, name in kept
+    ], "its part is kept for it"
     assert desk.groups.heartbeat("g", second, 2, 320, "second") == ILLEGAL_GENERATION
     desk.groups.tick(1_400)
     assert desk.groups.heartbeat("g", second, 3, 1_400, "second") == UNKNOWN_MEMBER_ID, "its session is over"

@@ -83,7 +83,7 @@ def test_what_a_broker_holds_for_clients_is_told_and_found(processes: Processes)
     eventually(lambda: create_topic(processes.bootstrap, "t", 1, 2))
     Confluent(processes.bootstrap, {"acks": "all"}).send_all("t", [b"x"])
     rows = [{"partition": 0, "fetch_offset": 1, "partition_max_bytes": 1_000}]
-    waits: Answer = {"max_wait": 8_000, "min_bytes": 1, "topics": [{"topic": "t", "partitions": rows}]}
+    waits: Answer = {"max_wait": 5_000, "min_bytes": 1, "topics": [{"topic": "t", "partitions": rows}]}
     frame = protocol.ask(protocol.FETCH, 4, 1, "test", {"replica_id": -1, "max_bytes": 10**6, **waits})
     with contextlib.ExitStack() as connections:
         for port in processes.ports.values():

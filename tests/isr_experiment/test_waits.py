@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from isr_experiment.catalogue import EXPERIMENTS
+from isr_experiment.clients import told_offset
 from isr_experiment.conclusions import Concluded, rates
 from isr_experiment.recorder import Recorder
 from isr_experiment.run import Result
@@ -59,6 +60,11 @@ def test_what_was_dumped_is_read_from_the_brokers_folders(tmp_path: Path) -> Non
     text = [{"partition": "t-0", "offset": 1, "value": "17"}, {"offset": 2, "value": None}, {"value_base64": "/w=="}]
     (tmp_path / "dropped-records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in text))
     assert dumped({1: tmp_path, 2: tmp_path / "none"}) == {17}
+
+
+def test_without_an_acknowledgement_no_offset_was_told() -> None:
+    assert [told_offset(acks, 7) for acks in ("all", "1", "0")] == [7, 7, None]
+    assert told_offset("all", -1) is told_offset("1", None) is None
 
 
 def fate(**counts: int) -> Fate:

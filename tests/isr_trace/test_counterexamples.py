@@ -276,6 +276,22 @@ SAID_OF_STEPS = {
         4: "controller_adds_replica",
         5: "controller_fences_leader",
     },
+    "reassigned-below-minimum-15665": {1: "controller_fences_follower", 2: "controller_reassigns_at_once"},
+    "reassignment-held-up-19975": {
+        1: "controller_fences_follower",
+        2: "controller_starts_reassignment",
+        7: "controller_accepts_alter_partition",
+    },
+    "clean-shutdown-struck-18635": {
+        6: "broker_loses_power",
+        9: "broker_shuts_down",
+        10: "broker_restarts",
+        11: "broker_restarts",
+        12: "controller_elects_last_known_leader",
+    },
+    "absent-last-leader-19522": {4: "broker_restarts", 5: "controller_elects_absent_last_leader"},
+    "cleared-elr": {2: "controller_fences_last_leader", 3: "controller_sets_minimum"},
+    "misplaced-replica-16297": {1: "replica_moves", 2: "directory_fails", 3: "controller_hears_of_directory"},
 }
 """What the prose of a found bug says that its steps do; the steps that it names are these."""
 
@@ -357,6 +373,7 @@ ROWS = (
 NUMBERS = (
     7164, 7415, 2334, 7235, 12367, 13091, 13141, 14704, 15510, 15583, 15221,
     16540, 19996, 15021, 14144, 14154, 13587, 10101, 7786, 20554, 9672, 6638,
+    15665, 19975, 16757, 16952, 18635, 19522, 16297,
 )  # fmt: skip
 
 

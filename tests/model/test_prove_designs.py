@@ -15,6 +15,9 @@ pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
 
 TINY = "--log 1 --records 1 --epochs 1 --isr-changes 2 --crashes 0 --sessions-lost 0"
 SMALL = "--log 2 --records 2 --epochs 2 --isr-changes 3 --crashes 0 --sessions-lost 1"
+CRASH = f"{TINY} --crashes 1"
+SHUTDOWN = f"{TINY} --shutdowns 1"
+THREE = f"{TINY} --replicas 3"
 READS = f"{TINY} --consumers 1 --follower-reads on"
 NO_SUCH_ACTION = "no such action"
 
@@ -59,6 +62,17 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         TINY,
     ),
     ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
+    ("kafka-15665", "reassignment-keeps-minimum", "controller_reassigns_at_once", "kafka-19975", THREE),
+    ("kafka-19975", "reassignment-is-not-held-up", "controller_accepts_alter_partition", "reassigned-by-added", THREE),
+    ("kafka-16757", "fenced-out-of-isr", "broker_registers_again_fenced", NO_SUCH_ACTION, TINY),
+    ("kafka-16952", "incarnation-keeps-epoch", "broker_registers_again_in_new_epoch", NO_SUCH_ACTION, CRASH),
+    ("kafka-18106", "fenced-out-of-isr", "broker_replaces_registration", NO_SUCH_ACTION, TINY),
+    ("kafka-18635", "clean-shutdown-keeps-membership", "broker_restarts", "clean-shutdown-kept", SHUTDOWN),
+    ("kafka-19522", "elected-is-available", "controller_elects_absent_last_leader", NO_SUCH_ACTION, TINY),
+    ("kafka-16540", "candidates-are-complete", "leader_learns_isr", "kip-966", TINY),
+    ("kafka-cleared-elr", "somebody-is-awaited", "controller_sets_minimum", "elr-kept-below-minimum", TINY),
+    ("kafka-16234", "candidates-are-complete", "replica_is_recreated", NO_SUCH_ACTION, TINY),
+    ("kafka-16297", "replicas-are-where-assigned", "directory_fails", "assignment-reverted", CRASH),
     ("jepsen-bounded-halt", "fenced-out-of-isr", "controller_fences_follower", "kraft-3.5", TINY),
     ("leader-evicts-alone", "leaders-count-candidates", "leader_evicts_alone", NO_SUCH_ACTION, TINY),
     ("recovery-aggressive", "candidates-are-complete", "controller_recovers", "recovery-asks-all", TINY),

@@ -12,7 +12,7 @@ from insync_cli import registry
 from insync_cli.main import main
 from insync_cli.model import guards
 from isr_check.engine import Limits
-from isr_check.mutation import Baseline, Campaign, Fate, mutants
+from isr_check.mutation import Baseline, Campaign, Fate, Part, mutants
 from isr_check.native import explore
 from isr_lang import Value
 
@@ -24,6 +24,10 @@ DESIGN = "kip-966"
 LONE: Mapping[str, Value] = {"replicas": 2, "min_insync": 1}
 """Two replicas, of which one may be enough."""
 
+EPOCH_KNOWN = "epoch_not_above(leader, old.fetch_last_epoch[follower]) == old.fetch_last_epoch[follower]"
+INCARNATION = (
+    "forall(old.alter_broker_epoch[leader] == old.broker_epoch[f] for f in old.alter_isr[leader] - old.controller_isr)"
+)
 PLAIN: Mapping[str, Value] = {"replicas": 2}
 TWO_LEADERS: Mapping[str, Value] = {"replicas": 2, "crashes": 0, "acks": "1", "records": 2}
 FLUSHED: Mapping[str, Value] = {
@@ -53,6 +57,58 @@ SAMPLE: list[tuple[Mapping[str, Value], str, str, tuple[str, ...]]] = [
     (PLAIN, "controller_fences_leader", "successor != r", ()),
 ]
 """At these constants, this guard of this action, when dropped, is noticed by these promises."""
+
+
+CLOSING: Mapping[str, Value] = {**LONE, "crashes": 0, "shutdowns": 1, "epochs": 2}
+EPOCH_BETWEEN: Mapping[str, Value] = {
+    **LONE,
+    "crashes": 0,
+    "sessions_lost": 1,
+    "epochs": 2,
+    "isr_changes": 3,
+    "log": 2,
+    "records": 3,
+}
+POWER: Mapping[str, Value] = {"replicas": 2, "crashes": 0, "lossy_crashes": 1}
+
+TERMS: list[tuple[str, Mapping[str, Value], str, str, tuple[str, ...]]] = [
+    ("kip-966", CLOSING, "eligible", "old.shutting_down", ("leaving-does-not-join",)),
+    ("kip-966", CLOSING, "available", "old.shutting_down", ("elected-is-available",)),
+    ("kip-966", PLAIN, "eligible", "old.fenced", ("fenced-out-of-isr",)),
+    ("kip-966", PLAIN, "caught_up", "old.follower_end[leader][f] != none", ()),
+    ("kip-966", EPOCH_BETWEEN, "continues", EPOCH_KNOWN, ("leaders-complete", "weak-isr", "strong-isr")),
+    ("kraft-3.5", POWER, "eligible", INCARNATION, ("strong-isr",)),
+    ("kraft-3.5", PLAIN, "electable", "isr == {}", ()),
+    ("kraft-3.5", PLAIN, "electable", "elr.has(r)", ()),
+    ("kip-320", PLAIN, "caught_up", "old.follower_end[leader][f] != none", ()),
+    ("kip-320", TWO_LEADERS, "electable", "isr.has(r) | isr == {} & elr.has(r)", ("clean-election", "leader-in-isr")),
+]
+"""At these constants, this term of this definition of a design, when dropped, is noticed by these promises."""
+
+
+@pytest.mark.parametrize(
+    ("design", "constants", "definition", "term", "killers"),
+    [pytest.param(*row, marks=pytest.mark.slow if n > 2 else ()) for n, row in enumerate(TERMS)],
+)
+def test_a_sample_of_terms(
+    design: str, constants: Mapping[str, Value], definition: str, term: str, killers: tuple[str, ...]
+) -> None:
+    engine = partial(explore, workers=1)
+    job = Campaign(registry.design_named(design), (dict(constants),), engine, Limits(), (Part.TERM,))
+    mutant = next(m for m in job.mutants() if (m.action, m.guard) == (definition, term))
+    outcome = job.run(mutant, [job.baseline(0)])
+    assert outcome.fate == (Fate.KILLED if killers else Fate.SURVIVED)
+    assert set(outcome.killers) == set(killers)
+    redundant = guards.redundant(TOP / guards.REDUNDANT, design, Part.TERM)
+    assert ((definition, term) in redundant) == (not killers)
+
+
+@pytest.mark.parametrize("part", [Part.TERM, Part.ASSIGNMENT])
+def test_what_is_listed_beside_guards_exists(part: Part) -> None:
+    for name in ("kip-966", "kraft-3.5", "kip-320"):
+        design = registry.design_named(name)
+        known = {(m.action, m.guard) for m in mutants(design, (part,))}
+        assert guards.redundant(TOP / guards.REDUNDANT, name, part).keys() <= known
 
 
 def listed(file: str, key: str) -> list[dict[str, object]]:

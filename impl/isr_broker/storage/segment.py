@@ -6,7 +6,7 @@ leader epochs again, and with them the index. So there is no index file that cou
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -29,7 +29,8 @@ def file_name(base_offset: Offset) -> str:
 class Segment:
     """A segment: `base_offset` names it, `size` is where the next batch goes, `newest` the largest timestamp so far.
 
-    `index` has the base offset and position of a batch about every `interval` bytes.
+    `index` has the base offset and position of a batch about every `interval` bytes, and the largest timestamp before
+    it (OffsetIndex, TimeIndex).
     """
 
     base_offset: Offset
@@ -37,7 +38,7 @@ class Segment:
     interval: int
     size: int = 0
     newest: Millis = -1
-    index: list[tuple[Offset, int]] = attrs.field(factory=list[tuple[Offset, int]])
+    index: list[tuple[Offset, int, Millis]] = attrs.field(factory=list[tuple[Offset, int, Millis]])
 
     @classmethod
     def open(cls, disk: Disk, folder: str, base_offset: Offset, interval: int) -> Segment:
@@ -52,9 +53,9 @@ class Segment:
         self.size += len(records)
 
     def _note(self, batch: Batch, position: int) -> None:
-        self.newest = max(self.newest, batch.max_timestamp)
         if not self.index or position - self.index[-1][1] >= self.interval:
-            self.index.append((batch.base_offset, position))
+            self.index.append((batch.base_offset, position, self.newest))
+        self.newest = max(self.newest, batch.max_timestamp)
 
     def scan(self, expected: Offset, check_from: Offset) -> Iterator[Batch]:
         """The batches from the beginning, each of which continues the one before; stops at the first that does not.
@@ -108,7 +109,8 @@ class Segment:
 
     def since(self, time: Millis, start: Offset) -> Stamp | None:
         """The first record from an offset on whose timestamp is not before a time (FileRecords.searchForTimestamp)."""
-        position = 0
+        at = bisect_left(self.index, time, key=lambda entry: entry[2]) - 1
+        position = self.index[at][1] if at >= 0 else 0
         while self.newest >= time and position < self.size:
             batch = header(self.file.read(position, HEADER_BYTES), 0)
             if batch.max_timestamp >= time:

@@ -1,0 +1,43 @@
+package insync.found.classes;
+
+import insync.found.Story;
+import java.util.Arrays;
+import org.apache.kafka.controller.InProcessController;
+import org.apache.kafka.metadata.PartitionRegistration;
+
+/**
+ * Somebody sets min.insync.replicas while nobody is in sync, on the controller's own classes. With
+ * --control nobody does. Exit code 1: all brokers are back, and the partition has no leader; 0: it
+ * has one.
+ */
+public final class ClearedElr {
+  private ClearedElr() {}
+
+  /** Runs it. */
+  public static void main(String[] arguments) {
+    InProcessController controller = new InProcessController(new Clock());
+    for (int broker : new int[] {2, 3, 1}) {
+      controller.fence(broker);
+    }
+    show("all three lost their session", controller.partition());
+    if (!Arrays.asList(arguments).contains("--control")) {
+      controller.setMinimum(3);
+      show("min.insync.replicas is set", controller.partition());
+    }
+    for (int broker = 1; broker <= 3; broker++) {
+      controller.heartbeat(broker);
+    }
+    show("all three are back", controller.partition());
+    System.exit(controller.partition().leader < 0 ? 1 : 0);
+  }
+
+  private static void show(String when, PartitionRegistration partition) {
+    Story.step(
+        "%s: leader %d, ISR %s, ELR %s, last known leader %s",
+        when,
+        partition.leader,
+        Arrays.toString(partition.isr),
+        Arrays.toString(partition.elr),
+        Arrays.toString(partition.lastKnownElr));
+  }
+}

@@ -1,0 +1,59 @@
+"""Reports of others, asked of the classes of Kafka's releases: which has the bug, as docs/reports.md says.
+
+Without it the page could name a release for a bug that it never had.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from isr_found import JAVA_ROOT, JVM
+from isr_kafka import Unavailable, build, classpath, jars, java, javac
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
+ROW = re.compile(r"^\| (KAFKA-\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+"""Report, releases that have the bug, releases that have it no more."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
+
+
+def releases() -> dict[str, dict[str, str]]:
+    """What the page says: release -> report -> yes or no."""
+    said: dict[str, dict[str, str]] = {}
+    for report, broken, mended in ROW.findall(PAGE.read_text(encoding="utf-8")):
+        for answer, where in (("yes", broken), ("no", mended)):
+            for release in re.findall(r"\d+\.\d+\.\d+", where):
+                said.setdefault(release, {})[report] = answer
+    return said
+
+
+def ran(roots: list[str], release: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    try:
+        _ = java(), javac()
+        found = jars(release)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    classes = build([JAVA_ROOT / root for root in roots], release)
+    command = [java(), *JVM, "-cp", classpath(classes, found), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_page_has_rows() -> None:
+    assert {"3.9.1", "4.0.1", "4.1.1", "4.3.1", "4.4.0"} == set(releases())
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.0.1", "4.1.1", "4.3.1", "4.4.0"])
+def test_a_release_has_the_bugs_that_the_page_says(release: str) -> None:
+    done = ran(["reports"], release, "org.apache.kafka.controller.Reports")
+    assert done.returncode == 0, done.stderr
+    answers = dict(line.split() for line in done.stdout.splitlines() if line.startswith("KAFKA-"))
+    assert answers == releases()[release]
+
+
+@pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
+@pytest.mark.parametrize(("arguments", "code"), [((), 1), (("--control",), 0)])
+def test_to_set_the_minimum_leaves_nobody_to_wait_for(release: str, arguments: tuple[str, ...], code: int) -> None:
+    done = ran(["common", "classes"], release, "insync.found.classes.ClearedElr", *arguments)
+    assert done.returncode == code, done.stdout + done.stderr
