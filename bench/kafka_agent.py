@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=3)
     given = parser.parse_args()
-    kinds = {}
+    kinds: dict[str, tuple[NodeFiles, bool]] = {}
     for name, woven, traced in (("without", False, False), ("with, off", True, False), ("with", True, True)):
         kinds[name] = (node_files(noting=True, tracing=woven), traced)
         archive(kinds[name][0])

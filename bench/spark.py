@@ -1,6 +1,6 @@
 """Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
-    python bench/spark.py [throughput] [fixed] [executors] [memory] [equality]     the last two take long: only if named
+    python bench/spark.py [throughput] [fixed] [executors] [apart] [memory] [equality]     the last three: only if named
 
 Processor time is that of all processes that take part, Java included, as the system counts it.
 """
@@ -22,8 +22,9 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.support import s3
 from tests.support.expected import outcome, table
-from tests.support.sparks import cluster, environment
+from tests.support.sparks import cluster, environment, strangers
 
 from isr_check import native
 from isr_check.engine import Exploration, Limits
@@ -32,6 +33,8 @@ from isr_lang import Instance
 from isr_lang.constants import Value
 from isr_pipeline import session
 from isr_pipeline.explore import IN_MEMORY, SETTINGS, explore
+from isr_pipeline.locations import Location
+from isr_pipeline.store import Remade, Store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
 LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}
@@ -105,9 +108,10 @@ def answer(found: Exploration) -> Exploration:
     return attrs.evolve(found, seconds=0)
 
 
-def warm(workers: int, memory: int | None = None) -> Callable[[], object]:
-    """A session that has run a task on each core; returns what ends it."""
+def warm(workers: int, memory: int | None = None, scratch: Path | None = None) -> Callable[[], object]:
+    """A session that has run a task on each core; returns what ends it. Its visited sets are in `scratch`."""
     given = {"spark.driver.memory": f"{memory >> 20}m"} if memory else {}
+    given |= {"spark.local.dir": str(scratch)} if scratch else {}
     everything = {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY, **given}
     spark = session.start(session.local(workers), everything)
     explore(instance(SMALL), ("type-ok",), partitions=workers, handover=2000)
@@ -169,8 +173,8 @@ def where(on: Mapping[str, float], used: Used, found: Exploration) -> list[str]:
         "absorb: into the owner's visited set": on["absorb"],
         "check: properties of new states": on["check"],
         "files: levels written and read": on["files"],
-        "rest of the tasks: blocks to and from Java, mapping the sets": on["task"]
-        - sum(on[k] for k in on if k != "task"),
+        "visited sets: taken, or made again": on["remake"],
+        "rest of the tasks: blocks to and from Java": on["task"] - sum(on[k] for k in on if k != "task"),
         "Python around the tasks, and this process between levels": used.driver + used.python - on["task"],
         "Java: plans, schedules, passes blocks on": used.java,
     }
@@ -217,9 +221,46 @@ def executors(folder: Path) -> list[str]:
     return [f"`kip-966 --isr-changes 3`: {states:,} states, by a standalone cluster; {said}.", "", *lines, "", *travel]
 
 
+def apart(folder: Path) -> list[str]:
+    """By two users who share nothing but a store, beside a cluster that sees one folder, in turns."""
+    asked, rows = instance({"isr_changes": 3}), list[str]()
+    os.environ.update(environment())
+    (folder / "spark-defaults.conf").write_text("spark.shuffle.readHostLocalDisk false\n", encoding="utf-8")
+    os.environ["SPARK_CONF_DIR"] = str(folder)
+    with using() as by_native:
+        expected = native.explore(asked, workers=2)
+    with s3.server(folder) as url, strangers("nobody", "daemon") as users:
+        for name, owners in (("one folder", []), ("S3, two users", users)):
+            home = folder / name.replace(" ", "-")
+            home.mkdir()
+            place = url.format("run") if owners else str(home / "states")
+            with cluster(home, 2, owners=owners) as master, session.running(master, settings=SETTINGS):
+                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=f"{place}", master=master)
+                with using() as used:
+                    found = explore(asked, partitions=4, store=place, master=master)
+            assert answer(found) == answer(expected)
+            commits, store = Store(Location.of(place)).commits(), Location.of(place).files()
+            again = sum((c.remade for c in commits), Remade())
+            wall = used[0].wall
+            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | {len(commits)} | "
+            row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
+            rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
+    took = f"native took {by_native[0].wall:.1f} s with two workers"
+    said = f"{expected.distinct:,} states, 4 partitions, two executors of a core each"
+    return [
+        f"`kip-966 --isr-changes 3`: {said}; {took}.",
+        "",
+        "| store | s | distinct/s | part of native | levels | visited sets made again | files in the store |",
+        "|" + "---|" * 7,
+        *rows,
+    ]
+
+
 def memory(folder: Path) -> list[str]:
     """More states than Java is given memory for; meanwhile, how much the processes hold that is no file's."""
-    end, peak, done = warm(2, GIVEN), dict[str, int](), threading.Event()
+    scratch = folder / "local"
+    scratch.mkdir()
+    end, peak, done = warm(2, GIVEN, scratch), dict[str, int](), threading.Event()
 
     def watch() -> None:
         while not done.wait(1.0):
@@ -231,7 +272,7 @@ def memory(folder: Path) -> list[str]:
     home, sets = folder / "larger", list[int]()
     with using() as used:
         found = explore(
-            instance(LARGER), (), None, lambda _: sets.append(size_of(home / "sets")), folder=home, partitions=BUCKETS
+            instance(LARGER), (), None, lambda _: sets.append(size_of(scratch)), folder=home, partitions=BUCKETS
         )
     done.set()
     watcher.join()
@@ -241,7 +282,8 @@ def memory(folder: Path) -> list[str]:
     return [
         f"`{options(LARGER)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, "
         f"with {GIVEN >> 20} MB for Java (`--memory`) and {BUCKETS} partitions, two tasks at a time; the visited sets "
-        f"grew to {max(sets) / 1e9:.1f} GB of files, the levels have {size_of(home / 'states') / 1e9:.1f} GB. It took "
+        f"and what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have "
+        f"{size_of(home / 'states') / 1e9:.1f} GB. It took "
         f"{used[0].wall:.0f} s; native took {expected.seconds:.0f} s in memory. All answers are the same. Memory that "
         f"is no file's, at most: Java {peak['java'] / 1e9:.1f} GB, any Python process {peak['python'] / 1e9:.2f} GB. "
         "What the system keeps of files in memory was not limited."
@@ -292,6 +334,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
     "throughput": throughput,
     "fixed": fixed,
     "executors": executors,
+    "apart": apart,
     "memory": memory,
     "equality": equality,
 }

@@ -96,8 +96,8 @@ def main() -> None:
             case "hello":
                 answer = {"protocol": "insync/conform/1", "name": "evicts alone", "saves": True}
                 known = ["leader_proposes_shrink", "leader_evicts_alone"]
-                other = known[request["design"] != "leader-evicts-alone"]
-                answer |= {"variables": TOLD, "actions": [a for a in actions if a != other]}
+                foreign = known[request["design"] != "leader-evicts-alone"]
+                answer |= {"variables": TOLD, "actions": [a for a in actions if a != foreign]}
             case "reset":
                 partition = Partition(mine(request["state"]))
             case "step" if partition:

@@ -171,7 +171,7 @@ class Ticker:
         self.levels: dict[int, int] = {}
         self.last = clock()
         self.stage = Stage("", self.last)
-        self.drawn = 0
+        self.drawn, self.page = 0, ""
 
     def __enter__(self) -> Ticker:
         return self
@@ -185,6 +185,10 @@ class Ticker:
         if self.memory is not None and at.state_bytes and not self.quiet:
             sys.stderr.write(forecast(self.memory, at.state_bytes) + "\n")
             self.memory = None
+        if at.page and at.page != self.page and not self.quiet:
+            self.close()
+            sys.stderr.write(f"the work of this run in Spark's own words: {at.page}\n")
+        self.page = at.page or self.page
         if self._due(now):
             self.draw(self.parts(at), now)
 
@@ -266,6 +270,7 @@ class Ticker:
             human_size(resident()),
         ]
         parts += ["the rest in files"] if at.on_disk else []
+        parts += at.beside
         left = (total - at.distinct) / rate if total and rate else 0.0
         return [*parts, f"estimate {human_time(left)} more"] if left > 0 else parts
 

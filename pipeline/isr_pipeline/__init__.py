@@ -3,7 +3,8 @@
     session                             starts Spark, or says what is missing for it
     explore -> search -> tasks          the engine 'spark': its levels, and the tasks of a level
     runners                             who runs the tasks: this process, or Spark
-    bucket_states, store                the visited set of a bucket; the folder of an exploration
+    locations, store                    folders of any store; what an exploration keeps in one
+    bucket_states                       the visited set of a bucket, on the local disk of whoever has it
     task_kernels, arrow_rows            kernels where tasks run; the rows that tasks exchange
     counterexamples, graph              shortest paths to findings; all states and steps as tables
     sweeps                              independent questions, one task each

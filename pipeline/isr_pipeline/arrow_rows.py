@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from isr_check.native.memory import Numbers, Words
 
-STATES, EXPANDED, FOUND, SPENT = 0, 1, 2, 3
-"""The kinds of rows: states for a bucket; counts of the expansion of a bucket; counts of its new states; time spent."""
+STATES, EXPANDED, FOUND, SPENT, REMADE = 0, 1, 2, 3, 4
+"""The kinds of rows: states for a bucket; counts of the expansion of a bucket; counts of its new states and the name of
+their file; time spent; what a visited set that was made again had to read, and the nanoseconds that it took."""
 _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}
 SCHEMA = pa.schema([pa.field(name, type, nullable=False) for name, type in _NAMES.items()])
 DDL = "bucket int not null, kind int not null, payload binary not null"

@@ -1,23 +1,32 @@
-"""The visited set of one bucket, as two files that a task maps into its memory.
+"""The visited set of one bucket, as two files on the local disk of whoever runs the task, mapped into its memory.
 
 One file is an array of states, the other an open-addressing table of positions, as in the memory of the native engine.
-They may be larger than memory: the system keeps as much of them there as it has room for. If the last task did not
-close them properly, they are rebuilt from the states of all levels. So every task begins with exactly the states of the
-levels before, whatever became of the last one.
+They may be larger than memory: the system keeps as much of them there as it has room for.
+
+These files are a cache of what the store says. A task takes the files of its bucket for itself, by giving them a name
+of its own, and gives them back when it ends in order. If they are not there, since the bucket's last task ran elsewhere
+or died, the task makes the set from the levels in the store. If they are of an earlier level, it adds the levels since
+then; if of a later one, it cuts them. So every task begins with exactly the states of the levels before, whatever
+became of the last one, and `remade` says what that took.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import mmap
 import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import cast
 
+import attrs
 import numpy as np
 
+from isr_check.engine import Failed
 from isr_check.native.actions import FOUND
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Words, address
@@ -27,6 +36,14 @@ from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 CHUNK = 1 << 16
 """States that are added between two checks for room."""
 SMALLEST = 1 << 14
+LOCAL = "SPARK_LOCAL_DIRS"
+"""What names the executor's local folders (spark.local.dir) in the environment of Spark's Python processes."""
+
+
+def local_folder(spec: KernelSpec, bucket: int) -> Path:
+    """The local folder for the sets of an exploration: this process's own, or one of those of its executor."""
+    folders = [spec.scratch] if spec.scratch else os.environ.get(LOCAL, tempfile.gettempdir()).split(",")
+    return Path(folders[bucket % len(folders)]) / f"insync-{spec.run}"
 
 
 class MappedFile:
@@ -43,34 +60,62 @@ class MappedFile:
         os.close(self.file)
 
 
+@attrs.frozen
+class _Kept:
+    """What the last task of a bucket left: a table of so many places, with all states up to a level."""
+
+    level: int
+    states: int
+    size: int
+
+
+_NOTHING = _Kept(-1, 0, 0)
+
+
 class BucketStates:
-    """The set of a bucket before a level, with `before` states. It is locked until it is closed."""
+    """The set of a bucket before a level, with `before` states. Nobody else has its files until it is closed."""
 
     def __init__(self, spec: KernelSpec, hand: KernelWorker, bucket: int, level: int, before: int) -> None:
         self.spec, self.hand, self.bucket, self.level, self.before = spec, hand, bucket, level, before
-        self.folder = Path(spec.folder) / "sets"
-        self.folder.mkdir(exist_ok=True)
-        self._lock = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._closed = self._path("json")
-        size = self._size_if_closed()
-        self._closed.unlink(missing_ok=True)
-        if size:
-            self._map(size, before + 1 + CHUNK)
-            self.next = before + 1
-        else:
-            self._rebuild()
+        self.name, self.remade = store.new_name(), store.Remade()
+        home = local_folder(spec, bucket)
+        home.mkdir(parents=True, exist_ok=True)
+        self._shared = home / f"bucket-{bucket:04d}"
+        self._own = home / f"{self._shared.name}.{os.getpid()}.{self.name:x}"
+        self._remove_left_over(home)
+        try:
+            self._shared.rename(self._own)
+        except OSError:
+            self._own.mkdir()
+        begun = time.monotonic()
+        try:
+            with hand.spent.timed("remake"):
+                read = self._open(self._kept())
+        except BaseException:
+            self._give_up()
+            raise
+        if read is not None:
+            self.remade = store.Remade(1, read, time.monotonic() - begun)
+
+    def _remove_left_over(self, home: Path) -> None:
+        """Remove the files of tasks of this bucket whose processes have ended without removing them."""
+        for folder in home.glob(f"{self._shared.name}.*"):
+            try:
+                os.kill(int(folder.name.split(".")[1]), 0)
+            except ProcessLookupError:
+                shutil.rmtree(folder, ignore_errors=True)
+            except OSError:
+                continue
 
     def _path(self, kind: str) -> Path:
-        return self.folder / f"bucket-{self.bucket:04d}.{kind}"
+        return self._own / kind
 
-    def _size_if_closed(self) -> int:
-        """The size of the table, if the set was closed properly with the expected number of states; else 0."""
+    def _kept(self) -> _Kept:
         try:
-            said = cast("dict[str, int]", json.loads(self._closed.read_text(encoding="utf-8")))
-            return said["size"] if said["states"] == self.before else 0
+            said = cast("dict[str, int]", json.loads(self._path("said.json").read_text(encoding="utf-8")))
+            return _Kept(said["level"], said["states"], said["size"])
         except (OSError, ValueError, KeyError):
-            return 0
+            return _NOTHING
 
     def _map(self, size: int, rows: int) -> None:
         self.size = size
@@ -78,31 +123,48 @@ class BucketStates:
         self.rows = rows
         self.table = MappedFile(self._path("table"), size)
 
-    def _rebuild(self) -> None:
-        for kind in ("states", "table"):
-            self._path(kind).unlink(missing_ok=True)
-        size = SMALLEST
+    def _open(self, kept: _Kept) -> int | None:
+        """Map the set as it was before the level; how many states were read from the store, None if all was there."""
+        rows = self.before + 1 + CHUNK
+        if kept.states == self.before:
+            self._map(kept.size or SMALLEST, rows)
+            self.next = self.before + 1
+            return None
+        held = min(kept.states, self.before)
+        size = kept.size or SMALLEST
         while size * FULLEST < self.before + CHUNK:
             size *= 2
-        self._map(size, self.before + 1 + CHUNK)
-        self.next = 1
-        into = self.all_states()
-        for level in range(self.level):
-            path = store.part(self.spec.folder, level, self.bucket)
-            for block in store.read_states(path, self.spec.words) if path.exists() else ():
-                into[self.next : self.next + len(block)] = block
-                self.next += len(block)
-        assert self.next == self.before + 1, "the levels have the states that were counted"
-        self._rebuild_table()
+        anew = held < kept.states or size != kept.size
+        if anew:
+            self._path("table").unlink(missing_ok=True)
+        self._map(size, rows)
+        self.next = held + 1
+        if held < self.before:
+            self._read(kept.level + 1)
+        if self.next != self.before + 1:
+            raise Failed(f"{self.spec.place} does not have the {self.before} states that bucket {self.bucket} had")
+        self._index(1 if anew else held + 1)
+        return self.before - held
+
+    def _read(self, first: int) -> None:
+        """Add the states of the levels from the first on, as the store has them."""
+        into, place = self.all_states(), self.spec.place
+        for commit in store.Store(place).commits()[first : self.level]:
+            if self.bucket not in commit.names:
+                continue
+            for block in store.read_states(commit.file(place, self.bucket), self.spec.words):
+                end = self.next + len(block)
+                into[self.next : end] = block[: max(0, self.rows - self.next)]
+                self.next = end
 
     def all_states(self) -> Words:
         return self.states.words[: self.rows * self.spec.words].reshape(-1, self.spec.words)
 
-    def _rebuild_table(self) -> None:
-        worker = self.hand.worker
-        worker.next = self.next
+    def _index(self, first: int) -> None:
+        """Enter the positions of the states from the first on into the table."""
+        self.hand.worker.next = self.next
         self._attach()
-        self.hand.run("index", 1, self.next)
+        self.hand.run("index", first, self.next)
 
     def _attach(self) -> None:
         places = [(Job.STATES, self.states.words), (Job.TABLE, self.table.words)]
@@ -132,7 +194,7 @@ class BucketStates:
             self._path("table").unlink()
             self.size *= 4 if self.size < 1 << 20 else 2
             self.table = MappedFile(self._path("table"), self.size)
-            self._rebuild_table()
+            self._index(1)
 
     def places(self, states: Words) -> Numbers:
         """The positions of these states in the set, from 1 on; 0 for a state that is not in it."""
@@ -170,11 +232,11 @@ class BucketStates:
         return int(self.hand.worker.job[Job.SUM])
 
     def keep(self) -> None:
-        """Write the new states to the file of the level."""
+        """Write the new states to a file of the level, which counts once a commit has its name."""
         if self.new:
-            path = store.part(self.spec.folder, self.level, self.bucket)
+            file = store.part(self.spec.place, self.level, self.bucket, self.name)
             with self.hand.spent.timed("files"):
-                store.write_states(path, self.all_states()[self.before + 1 : self.next])
+                store.write_states(file, self.all_states()[self.before + 1 : self.next])
 
     def __enter__(self) -> BucketStates:
         return self
@@ -184,6 +246,16 @@ class BucketStates:
     ) -> None:
         self.states.close()
         self.table.close()
-        if kind is None:
-            self._closed.write_text(json.dumps({"states": self.next - 1, "size": self.size}), encoding="utf-8")
-        os.close(self._lock)
+        if kind is not None:
+            self._give_up()
+            return
+        said = {"level": self.level, "states": self.next - 1, "size": self.size}
+        self._path("said.json").write_text(json.dumps(said), encoding="utf-8")
+        try:
+            self._own.rename(self._shared)
+        except OSError:  # another attempt has given back its own, which is as good
+            self._give_up()
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            shutil.rmtree(self._own)

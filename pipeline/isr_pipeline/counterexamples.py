@@ -7,8 +7,7 @@ the least of the shortest paths is followed through the marked states, as in isr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path as Folder
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
@@ -18,7 +17,8 @@ from isr_check.native.memory import Words
 from isr_check.native.traces import Aim, Marked, forwards
 from isr_check.reference import Evaluator
 from isr_pipeline import store
-from isr_pipeline.arrow_rows import FOUND, Batches, numbers
+from isr_pipeline.arrow_rows import FOUND, Answer, Batches, numbers
+from isr_pipeline.locations import Location
 from isr_pipeline.search import Search
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
@@ -26,14 +26,17 @@ SLICE = 1 << 22
 """Targets that are compared at a time."""
 
 
-def file_of(folder: str | Folder, level: int, bucket: int) -> Folder:
+Names = Mapping[int, int]
+"""The names of the files of a level, by bucket."""
+
+
+def file_of(place: Location, level: int, bucket: int, name: int) -> Location:
     """The file of the marked states of a level in a bucket: their words, then the mask."""
-    return Folder(folder) / "trace" / f"level={level}" / f"bucket-{bucket:04d}.parquet"
+    return store.part(place, level, bucket, name, "trace")
 
 
-def marked(folder: str | Folder, level: int, bucket: int, words: int) -> Iterator[Marked]:
-    path = file_of(folder, level, bucket)
-    for block in store.read_states(path, words + 1) if path.exists() else ():
+def marked(place: Location, level: int, bucket: int, names: Names, words: int) -> Iterator[Marked]:
+    for block in store.read_states(file_of(place, level, bucket, names[bucket]), words + 1) if bucket in names else ():
         yield Marked(np.ascontiguousarray(block[:, :words]), np.ascontiguousarray(block[:, words]).view(np.int64))
 
 
@@ -45,11 +48,12 @@ class MarkStates:
     level: int
     on_states: int
     on_steps: int
-    ahead: tuple[int, ...]
+    names: Names
+    ahead: Names
 
     def __call__(self, bucket: int) -> Batches:
         hand, kept, count = KernelWorker(self.spec), list[Words](), 0
-        for block in hand.read(self.level, bucket):
+        for block in hand.read(self.level, bucket, self.names[bucket]):
             bits = np.zeros(len(block), dtype=np.int64)
             for targets in self._targets():
                 aim = Aim(hand.machine.run, hand.worker, targets)
@@ -58,16 +62,17 @@ class MarkStates:
             (hits,) = bits.nonzero()
             kept.append(np.concatenate([block[hits], bits[hits].view(np.uint64)[:, None]], axis=1))
             count += len(hits)
+        name = store.new_name()
         if count:
-            store.write_states(file_of(self.spec.folder, self.level, bucket), np.concatenate(kept))
-        yield numbers(bucket, FOUND, (count,))
+            store.write_states(file_of(self.spec.place, self.level, bucket, name), np.concatenate(kept))
+        yield numbers(bucket, FOUND, (count, name))
 
     def _targets(self) -> Iterator[Marked]:
         """The marked states of the next level, SLICE at a time; one empty slice if there are none."""
         words = self.spec.words
         held, count = [Marked(np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64))], 0
         for bucket in self.ahead:
-            for more in marked(self.spec.folder, self.level + 1, bucket, words):
+            for more in marked(self.spec.place, self.level + 1, bucket, self.ahead, words):
                 if count and count + len(more.states) > SLICE:
                     yield _together(held)
                     held, count = [], 0
@@ -84,25 +89,32 @@ def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
     """For each decided check, by its bit, the least of the shortest paths to it; `found` has the levels of the bits."""
     if not found:
         return {}
-    ahead: tuple[int, ...] = ()
+    ahead: Names = {}
+    at_level = dict[int, Names]()
     for level in range(max(found.values()), -1, -1):
         on_states, on_steps = search.question.masks([b for b, at in found.items() if at == level])
         commit = search.commits[level]
         runner = search.runner(commit.states)
-        mark = MarkStates(search.task_spec(runner), level, on_states, on_steps, ahead)
-        answers = runner.each(mark, sorted(commit.sizes))
-        ahead = tuple(sorted(bucket for bucket, _, counted in answers if counted[0]))
+        mark = MarkStates(search.task_spec(runner), level, on_states, on_steps, commit.names, ahead)
+        answers = runner.each(mark, sorted(commit.sizes), f"counterexamples, level {level}")
+        ahead = {bucket: int(counted[1]) for bucket, _, counted in sorted(answers, key=_bucket) if counted[0]}
+        at_level[level] = ahead
     evaluator = Evaluator(search.instance)
     return {
-        bit: forwards(search, evaluator, bit, level, _MarkedStates(search, bit).among) for bit, level in found.items()
+        bit: forwards(search, evaluator, bit, level, _MarkedStates(search, bit, at_level).among)
+        for bit, level in found.items()
     }
+
+
+def _bucket(answer: Answer) -> int:
+    return answer[0]
 
 
 class _MarkedStates:
     """The marked states that lead to one finding, for the level that was asked for last."""
 
-    def __init__(self, search: Search, bit: int) -> None:
-        self.search, self.bit, self.level = search, bit, -1
+    def __init__(self, search: Search, bit: int, names: Mapping[int, Names]) -> None:
+        self.search, self.bit, self.names, self.level = search, bit, names, -1
         self.states: dict[int, Words] = {}
 
     def among(self, words: Words, level: int) -> bool:
@@ -113,6 +125,7 @@ class _MarkedStates:
         bucket = int(np.searchsorted(bounds, 1)) - 1
         if bucket not in self.states:
             none = np.zeros((0, spec.words), dtype=np.uint64)
-            blocks = [m.leading_to(self.bit) for m in marked(spec.folder, level, bucket, spec.words)]
+            here = marked(spec.place, level, bucket, self.names[level], spec.words)
+            blocks = [m.leading_to(self.bit) for m in here]
             self.states[bucket] = np.concatenate([none, *blocks])
         return bool((self.states[bucket] == words).all(axis=1).any())

@@ -6,14 +6,15 @@ This module imports nothing that comes with Spark only, so that the engine can s
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, Unsound, awaited, silent
+from isr_check.engine import BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, awaited, silent
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 from isr_pipeline import session
@@ -21,9 +22,15 @@ from isr_pipeline import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from isr_pipeline.search import Search
+
 QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
-SETTINGS = {f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")}
-"""Options for Java. It only moves bytes here, so optimising its code would take longer than it saves."""
+SETTINGS = {
+    **{f"spark.{who}.extraJavaOptions": QUICKLY for who in ("driver", "executor")},
+    "spark.shuffle.reduceLocality.enabled": "false",
+}
+"""Java only moves bytes here, so optimising its code would take longer than it saves. A bucket's task is to run where
+its visited set is, not where most of what is sent to it comes from."""
 IN_MEMORY = {"spark.shuffle.compress": "false"}
 """Settings for one machine, where compressing the blocks of a shuffle takes longer than moving them."""
 HANDOVER = 200_000
@@ -46,17 +53,19 @@ def explore(
     handover: int = HANDOVER,
     keep: bool = True,
     graph: bool = False,
+    store: str | None = None,
 ) -> Exploration:
     """Explore by Spark (see isr_check.engine for the contract), on this machine alone unless there is a `master`.
 
-    All executors must see the `folder`, in which the states stay if `keep` is true; `resume` goes on from its last
-    complete level. `memory`: bytes for Java, here and in each executor. `graph`: write states and steps as tables.
+    States last in the `store`, a URL that all executors can write, or else in the `folder`; they stay there if `keep`
+    is true, and `resume` goes on from the last complete level. `memory`: bytes for Java, here and in each executor.
+    `graph`: write states and steps as tables, too.
     """
     session.check()
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
-    from isr_pipeline.counterexamples import paths
+    from isr_pipeline.locations import Location
     from isr_pipeline.search import Overflow, Search, SearchMeans
     from isr_pipeline.store import Store
 
@@ -66,37 +75,74 @@ def explore(
     if partitions is not None and partitions > MOST_OWNERS:
         raise Unsound(f"{partitions} partitions are too many; {MOST_OWNERS} at most")
     start = time.monotonic()
-    with ExitStack() as closing:
+    with ExitStack() as closing, _in_one_sentence():
         if folder is None:
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="insync-")))
-        folder.mkdir(parents=True, exist_ok=True)
-        said = Store(folder).plan() if resume else {}
+        place = Location.of(store or folder)
+        alone = session.alone(master)
+        scratch = closing.enter_context(_scratch(folder if alone else None))
+        said = Store(place).plan() if resume else {}
         known = cast("int | None", said.get("buckets"))
         if known is not None and partitions not in (None, known):
-            raise BadCheckpoint(f"the exploration in {folder} has {known} partitions, not {partitions}")
+            raise BadCheckpoint(f"the exploration in {place} has {known} partitions, not {partitions}")
 
         def starting() -> SparkSession:
-            return closing.enter_context(session.running(master, workers=workers, memory=memory, settings=settings))
+            local = Path(scratch) if alone else None
+            return closing.enter_context(
+                session.running(master, workers=workers, memory=memory, scratch=local, settings=settings)
+            )
 
-        settings = SETTINGS | (IN_MEMORY if master is None or master.startswith("local") else {})
+        settings = SETTINGS | (IN_MEMORY if alone else {})
         buckets = known or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
-        means = SearchMeans(folder.absolute(), buckets, handover, starting)
+        means = SearchMeans(place, scratch, buckets, handover, starting)
         for slack in SLACKS[cast("int", said.get("slack", 0)) :]:
             search = Search(question, slack, means)
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
-                (search.resume if said else search.begin)()
-                search.run()
-                answer = search.exploration(paths(search, search.found))
+                return _answered(search, resume=bool(said), graph=graph, keep=keep)
             except Overflow:
                 said = {}
-                continue
-            if graph and answer.complete:
-                from isr_pipeline.graph import write_graph
-
-                write_graph(search)
-            search.store.forget_sets()
-            if not (keep or search.cut):
-                search.store.discard()
-            return answer
+            finally:
+                search.close()
     raise AssertionError("with the last slack an exploration ends")
+
+
+def _answered(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:
+    """Explore, and leave in the store what is to stay."""
+    from isr_pipeline.counterexamples import paths
+    from isr_pipeline.graph import write_graph
+
+    (search.resume if resume else search.begin)()
+    search.run()
+    answer = search.exploration(paths(search, search.found))
+    if graph and answer.complete:
+        write_graph(search)
+    if keep or search.cut:
+        search.store.tidy(search.commits)
+    else:
+        search.store.discard()
+    return answer
+
+
+@contextmanager
+def _scratch(folder: Path | None) -> Generator[str, None, None]:
+    """A folder for what is needed only meanwhile: within this one, or where the system has such files."""
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="insync-") as made:
+            yield made
+        return
+    sets = folder.absolute() / "sets"
+    sets.mkdir(parents=True, exist_ok=True)
+    try:
+        yield str(sets)
+    finally:
+        shutil.rmtree(sets, ignore_errors=True)
+
+
+@contextmanager
+def _in_one_sentence() -> Generator[None, None, None]:
+    """What a store or a disk refuses is said without the lines of a traceback."""
+    try:
+        yield
+    except OSError as problem:
+        raise Failed((str(problem).strip() or type(problem).__name__).splitlines()[0]) from None

@@ -16,11 +16,9 @@ Columns have the names and values of the model:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import attrs
 import numpy as np
@@ -37,6 +35,7 @@ from isr_lang.printing import first, show
 from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 from isr_pipeline.arrow_rows import FOUND, STATES, Batches, as_states, numbers, rows, states
 from isr_pipeline.bucket_states import BucketStates
+from isr_pipeline.locations import Location
 from isr_pipeline.store import Commit
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
@@ -49,20 +48,18 @@ BLOCK = 1 << 14
 """States whose steps are computed together."""
 
 _table = cast("Callable[[dict[str, Column]], pa.Table]", pa.table)
-_write = cast("Callable[[pa.Table, Path], None]", vars(pq)["write_table"])
+_write = cast("Callable[[pa.Table, BinaryIO], None]", vars(pq)["write_table"])
 _together = cast("Callable[[list[pa.Table]], pa.Table]", vars(pa)["concat_tables"])
 
 
-def write(path: Path, tables: Sequence[pa.Table]) -> None:
-    """Write one Parquet file; it gets its name when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    _write(_together(list(tables)), partial)
-    partial.replace(path)
+def write(file: Location, tables: Sequence[pa.Table]) -> None:
+    """Write one Parquet file; a task that is done twice writes the same rows again."""
+    with file.written() as stream:
+        _write(_together(list(tables)), stream)
 
 
-def file_of(spec: KernelSpec, table: str, level: int, bucket: int) -> Path:
-    return Path(spec.folder) / "graph" / table / f"level={level}" / f"bucket-{bucket:04d}.parquet"
+def file_of(spec: KernelSpec, table: str, level: int, bucket: int) -> Location:
+    return spec.place / "graph" / table / f"level={level}" / f"bucket-{bucket:04d}.parquet"
 
 
 _steppers: dict[str, Stepper] = {}
@@ -76,11 +73,12 @@ class WriteStates:
     layout: Layout
     level: int
     before: Mapping[int, int]
+    names: Mapping[int, int]
 
     def __call__(self, bucket: int) -> Batches:
         hand, place = KernelWorker(self.spec), (bucket << PLACE) + 1 + self.before.get(bucket, 0)
         decoder, tables = Decoder(self.layout), list[pa.Table]()
-        for whole in hand.read(self.level, bucket):
+        for whole in hand.read(self.level, bucket, self.names[bucket]):
             for start in range(0, len(whole), BLOCK):
                 block = np.ascontiguousarray(whole[start : start + BLOCK])
                 ids = np.arange(place, place + len(block), dtype=np.int64)
@@ -172,14 +170,18 @@ def labels(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def write_graph(search: Search) -> int:
-    """Write the tables of a complete exploration; returns the number of steps."""
+    """Write the tables of a complete exploration; returns the number of steps.
+
+    Positions are those in the files that the commits name, so the sets are made from these, and by one runner.
+    """
     sizes, before, named, steps = search.before(), dict[int, int](), tuple(labels(search)), 0
+    runner = search.runner(search.distinct)
+    spec = search.task_spec(runner)
+    spec = attrs.evolve(spec, run=f"{spec.run}-graph")
     for commit in (c for c in search.commits if c.states):
-        runner = search.runner(commit.states)
-        spec = search.task_spec(runner)
-        source = WriteStates(spec, search.layout, commit.level, dict(before))
+        source = WriteStates(spec, search.layout, commit.level, dict(before), commit.names)
         sink = WriteEdges(spec, commit.level, len(search.commits), sizes, named)
-        done = runner.shuffle(source, sorted(commit.sizes), sink)
+        done = runner.shuffle(source, sorted(commit.sizes), sink, f"graph, level {commit.level}")
         steps += sum(int(n[0]) for _, _, n in done)
         before = _added(before, commit)
     return steps

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,11 +32,14 @@ class Stopped(Exception):
 
 
 class Runner(Protocol):
-    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
-        """Run `source` for each of the parts, and `sink` on their rows; all rows of a bucket go to the same `sink`."""
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink, what: str) -> list[Answer]:
+        """Run `source` for each of the parts, and `sink` on their rows; all rows of a bucket go to the same `sink`.
+
+        `what` says in a few words for what.
+        """
         ...
 
-    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
+    def each(self, source: Source, parts: Sequence[int], what: str) -> list[Answer]:
         """Run `source` for each of the parts."""
         ...
 
@@ -43,10 +47,10 @@ class Runner(Protocol):
 class LocalRunner:
     """Runs tasks in this process, one after the other."""
 
-    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink, what: str) -> list[Answer]:
         return answers(sink(chain.from_iterable(map(source, parts))))
 
-    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
+    def each(self, source: Source, parts: Sequence[int], what: str) -> list[Answer]:
         return answers(chain.from_iterable(map(source, parts)))
 
 
@@ -76,25 +80,51 @@ def _settle() -> None:
 
 
 class SparkRunner:
-    """Runs tasks in a Spark session, one job for each call; `stop` is asked while a job runs."""
+    """Runs tasks in a Spark session, one job for each call; `stop` is asked while a job runs.
+
+    Spark is asked to have a bucket's rows where its last ones were, since the bucket's visited set is there. What Spark
+    heeds is where cached data are. So a table with a row for each bucket is cached, and each shuffle joined with it: a
+    task goes to the executor that has the bucket's row, unless that one is gone or busy for longer than
+    spark.locality.wait.
+    """
 
     def __init__(self, spark: SparkSession, buckets: int, stop: Callable[[], bool], tick: Callable[[], None]) -> None:
         self.spark, self.buckets, self.stop, self.tick = spark, buckets, stop, tick
+        self.homes: DataFrame | None = None
 
-    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink) -> list[Answer]:
-        spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
-        return self._collected(spread.mapInArrow(sink, DDL))
+    def shuffle(self, source: Source, parts: Sequence[int], sink: Sink, what: str) -> list[Answer]:
+        with session.plainly():
+            spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
+            located = spread.join(self._homes(), "bucket").select("bucket", "kind", "payload")
+        return self._collected(located.mapInArrow(sink, DDL), what)
 
-    def each(self, source: Source, parts: Sequence[int]) -> list[Answer]:
-        return self._collected(self._made(source, parts))
+    def _homes(self) -> DataFrame:
+        if self.homes is None:
+            numbers = self.spark.range(0, self.buckets, 1, self.buckets).selectExpr("CAST(id AS int) AS bucket")
+            self.homes = numbers.repartitionById(self.buckets, "bucket").persist()
+            self.homes.count()
+        return self.homes.hint("shuffle_hash")
+
+    def each(self, source: Source, parts: Sequence[int], what: str) -> list[Answer]:
+        return self._collected(self._made(source, parts), what)
+
+    def close(self) -> None:
+        """Let go of what is cached for this search."""
+        if self.homes is not None:
+            with suppress(Exception):  # a session that has died has nothing cached
+                self.homes.unpersist()
 
     def _made(self, source: Source, parts: Sequence[int]) -> DataFrame:
         tasks = self.spark.range(0, len(parts), 1, len(parts))
         return tasks.mapInArrow(_Parts(source, tuple(parts)), DDL)
 
-    def _collected(self, frame: DataFrame) -> list[Answer]:
+    def _collected(self, frame: DataFrame, what: str) -> list[Answer]:
+        def collect() -> list[Row]:
+            session.describe(self.spark, what)
+            return frame.collect()
+
         with session.plainly(), session.configured(self.spark, {ROWS: "32"}), ThreadPoolExecutor(1) as beside:
-            job = beside.submit(frame.collect)
+            job = beside.submit(collect)
             self._wait(job)
             found = job.result()
         return [(row[0], row[1], as_numbers(row[2])) for row in found]

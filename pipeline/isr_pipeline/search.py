@@ -2,18 +2,18 @@
 
 Every state belongs to one of a fixed number of buckets, by its hash. A level is one Spark job. Its tasks expand the
 states of each bucket in the last level, and send the states that they reach to the buckets that own them. Each owner
-drops the states that it has already and writes down the new ones. Between two levels everything is in the folder of the
-exploration. So no job depends on the memory of an earlier one, and a search that was killed goes on from the last
-complete level.
+drops the states that it has already and writes down the new ones. Between two levels everything is in the store of the
+exploration. So no job depends on the memory or the disk of an executor, and a search that was killed goes on from the
+last complete level.
 
-Starting a job takes time. This process does small levels itself, with the same tasks and the same files.
+Starting a job takes time. This process does small levels itself, with the same tasks on the same store, unless it would
+first have to read many states that others have found.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -28,10 +28,12 @@ from isr_check.native.memory import Words, address
 from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import sharded
-from isr_pipeline.arrow_rows import EXPANDED, FOUND, SPENT
+from isr_pipeline import session
+from isr_pipeline.arrow_rows import EXPANDED, FOUND, REMADE, SPENT, Answer
 from isr_pipeline.bucket_states import BucketStates
+from isr_pipeline.locations import Location
 from isr_pipeline.runners import LocalRunner, Runner, SparkRunner, Stopped
-from isr_pipeline.store import Commit, Json, Store
+from isr_pipeline.store import Commit, Json, Remade, Store
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker, digest, kernel_spec, seconds
 from isr_pipeline.tasks import AddStates, ExpandStates, expanded
 
@@ -45,13 +47,18 @@ class Overflow(Exception):
 
 @attrs.frozen
 class SearchMeans:
-    """The folder, the number of buckets, and how to start Spark, which expands levels of more than `handover`
-    states."""
+    """The store, a local folder for this process's visited sets, the number of buckets, and how to start Spark, which
+    expands levels of more than `handover` states."""
 
-    folder: Path
+    place: Location
+    scratch: str
     buckets: int
     handover: int
     start: Callable[[], SparkSession]
+
+
+READ = 8
+"""Reading a state that another process has found takes about an eighth of the time of expanding one."""
 
 
 class Search:
@@ -63,11 +70,11 @@ class Search:
         self.layout = Layout(self.instance, slack, symmetry.sorts if symmetry else ())
         made = program(self.instance, self.layout, question.on_states, question.on_steps, question.marks, symmetry)
         self.program, self.means, self.buckets = sharded(made), means, means.buckets
-        self.store = Store(means.folder)
+        self.store = Store(means.place)
         self.limits, self.start, self.earlier = Limits(), time.monotonic(), 0.0
         self.progress: Callable[[Progress], None] = silent
         self.commits: list[Commit] = []
-        self.cut = False
+        self.cut, self.own = False, -1
         self.here, self.spark = LocalRunner(), cast("SparkRunner | None", None)
 
     # the plan, for a search that goes on later
@@ -83,7 +90,7 @@ class Search:
 
     def prepare(self) -> None:
         actions, symmetric = len(self.instance.actions), self.question.symmetry is not None
-        self.spec = kernel_spec(self.program, self.means.folder, actions, self.buckets, symmetric=symmetric)
+        self.spec = kernel_spec(self.program, self.means.place, actions, self.buckets, symmetric=symmetric)
         self.hand = KernelWorker(self.spec)
 
     def begin(self) -> None:
@@ -96,7 +103,7 @@ class Search:
         said, asked = self.store.plan(), self.plan()
         if said["question"] != asked["question"]:
             about = difference(said, self.question.about())
-            raise BadCheckpoint(f"the exploration in {self.means.folder} is of {about}")
+            raise BadCheckpoint(f"the exploration in {self.means.place} is of {about}")
         self.commits = self.store.commits()
         if not self.commits:
             self.begin()
@@ -137,6 +144,10 @@ class Search:
                 sizes[bucket] = sizes.get(bucket, 0) + size
         return sizes
 
+    def behind(self) -> int:
+        """How many states this process would have to read before it could do the next level by itself."""
+        return sum(c.states for c in self.commits if c.level > self.own)
+
     def runner(self, states: int) -> Runner:
         """The runner for work that takes about as long as expanding this number of states."""
         if states <= self.means.handover:
@@ -147,15 +158,31 @@ class Search:
 
     def task_spec(self, runner: Runner) -> KernelSpec:
         """The kernels for tasks of this runner. Optimised machine code is made for Spark, and for long searches."""
-        return attrs.evolve(self.spec, best=runner is not self.here or time.monotonic() - self.start > PATIENCE)
+        if runner is not self.here:
+            return attrs.evolve(self.spec, best=True)
+        return attrs.evolve(self.spec, scratch=self.means.scratch, best=time.monotonic() - self.start > PATIENCE)
+
+    def close(self) -> None:
+        if self.spark is not None:
+            self.spark.close()
 
     def _stopping(self) -> bool:
         seconds = self.limits.max_seconds
         return self.limits.stop() or (seconds is not None and self.elapsed() - self.earlier >= seconds)
 
     def tell(self) -> None:
-        last = self.commits[-1]
-        self.progress(Progress(last.level, last.states, self.distinct, sum(last.taken), self.elapsed()))
+        last, spark = self.commits[-1], self.spark.spark if self.spark is not None else None
+        progress = Progress(last.level, last.states, self.distinct, sum(last.taken), self.elapsed())
+        if spark is not None:
+            progress = attrs.evolve(progress, beside=(*session.tasks(spark), *self.again()), page=session.page(spark))
+        self.progress(progress)
+
+    def again(self) -> tuple[str, ...]:
+        """What it took so far to make visited sets again that their tasks did not find."""
+        whole = sum((c.remade for c in self.commits), Remade())
+        if not whole.buckets:
+            return ()
+        return (f"{whole.buckets} visited sets made again in {whole.seconds:.1f} s",)
 
     def _add_initial(self) -> None:
         """Level 0: the initial states, made in this process."""
@@ -169,29 +196,31 @@ class Search:
         hand.worker.next, hand.worker.limit = 1, most + 1
         hand.run("initial", 0, 0)
         dealt, bounds = hand.by_owner(found, 1, hand.worker.next)
-        sizes, decided, orbits = dict[int, int](), 0, 0
+        spec = self.task_spec(self.here)
+        sizes, names, decided, orbits = dict[int, int](), dict[int, int](), 0, 0
         wanted = self.undecided(self.question.on_states, {})
         for bucket in range(self.buckets):
             if bounds[bucket] < bounds[bucket + 1]:
-                with BucketStates(self.spec, hand, bucket, 0, 0) as owned:
+                with BucketStates(spec, hand, bucket, 0, 0) as owned:
                     owned.absorb(dealt[bounds[bucket] : bounds[bucket + 1]])
                     owned.keep()
-                    sizes[bucket] = owned.new
+                    sizes[bucket], names[bucket] = owned.new, owned.name
                     decided |= owned.decided_checks(wanted)
                     orbits += owned.orbits()
         found_at = {bit: 0 for bit in _bits(decided)}
         nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
-        self._commit(Commit(0, sizes, *nothing, 0, found_at, orbits, self.elapsed(), 0, {}))
+        self._commit(Commit(0, sizes, names, *nothing, 0, found_at, orbits, self.elapsed(), 0, {}))
+        self.own = 0
 
     def level(self) -> None:
         """Expand the last level."""
         last, found = self.commits[-1], self.found
         level = last.level + 1
-        runner = self.runner(last.states)
+        runner = self.runner(last.states + self.behind() // READ)
         spec = self.task_spec(runner)
-        source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found))
+        source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found), last.names)
         sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before())
-        answers = runner.shuffle(source, sorted(last.sizes), sink)
+        answers = runner.shuffle(source, sorted(last.sizes), sink, f"level {level}, from {last.states:,} states")
         done = expanded(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
         assert done.states == last.states, "each state of the level was expanded once"
         if done.overflow:
@@ -209,6 +238,7 @@ class Search:
             Commit(
                 level,
                 {bucket: int(n[0]) for bucket, n in new if n[0]},
+                {bucket: int(n[3]) for bucket, n in new if n[0]},
                 _sum(last.taken, done.taken),
                 _sum(last.refused, done.refused),
                 last.expanded + done.states,
@@ -217,8 +247,10 @@ class Search:
                 self.elapsed(),
                 done.sent,
                 seconds([n for _, kind, n in answers if kind == SPENT]),
+                _remade(answers),
             )
         )
+        self.own = level if runner is self.here else self.own
 
     def _names(self) -> list[str]:
         return [a.name for a in self.instance.actions]
@@ -266,6 +298,11 @@ class Search:
             question.guards(self.program.guard_base, last.refused, last.expanded),
             last.orbits if question.symmetry is not None else None,
         )
+
+
+def _remade(answers: Sequence[Answer]) -> Remade:
+    made = [n for _, kind, n in answers if kind == REMADE]
+    return Remade(len(made), sum(int(n[0]) for n in made), sum(int(n[1]) for n in made) / 1e9)
 
 
 def _bits(mask: int) -> list[int]:

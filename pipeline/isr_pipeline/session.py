@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -91,6 +92,11 @@ def local(workers: int | None = None) -> str:
     return f"local[{workers or len(os.sched_getaffinity(0))},4]"
 
 
+def alone(master: str | None) -> bool:
+    """Whether this master is this machine alone."""
+    return master is None or master.startswith("local")
+
+
 @contextmanager
 def running(
     master: str | None = None,
@@ -102,7 +108,8 @@ def running(
 ) -> Generator[SparkSession, None, None]:
     """A session on the master, this machine alone unless told; one that is running already is used, and left running.
 
-    `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks.
+    `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks. Executors of
+    a cluster get the code from here, so that they need Python with what insync depends on, and not insync.
     """
     check()
     from pyspark.sql import SparkSession
@@ -115,11 +122,62 @@ def running(
         chosen |= {f"spark.{who}.memory": f"{max(memory >> 20, 512)}m" for who in ("driver", "executor")}
     if scratch is not None:
         chosen["spark.local.dir"] = str(scratch)
-    spark = start(master or local(workers), chosen)
-    try:
-        yield spark
-    finally:
-        stop(spark)
+    if not alone(master):
+        chosen["spark.ui.enabled"] = "true"
+    with tempfile.TemporaryDirectory(prefix="insync-") as code:
+        spark = start(master or local(workers), chosen)
+        try:
+            if not alone(master):
+                ship(spark, Path(code) / "insync.zip")
+            yield spark
+        finally:
+            stop(spark)
+
+
+def ship(spark: SparkSession, archive: Path) -> None:
+    """Give the executors of a session the code that runs here, whatever is installed where they are.
+
+    The archive is made for it, and must stay as long as the session: executors that come later ask for it, too.
+    """
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        for name, file in own_code().items():
+            content.write(file, name)
+    before = list(sys.path)
+    with plainly():
+        spark.addArtifacts(str(archive), pyfile=True)
+    sys.path[:] = before  # what is imported here goes on to come from where it came from
+
+
+def own_code() -> dict[str, Path]:
+    """The files of all modules of this project by their names in an archive."""
+    found = dict[str, Path]()
+    for root in (Path(entry or ".") for entry in reversed(sys.path)):
+        for file in (*root.glob("isr_*.py"), *root.glob("isr_*/**/*.py")):
+            found[str(file.relative_to(root))] = file
+    return found
+
+
+def describe(spark: SparkSession, what: str) -> None:
+    """Name the jobs that this thread starts from now on; a page of Spark Connect shows no names."""
+    with suppress(Exception):
+        spark.sparkContext.setJobDescription(f"insync: {what}")
+
+
+def page(spark: SparkSession) -> str:
+    """The address of Spark's page about this session; empty if it has none."""
+    with suppress(Exception):
+        return spark.sparkContext.uiWebUrl or ""
+    return ""
+
+
+def tasks(spark: SparkSession) -> tuple[str, ...]:
+    """How many tasks of the running stages are done, in words; nothing where Spark does not tell."""
+    with suppress(Exception):
+        tracker = spark.sparkContext.statusTracker()
+        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
+        if stages:
+            return (f"{sum(s.numCompletedTasks for s in stages)} of {sum(s.numTasks for s in stages)} tasks",)
+    return ()
 
 
 def start(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -1,13 +1,14 @@
-"""The folder of an exploration: what it writes there, and what it resumes from.
+"""The store of an exploration: what it writes there, and what it resumes from.
 
-    states/level=7/bucket-0003.parquet   the states of a level that belong to a bucket, packed: word0, word1, ...
-    actions/level=7.parquet              how often each action was taken in the states of a level: action, taken
-    commits/0007.json                    level 7 is complete: how many states each bucket has, and all counts so far
-    plan.json, kernels.ll                the question, and the kernels for it
-    sets/                                visited sets, while the exploration runs; they can be rebuilt from the above
+    states/level=7/bucket-0003-5f0c.parquet   the states of a level that belong to a bucket, packed: word0, word1, ...
+    actions/level=7.parquet                   how often each action was taken in the states of a level: action, taken
+    commits/0007.json                         level 7 is complete: which files it has, and all counts so far
+    plan.json, kernels.ll                     the question, and the kernels for it
 
-A file gets its name when it is complete. A level counts once its commit is there. What tasks wrote for a level without
-a commit is written again, under the same names. So no level is lost, and none is counted twice.
+A commit is one file that is put at once, with a hash of what it says: one that was written by half is none. A level
+counts once its commit is there, and a file of states once a commit names it. Each attempt at a task gives its file a
+name of its own. So an attempt that was overtaken by another, or died, leaves a file that nobody reads and that is
+removed in the end.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Protocol, cast
+from itertools import count
+from typing import BinaryIO, Protocol, cast
 
 import attrs
 import numpy as np
@@ -27,11 +29,13 @@ import pyarrow.parquet as pq
 
 from isr_check.engine import BadCheckpoint
 from isr_check.native.memory import Words
+from isr_pipeline.locations import Location
 
 Json = dict[str, object]
-SCHEMA = "insync/levels/1"
+SCHEMA = "insync/levels/2"
 BLOCK = 1 << 20
 """States that are read or written at a time."""
+KERNELS = "kernels.ll"
 
 
 class _Groups(Protocol):
@@ -42,12 +46,22 @@ class _Metadata(Protocol):
     num_rows: int
 
 
-_write_table = cast("Callable[[pa.Table, Path], None]", vars(pq)["write_table"])
-_read_metadata = cast("Callable[[Path], _Metadata]", vars(pq)["read_metadata"])
+_write_table = cast("Callable[[pa.Table, BinaryIO], None]", vars(pq)["write_table"])
+_read_metadata = cast("Callable[[BinaryIO], _Metadata]", vars(pq)["read_metadata"])
 
 
-def part(folder: str | Path, level: int, bucket: int) -> Path:
-    return Path(folder) / "states" / f"level={level}" / f"bucket-{bucket:04d}.parquet"
+_names = count()
+
+
+def new_name() -> int:
+    """A number that no other attempt at a task has: a hash of who asks for it, when, and how many it has had."""
+    asked = f"{socket.gethostname()} {os.getpid()} {time.time_ns()} {next(_names)}"
+    return int.from_bytes(hashlib.sha256(asked.encode()).digest()[:8], "big") >> 1
+
+
+def part(place: Location, level: int, bucket: int, name: int, kind: str = "states") -> Location:
+    """The file of a bucket at a level that one attempt has written."""
+    return place / kind / f"level={level}" / f"bucket-{bucket:04d}-{name:016x}.parquet"
 
 
 def columns(words: int) -> pa.Schema:
@@ -55,54 +69,75 @@ def columns(words: int) -> pa.Schema:
     return pa.schema([pa.field(f"word{w}", pa.int64(), nullable=False) for w in range(words)])
 
 
-def write_states(path: Path, states: Words) -> None:
-    """Write states to a file, completely or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_states(file: Location, states: Words) -> None:
+    """Write states to a file that nobody knows of yet."""
     schema = columns(states.shape[1])
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     with (
-        partial.open("wb") as file,
+        file.written() as stream,
         pq.ParquetWriter(
-            file, schema, compression="zstd", compression_level=1, use_dictionary=False, write_page_checksum=True
+            stream, schema, compression="zstd", compression_level=1, use_dictionary=False, write_page_checksum=True
         ) as writer,
     ):
         for start in range(0, len(states), BLOCK):
             block = states[start : start + BLOCK].view(np.int64)
             arrays = [pa.array(np.ascontiguousarray(block[:, w])) for w in range(block.shape[1])]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=BLOCK)
-    partial.replace(path)
 
 
-def read_states(path: Path, words: int) -> Iterator[Words]:
+def read_states(file: Location, words: int) -> Iterator[Words]:
     """Read states from a file, block by block; BadCheckpoint if it is damaged."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups):
-                table = cast("_Groups", file).read_row_group(group)
+        with file.opened() as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
+            for group in range(parquet.num_row_groups):
+                table = cast("_Groups", parquet).read_row_group(group)
                 block = np.empty((table.num_rows, words), dtype=np.int64)
                 for w in range(words):
                     block[:, w] = table.column(w).to_numpy()
                 yield block.view(np.uint64)
     except FileNotFoundError:
-        raise BadCheckpoint(f"{path} is missing") from None
-    except (OSError, pa.ArrowException):
-        raise BadCheckpoint(f"{path} was changed or damaged after it was written") from None
+        raise BadCheckpoint(f"{file} is missing") from None
+    except (OSError, pa.ArrowException) as problem:
+        raise BadCheckpoint(damaged(file, problem)) from None
 
 
-def count_states(path: Path) -> int:
+def damaged(file: Location, problem: Exception) -> str:
+    """What is said of a file that cannot be read. What another machine keeps may also be out of reach for a while."""
+    said = f"{file} was changed or damaged after it was written"
+    reason = str(problem).strip().splitlines() or [type(problem).__name__]
+    return said if file.here else f"{said}, or it cannot be reached: {reason[0]}"
+
+
+def count_states(file: Location) -> int:
     """The number of states in a file, -1 if it is no such file."""
     try:
-        return _read_metadata(path).num_rows
+        with file.opened() as stream:
+            return _read_metadata(stream).num_rows
     except (OSError, pa.ArrowException):
         return -1
+
+
+@attrs.frozen
+class Remade:
+    """Visited sets that tasks had to make again: how many, of how many states, and the seconds that tasks took for it.
+
+    `states` counts those that were read from the store; what the task had on its disk needs no reading.
+    """
+
+    buckets: int = 0
+    states: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Remade) -> Remade:
+        return Remade(self.buckets + other.buckets, self.states + other.states, self.seconds + other.seconds)
 
 
 @attrs.frozen
 class Commit:
     """The record that a level is complete.
 
-    Of this level: `sizes` maps each bucket to its number of states, `sent` counts the states that tasks sent to the
-    buckets that own them, and `spent` has seconds of processor time by kind of work.
+    Of this level: `sizes` maps each bucket to its number of states, `names` to the name of its file, `sent` counts the
+    states that tasks sent to the buckets that own them, `spent` has seconds of processor time by kind of work, and
+    `remade` says which visited sets were made again for it.
 
     Of all levels so far: `taken` counts steps by action, `refused` refusals by guard, and `expanded` expanded states.
     `found` maps the bit of a check to the level at which it was decided. `orbits` counts the states in the orbits seen,
@@ -111,6 +146,7 @@ class Commit:
 
     level: int
     sizes: dict[int, int]
+    names: dict[int, int]
     taken: tuple[int, ...]
     refused: tuple[int, ...]
     expanded: int
@@ -119,45 +155,44 @@ class Commit:
     seconds: float
     sent: int
     spent: dict[str, float]
+    remade: Remade = Remade()
 
     @property
     def states(self) -> int:
         return sum(self.sizes.values())
 
+    def file(self, place: Location, bucket: int) -> Location:
+        """The file of a bucket that has states at this level."""
+        return part(place, self.level, bucket, self.names[bucket])
+
 
 class Store:
-    """The folder of one exploration."""
+    """The store of one exploration."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: Location) -> None:
+        self.place = place
 
     def begin(self, plan: Json) -> None:
         """Begin an exploration; files of an earlier one are removed."""
         self.discard()
-        for name in ("states", "actions", "commits", "sets"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        _write_json(self.folder / "plan.json", {**plan, "schema": SCHEMA})
+        _put_json(self.place / "plan.json", {**plan, "schema": SCHEMA})
 
     def discard(self) -> None:
-        """Remove what an exploration writes, and nothing else."""
-        for name in ("states", "actions", "commits", "sets", "trace", "graph"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        for name in ("plan.json", "kernels.ll"):
-            (self.folder / name).unlink(missing_ok=True)
-
-    def forget_sets(self) -> None:
-        for name in ("sets", "trace"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+        """Remove what an exploration writes, and nothing else. What says that the rest is there goes first."""
+        for name in ("plan.json", KERNELS):
+            (self.place / name).delete()
+        for name in ("commits", "states", "actions", "trace", "graph"):
+            (self.place / name).delete_folder()
 
     def plan(self) -> Json:
-        """The plan of the exploration in this folder; BadCheckpoint if there is none."""
-        file = self.folder / "plan.json"
+        """The plan of the exploration in this store; BadCheckpoint if there is none."""
+        file = self.place / "plan.json"
         try:
             plan = _read_json(file)
         except FileNotFoundError:
-            raise BadCheckpoint(f"there is no exploration by Spark in {self.folder}") from None
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
-            raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
+            raise BadCheckpoint(f"there is no exploration by Spark in {self.place}") from None
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
+            raise BadCheckpoint(damaged(file, problem)) from None
         if plan.get("schema") != SCHEMA:
             raise BadCheckpoint(f"{file} was written by another version")
         return plan
@@ -165,47 +200,62 @@ class Store:
     # levels
 
     def commit(self, commit: Commit) -> None:
-        _write_json(self.folder / "commits" / f"{commit.level:04d}.json", {**attrs.asdict(commit), **_named(commit)})
+        _put_json(self.place / "commits" / f"{commit.level:04d}.json", {**attrs.asdict(commit), **_named(commit)})
 
     def commits(self) -> list[Commit]:
-        """The commits of all complete levels, in order."""
-        found = [_commit(file) for file in sorted((self.folder / "commits").glob("[0-9]*.json"))]
-        if [c.level for c in found] != list(range(len(found))):
-            raise BadCheckpoint(f"a level is missing in {self.folder / 'commits'}")
+        """The commits of all complete levels, in order. A last one that was written by half is none."""
+        folder = self.place / "commits"
+        names = sorted(name for name in folder.files() if name.endswith(".json"))
+        if names != [f"{level:04d}.json" for level in range(len(names))]:
+            raise BadCheckpoint(f"a level is missing in {folder}")
+        found = list[Commit]()
+        for name in names:
+            try:
+                found.append(_commit(folder / name))
+            except BadCheckpoint:
+                if name != names[-1]:
+                    raise
         return found
 
     def settle(self, commits: Sequence[Commit]) -> None:
-        """Remove files of levels without a commit; BadCheckpoint if a file of a complete level is missing."""
-        for folder in (self.folder / "states").glob("level=*"):
-            if int(folder.name.partition("=")[2]) >= len(commits):
-                shutil.rmtree(folder)
-        for c in commits:
-            for bucket, size in c.sizes.items():
-                if count_states(path := part(self.folder, c.level, bucket)) != size:
-                    raise BadCheckpoint(f"{path} does not have the {size} states that it had")
-        self.forget_sets()
-        (self.folder / "sets").mkdir()
+        """Remove files that no commit names; BadCheckpoint if one that a commit names is missing or cut."""
+        for commit in commits:
+            for bucket, size in commit.sizes.items():
+                if count_states(file := commit.file(self.place, bucket)) != size:
+                    raise BadCheckpoint(f"{file} does not have the {size} states that it had")
+        self.tidy(commits)
+
+    def tidy(self, commits: Sequence[Commit]) -> None:
+        """Remove what only tasks needed: files of attempts that do not count, and marks of counterexamples."""
+        counts = {str(c.file(self.place, bucket)) for c in commits for bucket in c.names}
+        for name in (self.place / "states").files():
+            if str(file := self.place / "states" / name) not in counts:
+                file.delete()
+        (self.place / "trace").delete_folder()
 
     def write_actions(self, level: int, taken: Mapping[str, int]) -> None:
         table = pa.table({"action": list(taken), "taken": pa.array(list(taken.values()), pa.int64())})
-        _write_table(table, self.folder / "actions" / f"level={level}.parquet")
+        with (self.place / "actions" / f"level={level}.parquet").written() as stream:
+            _write_table(table, stream)
 
 
 def _named(commit: Commit) -> Json:
     """The tables of a commit with text keys, as JSON needs them."""
-    tables = {"sizes": commit.sizes, "found": commit.found}
+    tables = {"sizes": commit.sizes, "names": commit.names, "found": commit.found}
     return {name: {str(k): v for k, v in table.items()} for name, table in tables.items()}
 
 
-def _commit(file: Path) -> Commit:
+def _commit(file: Location) -> Commit:
     try:
         said = _read_json(file)
         tables = {
-            name: {int(k): v for k, v in cast("dict[str, int]", said[name]).items()} for name in ("sizes", "found")
+            name: {int(k): v for k, v in cast("dict[str, int]", said[name]).items()}
+            for name in ("sizes", "names", "found")
         }
         return Commit(
             cast("int", said["level"]),
             tables["sizes"],
+            tables["names"],
             tuple(cast("list[int]", said["taken"])),
             tuple(cast("list[int]", said["refused"])),
             cast("int", said["expanded"]),
@@ -214,28 +264,24 @@ def _commit(file: Path) -> Commit:
             cast("float", said["seconds"]),
             cast("int", said["sent"]),
             cast("dict[str, float]", said["spent"]),
+            Remade(**cast("dict[str, int]", said["remade"])),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BadCheckpoint(f"{file} was changed or damaged after it was written") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise BadCheckpoint(damaged(file, problem)) from None
 
 
 def _seal(content: Json) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _read_json(path: Path) -> Json:
-    """The content of a file that `_write_json` has written; ValueError if it was changed."""
-    said = cast("Json", json.loads(path.read_text(encoding="utf-8")))
+def _read_json(file: Location) -> Json:
+    """The content of a file that `_put_json` has written; ValueError if it is not that."""
+    said = cast("Json", json.loads(file.read()))
     seal = said.pop("sha256")
     if seal != _seal(said):
-        raise ValueError(path)
+        raise ValueError(file)
     return said
 
 
-def _write_json(path: Path, content: Json) -> None:
-    partial = path.with_suffix(".part")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump({**content, "sha256": _seal(content)}, file, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+def _put_json(file: Location, content: Json) -> None:
+    file.put(json.dumps({**content, "sha256": _seal(content)}, sort_keys=True).encode())

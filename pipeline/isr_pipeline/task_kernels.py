@@ -1,7 +1,7 @@
 """The kernels of a task: a description that is sent to the task, and a worker that runs the kernels there.
 
-The text of the LLVM module is a file in the folder of the exploration, which all tasks see. Each process compiles it
-once, for the processor on which it runs. `TimeSpent` counts the processor time of a task by what it was spent on.
+The text of the LLVM module is a file in the store of the exploration. Each process reads and compiles it once, for the
+processor on which it runs. `TimeSpent` counts the processor time of a task by what it was spent on.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import hashlib
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import attrs
 import numpy as np
 
+from isr_check.engine import BadCheckpoint
 from isr_check.native.kernels import Job, Program
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Numbers, Words, Worker, address
 from isr_pipeline import store
-
-TEXT = "kernels.ll"
+from isr_pipeline.locations import Location
 
 
 @attrs.frozen
 class KernelSpec:
     """What a task needs to know to run kernels, as plain data.
 
-    `digest` is that of the text in the folder's file TEXT. The numbers are sizes of what the kernels work on. `ranged`:
-    states may hold values outside their declared ranges, which the kernels look for. `best`: whether to optimise the
-    machine code.
+    `place` is the store of the exploration, `digest` that of the kernels' text there. The numbers are sizes of what the
+    kernels work on. `ranged`: states may hold values outside their declared ranges, which the kernels look for. `run`
+    names the visited sets of this search on local disks, which are in the folder `scratch`; without one, where Spark
+    tells its executors to put such files. `best`: whether to optimise the machine code.
     """
 
-    folder: str
+    place: Location
     digest: str
     kernels: tuple[str, ...]
     words: int
@@ -43,6 +43,8 @@ class KernelSpec:
     buckets: int
     symmetric: bool
     ranged: bool
+    run: str
+    scratch: str = ""
     best: bool = False
 
 
@@ -50,11 +52,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def kernel_spec(program: Program, folder: Path, actions: int, buckets: int, *, symmetric: bool) -> KernelSpec:
-    """Write the text of a module to the folder, and describe its kernels."""
-    (folder / TEXT).write_text(program.text, encoding="utf-8")
+def kernel_spec(program: Program, place: Location, actions: int, buckets: int, *, symmetric: bool) -> KernelSpec:
+    """Write the text of a module to the store, and describe its kernels."""
+    (place / store.KERNELS).put(program.text.encode())
     return KernelSpec(
-        str(folder),
+        place,
         digest(program.text),
         program.kernels,
         program.words,
@@ -65,6 +67,7 @@ def kernel_spec(program: Program, folder: Path, actions: int, buckets: int, *, s
         buckets,
         symmetric,
         program.layout.slack.number > 0,
+        f"{store.new_name():016x}",
     )
 
 
@@ -75,13 +78,24 @@ def machine(spec: KernelSpec) -> Machine:
     """The machine code, compiled once in a process; the optimised code if `best`, as soon as it is made."""
     made = _machines.get(spec.digest)
     if made is None:
-        text = (Path(spec.folder) / TEXT).read_text(encoding="utf-8")
-        assert digest(text) == spec.digest, f"{spec.folder} belongs to another exploration"
+        text = _text(spec)
         _machines.clear()  # a process serves one exploration at a time
         made = _machines[spec.digest] = Machine(text, spec.kernels)
     if spec.best:
         made.improve()
     return made
+
+
+def _text(spec: KernelSpec) -> str:
+    try:
+        text = (spec.place / store.KERNELS).read().decode()
+    except FileNotFoundError:
+        raise BadCheckpoint(
+            f"{spec.place} is not there for a task: all executors must reach it, as they do a store (--store s3://...)"
+        ) from None
+    if digest(text) != spec.digest:
+        raise BadCheckpoint(f"{spec.place} has the kernels of another exploration")
+    return text
 
 
 class KernelWorker:
@@ -98,9 +112,9 @@ class KernelWorker:
         assert rows.flags.c_contiguous, "kernels read states one after the other"
         self.worker.set([(Job.SOURCE, address(rows))])
 
-    def read(self, level: int, bucket: int) -> Iterator[Words]:
-        """The states of a level in a bucket, in blocks."""
-        blocks = store.read_states(store.part(self.spec.folder, level, bucket), self.spec.words)
+    def read(self, level: int, bucket: int, name: int) -> Iterator[Words]:
+        """The states of a level in a bucket, from the file of that name, in blocks."""
+        blocks = store.read_states(store.part(self.spec.place, level, bucket, name), self.spec.words)
         while True:
             with self.spent.timed("files"):
                 block = next(blocks, None)
@@ -126,8 +140,9 @@ class KernelWorker:
         return out, bounds
 
 
-ON = ("expand", "deal", "absorb", "check", "files", "task")
-"""The kinds of work in a TimeSpent: kernels by purpose, files, and the whole task, which includes handing over rows."""
+ON = ("expand", "deal", "absorb", "check", "files", "remake", "task")
+"""The kinds of work in a TimeSpent: kernels by purpose, files of the level, opening visited sets or making them again,
+and the whole task, which includes handing over rows."""
 
 
 class TimeSpent:

@@ -15,6 +15,7 @@ from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
 from isr_pipeline.arrow_rows import (
     EXPANDED,
     FOUND,
+    REMADE,
     SPENT,
     STATES,
     Batches,
@@ -35,12 +36,13 @@ SLOTS = 1 << 20
 class ExpandStates:
     """A task: expand the states of a level in a bucket, and send the successors to the buckets that own them.
 
-    `wanted`: the mask of the checks of steps.
+    `names` has the names of the level's files by bucket. `wanted`: the mask of the checks of steps.
     """
 
     spec: KernelSpec
     level: int
     wanted: int
+    names: Mapping[int, int]
 
     def __call__(self, bucket: int) -> Batches:
         hand = KernelWorker(self.spec)
@@ -53,7 +55,7 @@ class ExpandStates:
         places = [(Job.STATES, address(found)), (Job.TABLE, address(table.entries)), (Job.MASK, size - 1)]
         worker.set(places)
         worker.next, worker.limit = 1, room
-        for block in hand.read(self.level, bucket):
+        for block in hand.read(self.level, bucket, self.names[bucket]):
             start = 0
             while start < len(block):
                 hand.source(block)
@@ -106,7 +108,10 @@ class AddStates:
                     sets[bucket].absorb(as_states(payload, self.spec.words))
             for bucket, owned in sets.items():
                 owned.keep()
-                yield numbers(bucket, FOUND, (owned.new, owned.decided_checks(self.wanted), owned.orbits()))
+                said = (owned.new, owned.decided_checks(self.wanted), owned.orbits(), owned.name)
+                yield numbers(bucket, FOUND, said)
+                if owned.remade.buckets:
+                    yield numbers(bucket, REMADE, (owned.remade.states, round(1e9 * owned.remade.seconds)))
                 yield numbers(bucket, SPENT, owned.hand.spent.numbers())
 
 

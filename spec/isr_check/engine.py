@@ -112,7 +112,8 @@ class Progress:
     """How far an exploration is: `depth` is the level being expanded, `frontier` the number of its states.
 
     `distinct` states were found by `generated` steps so far. `state_bytes` is the memory per state, 0 if unknown;
-    `on_disk`: states are kept in files by now.
+    `on_disk`: states are kept in files by now. `beside` has what else the engine tells, a few words each; `page` is the
+    address of a page about the work, empty if there is none.
     """
 
     depth: int
@@ -122,6 +123,8 @@ class Progress:
     seconds: float
     state_bytes: float = 0.0
     on_disk: bool = False
+    beside: tuple[str, ...] = ()
+    page: str = ""
 
 
 @attrs.frozen

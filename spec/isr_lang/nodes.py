@@ -53,6 +53,9 @@ class Node:
             cls._interned[key] = node
         return node
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Node, (self.op, self.args, self.attr, self.type)
+
     def __repr__(self) -> str:
         from isr_lang.printing import text
 

@@ -64,6 +64,19 @@ def test_a_terminal_gets_one_line_that_is_redrawn(monkeypatch: pytest.MonkeyPatc
     assert screen.getvalue().endswith(" \r")
 
 
+def test_the_page_about_the_work_is_told_once_and_what_is_beside_it_each_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    ticker = Ticker(quiet=False, plain=True, clock=clock)
+    for done in (3, 4):
+        clock.now += 10
+        ticker(Progress(5, 100, 1_000, 3_000, 1.0, beside=(f"{done} of 8 tasks",), page="http://driver:4040"))
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "http://driver:4040" in line] == said[:1]
+    assert [("3 of 8 tasks" in line, "4 of 8 tasks" in line) for line in said[1:]] == [(True, False), (False, True)]
+
+
 def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     ticker = Ticker(quiet=True, plain=False, clock=clock)

@@ -108,20 +108,21 @@ def test_decisions_about_the_partition_and_no_other_are_read_of_the_metadata_log
         change_record(TOPIC_ID, t1=number(-1)),
         change_record(TOPIC_ID, t1=number(4), t6=numbers()),
     )
-    wanted = [
-        Decided(2, 0, (2, 3, 4), ()),
-        Decided(2, 0, (2, 4), ()),
-        Decided(2, 0, (4,), (2, 3)),
-        Decided(None, 1, (4,), (2, 3)),
-        Decided(None, 2, (4,), (2, 3)),
-        Decided(4, 3, (4,), ()),
+    told: list[tuple[int | None, int, tuple[int, ...], tuple[int, ...]]] = [
+        (2, 0, (2, 3, 4), ()),
+        (2, 0, (2, 4), ()),
+        (2, 0, (4,), (2, 3)),
+        (None, 1, (4,), (2, 3)),
+        (None, 2, (4,), (2, 3)),
+        (4, 3, (4,), ()),
     ]
+    wanted = [Decided(*one, version, (), (2, 3, 4)) for version, one in enumerate(told)]
     assert KafkaDecisions(TopicPartition("t", 0)).take(data) == (wanted, len(data))
-    piecewise, told, done = KafkaDecisions(TopicPartition("t", 0)), list[Decided](), 0
+    piecewise, found, done = KafkaDecisions(TopicPartition("t", 0)), list[Decided](), 0
     for end in range(0, len(data) + 1, 7):
         more, size = piecewise.take(data[done:end])
-        told, done = told + more, done + size
-    assert told + piecewise.take(data[done:])[0] == wanted, "a torn end is left for the next look"
+        found, done = found + more, done + size
+    assert found + piecewise.take(data[done:])[0] == wanted, "a torn end is left for the next look"
 
 
 # Whom a link is between

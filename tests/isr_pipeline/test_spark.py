@@ -29,6 +29,7 @@ from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline import store
 from isr_pipeline.explore import explore
+from isr_pipeline.locations import Location
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
@@ -111,8 +112,8 @@ def test_asked_to_stop_while_spark_is_at_work(tmp_path: Path) -> None:
 def test_a_task_that_fails_says_one_line(tmp_path: Path) -> None:
     spark()
     explore(FIVE, (), Limits(max_states=1000), folder=tmp_path, partitions=1, handover=1 << 60)
-    last = store.Store(tmp_path).commits()[-1]
-    file = store.part(tmp_path, last.level, 0)
+    last = store.Store(Location.of(tmp_path)).commits()[-1]
+    file = Path(last.file(Location.of(tmp_path), 0).path)
     content = bytearray(file.read_bytes())
     column = pq.ParquetFile(file).metadata.row_group(0).column(0)
     content[column.data_page_offset + column.total_compressed_size // 2] ^= 255

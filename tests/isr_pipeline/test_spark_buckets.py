@@ -28,6 +28,7 @@ from isr_pipeline import arrow_rows, counterexamples, store, tasks
 from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.explore import explore
 from isr_pipeline.graph import owners_of
+from isr_pipeline.locations import Location
 from isr_pipeline.search import Search
 from isr_pipeline.task_kernels import KernelWorker
 
@@ -161,7 +162,7 @@ def test_killed_in_the_middle_of_a_level(
         patch.setattr(where, name, broken(getattr(where, name), after))
         with pytest.raises(Killed):
             explore(FIVE, folder=tmp_path, partitions=3, handover=HERE)
-    kept = store.Store(tmp_path).commits()
+    kept = store.Store(Location.of(tmp_path)).commits()
     assert 0 < len(kept) < len(native.explore(FIVE).levels)
     assert answer(explore(FIVE, folder=tmp_path, resume=True, handover=HERE)) == answer(native.explore(FIVE))
 
@@ -194,18 +195,26 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def files_of(folder: Path, level: int) -> dict[int, Location]:
+    """The files of a level by bucket, as its commit names them."""
+    place = Location.of(folder)
+    commit = next(c for c in store.Store(place).commits() if c.level == level)
+    return {bucket: commit.file(place, bucket) for bucket in commit.names}
+
+
 def again(folder: Path, instance: Instance = FIVE, partitions: int | None = None) -> Exploration:
     return explore(instance, folder=folder, resume=True, partitions=partitions, handover=HERE)
 
 
 def test_the_levels_are_a_dataset_with_the_counts_of_the_engine(tmp_path: Path) -> None:
     found = explore(FIVE, folder=tmp_path, partitions=2, handover=HERE)
-    files = [store.part(tmp_path, level, b) for level in range(len(found.levels)) for b in range(2)]
-    blocks = [block for file in files if file.exists() for block in store.read_states(file, 1)]
+    files = [files_of(tmp_path, level) for level in range(len(found.levels))]
+    blocks = [block for level in files for file in level.values() for block in store.read_states(file, 1)]
     states = np.concatenate(blocks)
     assert len(states) == len(np.unique(states)) == found.distinct
-    counts = [store.count_states(f) if f.exists() else 0 for f in files]
-    assert tuple(map(sum, zip(counts[::2], counts[1::2], strict=True))) == found.levels
+    assert tuple(sum(map(store.count_states, level.values())) for level in files) == found.levels
+    written = {path for path in tmp_path.rglob("*") if path.is_file() and path.parent.parent.name == "states"}
+    assert {str(path) for path in written} == {str(file) for level in files for file in level.values()}
     assert not (tmp_path / "sets").exists()
 
 
@@ -219,7 +228,7 @@ def test_damaged_states_are_seen(damage: str, kept: Path) -> None:
     else:
         file.write_bytes(content if damage == "flip" else content[:-8])
     with pytest.raises(
-        BadCheckpoint, match=r"bucket-000\d\.parquet (was changed or damaged|does not have the \d+ states)"
+        BadCheckpoint, match=r"bucket-000\d-\w+\.parquet (was changed or damaged|does not have the \d+ states)"
     ):
         again(kept)
 
@@ -246,8 +255,8 @@ def test_what_is_of_another_question_is_refused(kept: Path, tmp_path: Path) -> N
 
 def test_everybody_agrees_on_who_owns_a_state(tmp_path: Path) -> None:
     explore(FIVE, folder=tmp_path, partitions=5, handover=HERE)
-    for bucket in range(5):
-        for block in store.read_states(store.part(tmp_path, 6, bucket), 1):
+    for bucket, file in files_of(tmp_path, 6).items():
+        for block in store.read_states(file, 1):
             assert set(owners_of(block, 5).tolist()) == {bucket}
 
 
@@ -260,6 +269,6 @@ def test_a_search_begins_with_the_levels_that_are_there(kept: Path, monkeypatch:
         level(self)
 
     monkeypatch.setattr(Search, "level", counted)
-    complete = len(store.Store(kept).commits())
+    complete = len(store.Store(Location.of(kept)).commits())
     again(kept)
     assert levels[0] == complete - 1

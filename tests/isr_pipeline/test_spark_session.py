@@ -83,7 +83,9 @@ def test_the_engine_is_known_without_importing_what_it_needs() -> None:
     [
         ("--engine native --master local", "--master is for --engine spark"),
         ("--partitions 3", "--partitions is for --engine spark"),
-        ("--engine spark --graph", "--graph is for --engine spark with --out DIR"),
+        ("--engine spark --graph", "--graph is for --engine spark with --out DIR or --store URL"),
+        ("--store s3://bucket/run", "--store is for --engine spark"),
+        ("--engine spark --store ftp://host/run", "ftp://host/run is no store; there are s3://, gs://"),
         ("--engine reference --resume out", "--resume needs --engine native or spark"),
         ("--engine spark --property healthy-partition-commits", "is a liveness property, and Spark decides none"),
         ("--engine spark --partitions 5000", "5000 partitions are too many; 4096 at most"),
@@ -125,3 +127,17 @@ Driver stacktrace:"""
 )  # fmt: skip
 def test_of_what_failed_the_last_line_is_told(text: str, line: str) -> None:
     assert session.last_line(text) == line
+
+
+def test_the_code_that_executors_get_is_all_of_it_and_nothing_else() -> None:
+    code = session.own_code()
+    assert {"isr_pipeline/tasks.py", "isr_check/native/kernels.py", "isr_lang/__init__.py", "isr_model.py"} <= set(code)
+    assert all(name.startswith("isr_") and name.endswith(".py") for name in code)
+    assert Path(str(session.__file__)) == code["isr_pipeline/session.py"]
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "sc://host", "yarn", "k8s://https://host"])
+def test_what_is_no_cluster_is_this_machine_alone(master: str) -> None:
+    assert not session.alone(master)
+    assert session.alone(None)
+    assert session.alone("local[2]")

@@ -158,6 +158,7 @@ def test_an_isr_that_the_controller_has_not_decided_is_rejected() -> None:
     assert no.why == "the controller has not decided what is learned"
 
 
+@pytest.mark.slow
 def test_a_decision_without_a_proposal_is_rejected() -> None:
     files = lines()
     while any(says.get("what") == "proposes" for says in files["3.1"]):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from pwd import getpwnam
 
 import attrs
 import pyspark
@@ -54,27 +57,69 @@ PATIENCE = 300.0
 """Seconds until a process must have said what is waited for, on a machine that has other things to do."""
 
 
+@attrs.frozen
+class Stranger:
+    """A user of this machine with a folder that no other user may enter, as if it had a machine of its own."""
+
+    name: str
+    folder: Path
+
+    @property
+    def command(self) -> list[str]:
+        return ["setpriv", "--reuid", self.name, "--regid", str(getpwnam(self.name).pw_gid), "--clear-groups"]
+
+    def environment(self) -> dict[str, str]:
+        own = {"HOME": self.folder, "TMPDIR": self.folder, "SPARK_LOCAL_DIRS": self.folder / "local"}
+        return {name: str(path) for name, path in own.items()}
+
+
 @contextmanager
-def cluster(folder: Path, workers: int, memory: str = "1g") -> Generator[str, None, None]:
-    """The address of a master with so many workers of one core each, which work in `folder`."""
+def strangers(*names: str) -> Generator[list[Stranger], None, None]:
+    """Users of these names, who share no folder that any of them can write. Skips where this user is not root."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root can be several users (setpriv)")
+    with tempfile.TemporaryDirectory(prefix="insync-users-") as folder:
+        Path(folder).chmod(0o711)
+        made = [Stranger(name, Path(folder) / name) for name in names]
+        for one in made:
+            one.folder.mkdir(mode=0o700)
+            shutil.chown(one.folder, one.name, getpwnam(one.name).pw_gid)
+        yield made
+
+
+@contextmanager
+def cluster(
+    folder: Path, workers: int, memory: str = "1g", owners: Sequence[Stranger] = ()
+) -> Generator[str, None, None]:
+    """The address of a master with so many workers of one core each, which work in `folder`.
+
+    With `owners` each worker is of another user, and works in that user's folder.
+    """
     with ExitStack() as closing:
         log = started(closing, folder, "master", "--host", "127.0.0.1", "--port", "0")
         url = found_in(log, r"spark://127\.0\.0\.1:\d+")
-        each = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory, "--work-dir", str(folder / "work"), url]
-        for log in [started(closing, folder, "worker", *each) for _ in range(workers)]:
+        each = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory]
+        logs = list[Path]()
+        everybody: Sequence[Stranger | None] = owners or [None] * workers
+        for owner in everybody:
+            work = str((owner.folder if owner is not None else folder) / "work")
+            logs.append(started(closing, folder, "worker", *each, "--work-dir", work, url, owner=owner))
+        for log in logs:
             found_in(log, "Successfully registered with master")
         yield url
 
 
-def started(closing: ExitStack, folder: Path, name: str, *arguments: str) -> Path:
+def started(closing: ExitStack, folder: Path, name: str, *arguments: str, owner: Stranger | None = None) -> Path:
     """A process of the cluster, which ends with the test; returns the file with what it says."""
     jars = str(SPARK / "jars" / "*")
     log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
     main = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
     own = ["-Dspark.master.rest.enabled=false", "-Xmx256m"]  # its port would be 6066, whoever else has it
     command = [session.java(), *QUICKLY.split(), *own, "-cp", jars, main, *arguments, "--webui-port", "0"]
+    home, has = (owner.folder, owner.environment()) if owner is not None else (folder, dict[str, str]())
+    command = [*(owner.command if owner is not None else []), *command]
     with log.open("wb") as said:
-        process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=said, stderr=said)
+        process = subprocess.Popen(command, cwd=home, env={**environment(), **has}, stdout=said, stderr=said)
     closing.callback(process.wait)
     closing.callback(process.terminate)
     return log

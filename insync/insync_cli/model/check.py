@@ -212,7 +212,7 @@ def show(given: Options, question: Question, explored: Explored, answer: runfile
         if answer["verdict"] == Verdict.HOLDS and explored.found.complete:
             out.print(f"\nwhat it looks like when it works: {samples(question.instance)}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
-        if about.stopped_by and exploration.resumable(folder):
+        if about.stopped_by and exploration.resumable(folder, given.exploring):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
     for name, word in expected_otherwise(answer, given.expect):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)

@@ -78,11 +78,12 @@ class OnSpark:
     master: str | None = option("URL", "spark://host:7077, sc://host; without it, this machine alone", str)
     partitions: int | None = option("N", "of the states; without it, 2 per core", positive)
     handover: int | None = option("N", "levels of up to N states need no Spark; without it, 200000", natural)
-    graph: bool = flag("all states and steps as tables in DIR, too, for SQL")
+    store: str | None = option("URL", "where states last: s3://bucket/prefix, gs://, abfs://, hdfs://, file://", str)
+    graph: bool = flag("all states and steps as tables beside them, too, for SQL")
 
     def given(self) -> dict[str, object]:
         """The options that were given, as keyword arguments of the engine."""
-        chosen = {"master": self.master, "partitions": self.partitions, "handover": self.handover}
+        chosen = {"master": self.master, "partitions": self.partitions, "handover": self.handover, "store": self.store}
         return {name: value for name, value in chosen.items() if value is not None}
 
 
@@ -109,8 +110,8 @@ class Exploring:
         """UsageError for options that contradict each other or what is asked."""
         for name in self.spark.given() if self.engine != SPARK else ():
             raise UsageError(f"--{name} is for --engine {SPARK}")
-        if self.spark.graph and not (self.engine == SPARK and (self.out or self.large.resume)):
-            raise UsageError(f"--graph is for --engine {SPARK} with --out DIR")
+        if self.spark.graph and not (self.engine == SPARK and (self.out or self.large.resume or self.spark.store)):
+            raise UsageError(f"--graph is for --engine {SPARK} with --out DIR or --store URL")
         walks = self.simulation.simulate
         if self.simulation.seed is not None and not walks:
             raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
@@ -162,7 +163,7 @@ def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, outp
         except BadCheckpoint as problem:
             raise InputError(str(problem)) from None
         except Failed as problem:
-            more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out) else ""
+            more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out, given) else ""
             raise Inconclusive(f"{problem}{more}") from None
         finally:
             ticker.close()
@@ -194,7 +195,8 @@ def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     asked: dict[str, object] = {"symmetry": True} if large.symmetry else {}
     if name == SPARK:
         asked |= given.spark.given()
-        asked |= {"folder": Folder(resume or out) / SPARK, "keep": bool(given.out or resume), "resume": bool(resume)}
+        asked |= {"folder": Folder(resume or out) / SPARK, "resume": bool(resume)}
+        asked |= {"keep": bool(given.out or resume or given.spark.store)}
         asked |= {"memory": large.memory, "graph": given.spark.graph}
     elif "folder" in takes:
         asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": large.checkpoint_every}
@@ -218,9 +220,11 @@ def _walked(
     return attrs.evolve(found, findings=tuple(findings))
 
 
-def resumable(out: Folder) -> bool:
-    """Whether the folder has a checkpoint that --resume can go on from."""
-    return any((out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json"))
+def resumable(out: Folder, given: Exploring) -> bool:
+    """Whether there is a checkpoint to go on from: in the folder, or in the store that the same command names."""
+    return bool(given.spark.store) or any(
+        (out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json")
+    )
 
 
 def _minimal(instance: Instance, finding: Finding) -> Finding:
