@@ -9,7 +9,7 @@ Kafka counts leader epochs from 0 and the model from 1: in all that the reader h
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -114,11 +114,27 @@ class KafkaReader:
         what = str(event.says.get("what"))
         if what == "failed":
             raise LineRefused(f"the agent failed: {event.says.get('why')}")
-        read = getattr(self, f"_{what}", None)
-        if read is None:
+        readers: dict[str, Callable[[Event, str, str, KafkaLine], KafkaLine | None]] = {
+            "opened": self._opened,
+            "appends": self._appends,
+            "copies": self._copies,
+            "truncates": self._truncates,
+            "restarts": self._restarts,
+            "leads": self._leads,
+            "follows": self._follows,
+            "fetched": self._fetched,
+            "diverges": self._diverges,
+            "watermark": self._watermark,
+            "proposes": self._proposes,
+            "adopts": self._adopts,
+            "refused": self._refused,
+            "acknowledges": self._acknowledges,
+            "answers": self._answers,
+        }
+        if what not in readers:
             self.lines.stutters[what] += 1
             return
-        line: KafkaLine | None = read(event, node, tp, KafkaLine(place, event, what=what))
+        line = readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
 
