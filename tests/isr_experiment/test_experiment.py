@@ -319,10 +319,14 @@ def recorded() -> dict[str, object]:
             "lost_unacknowledged": 1, "recovered": 0}  # fmt: skip
     fault = {"kind": "leader cut off", "began": 1.0, "healed": None, "bit": True, "hit": ["links 2"],
              "evidence": {"dropped": 7}}  # fmt: skip
+    waits = {"phase": "all", "acknowledged": {"p50": 1.0, "p99": 2.0, "longest": 3.0}, "majority": None}
     run = {"cell": "kafka-0.8", "number": 0, "valid": True, "invalid": [], "fates": [fate, {**fate, "phase": "alone"}],
            "faults": [fault], "controller": [{"at": 0.0, "leader": 2, "isr": [2, 3]}],
-           "windows": [{"at": 0.0, "acked": 10, "lost": 3, "p50": 1.0, "p99": 2.0}]}  # fmt: skip
-    cell = {"name": "kafka-0.8", "expected": "loses", "verdict": "AS EXPECTED", "model": None, "runs": [run]}
+           "windows": [{"at": 0.0, "acked": 10, "lost": 3, "p50": 1.0, "p99": 2.0}],
+           "waits": [waits]}  # fmt: skip
+    rate = {"says": "lost of acknowledged", "part": 3, "of": 10}
+    cell = {"name": "kafka-0.8", "expected": "loses", "verdict": "AS EXPECTED", "model": None, "runs": [run],
+            "rates": [rate, rate, rate], "timed": True}  # fmt: skip
     sums = {"runs": 1, "valid": 1, "acknowledged": 10, "lost": 3, "leaders": 1, "isrs": 1, "dropped": 7, "validated": 0,
             "rejected": 0, "bound": None}  # fmt: skip
     row = {"cell": "kafka-0.8", "fault": "kill leader", "session_seconds": 1.5, "lag_seconds": 3.0,

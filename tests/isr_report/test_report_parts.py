@@ -11,6 +11,7 @@ import pytest
 
 from insync_cli import registry
 from insync_cli.main import main
+from insync_cli.review.report import EVERYTHING
 from isr_model import KIP_966
 from isr_report.html import picture
 from isr_report.material import Included, Material, questions
@@ -30,7 +31,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def traced() -> Traced:
-    instances = [registry.instance_of(KIP_966, {"consumers": 1, "unclean": unclean}) for unclean in (False, True)]
+    instances = [registry.instance_of(KIP_966, settings) for settings in EVERYTHING]
     return resolved(instances, TOP, ["impl/isr_broker"], "tests", killed={}, replayed={"leader_appends": 7})
 
 

@@ -33,6 +33,7 @@ def test_what_a_scenario_expects_comes_to_pass_whatever_the_seed(file: Path) -> 
 def test_those_of_history_are_there() -> None:
     assert [file.stem for file in FILES] == [
         "fenced-rejoin",
+        "full-disk",
         "jepsen-2013",
         "kip-320-first-try",
         "last-replica-standing",

@@ -60,7 +60,7 @@ DRAWN = ".svg"
 BROKER, TESTS = ("impl/isr_broker",), "tests"
 """Where the functions and the tests are to which promises are traced."""
 READERS = {"consumers": 1, "follower_reads": True}
-EVERYTHING = (READERS, {**READERS, "unclean": True})
+EVERYTHING = (READERS, {**READERS, "unclean": True}, {**READERS, "shutdowns": 1})
 """The settings at one of which every action and promise of today's design exists."""
 
 
