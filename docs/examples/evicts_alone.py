@@ -95,8 +95,8 @@ def main() -> None:
         match request["do"]:
             case "hello":
                 answer = {"protocol": "insync/conform/1", "name": "evicts alone", "saves": True}
-                known = ["leader_proposes_shrink", "leader_evicts_alone"]
-                foreign = known[request["design"] != "leader-evicts-alone"]
+                alone = request["design"] == "leader-evicts-alone"
+                foreign = "leader_proposes_shrink" if alone else "leader_evicts_alone"
                 answer |= {"variables": TOLD, "actions": [a for a in actions if a != foreign]}
             case "reset":
                 partition = Partition(mine(request["state"]))

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import cast
 
 import attrs
 import pytest
@@ -389,7 +390,8 @@ def test_what_the_agent_writes_in_a_run_of_apache_kafka_is_a_run_of_the_model(tm
     """Without this the recorded trace of tests/isr_validate could be of an agent that no longer writes."""
     chosen = ("--cell", "acks=all", "--agent", "--keep", "--per-second", "20", "--network", "proxies")
     found = performed(tmp_path, "acks-1", *chosen)
-    runs = [run for cell in found["cells"] for run in cell["runs"]]  # type: ignore[attr-defined]
-    assert all(run["traces"]["accepted"] and run["traces"]["events"] > 300 for run in runs)
+    [cell] = cast("list[dict[str, list[dict[str, dict[str, int]]]]]", found["cells"])
+    assert cell["runs"]
+    assert all(run["traces"]["accepted"] and run["traces"]["events"] > 300 for run in cell["runs"])
     for folder in tmp_path.glob("*/trace"):
         assert main(["validate", str(folder), "--level", "client", "--plain"]) == 0
