@@ -52,8 +52,9 @@ class Life:
         return self.name.partition(".")[0]
 
 
-def read_life(name: str, data: bytes) -> Life:
-    """One file."""
+def read_objects(name: str, data: bytes, begins: str) -> tuple[list[Mapping[str, Json]], bool]:
+    """The objects of one file, a line each, and whether its last line is torn. BadTrace where a line is no object, or
+    the first says another format than `begins`."""
     *lines, rest = data.split(b"\n")
     found: list[Mapping[str, Json]] = []
     for number, line in enumerate(lines, 1):
@@ -64,17 +65,23 @@ def read_life(name: str, data: bytes) -> Life:
         if not isinstance(value, dict):
             raise BadTrace(f"{name}, line {number}: no object")
         found.append(cast("dict[str, Json]", value))
+    if found and found[0].get("format") != begins:
+        raise BadTrace(f"{name} begins with the format {found[0].get('format')}, not {begins}")
+    return found, bool(rest)
+
+
+def read_life(name: str, data: bytes) -> Life:
+    """One file."""
+    found, torn = read_objects(name, data, FORMAT)
     if not found:
-        return Life(name, {}, (), bool(rest))
-    if found[0].get("format") != FORMAT:
-        raise BadTrace(f"{name} begins with the format {found[0].get('format')}, not {FORMAT}")
+        return Life(name, {}, (), torn)
     events: list[Event] = []
     for number, says in enumerate(found[1:], 1):
         clock = says.get("clock")
         if says.get("n") != number or not isinstance(clock, dict) or clock.get(name) != number:
             raise BadTrace(f"{name}, line {number + 1}: event {number} is expected, with its clock")
         events.append(Event(name, number, cast("dict[str, int]", clock), says))
-    return Life(name, found[0], tuple(events), bool(rest))
+    return Life(name, found[0], tuple(events), torn)
 
 
 def read(disk: Disk) -> list[Life]:

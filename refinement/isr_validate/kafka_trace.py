@@ -5,12 +5,10 @@ One file for each process, NODE.LIFE.jsonl, and `controller.1.jsonl`, which has 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import Final
 
-from isr_broker.snapshot import Json
-from isr_broker.trace_reader import BadTrace, Event, Life, read_files
+from isr_broker.trace_reader import BadTrace, Event, Life, read_files, read_objects
 
 FORMAT: Final = "insync/kafka-trace/1"
 
@@ -47,27 +45,16 @@ def read_kafka(files: Iterable[tuple[str, bytes]]) -> list[Life]:
 
 
 def _life(name: str, data: bytes) -> Life:
-    *lines, rest = data.split(b"\n")
-    found: list[dict[str, Json]] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            value = cast("object", json.loads(line))
-        except ValueError as error:
-            raise BadTrace(f"{name}, line {number}: {error}") from error
-        if not isinstance(value, dict):
-            raise BadTrace(f"{name}, line {number}: no object")
-        found.append(cast("dict[str, Json]", value))
+    found, torn = read_objects(name, data, FORMAT)
     if not found:
-        return Life(name, {}, (), bool(rest))
-    if found[0].get("format") != FORMAT:
-        raise BadTrace(f"{name} begins with the format {found[0].get('format')}, not {FORMAT}")
+        return Life(name, {}, (), torn)
     events: list[Event] = []
     for number, says in enumerate(found[1:], 1):
         what = says.get("what")
         if says.get("n") != number or not isinstance(what, str):
             raise BadTrace(f"{name}, line {number + 1}: line {number} of the process is expected")
         events.append(Event(name, number, {}, {**says, "action" if what in STEPS else "input": what}))
-    return Life(name, found[0], tuple(events), bool(rest))
+    return Life(name, found[0], tuple(events), torn)
 
 
 def in_time(lives: Sequence[Life]) -> list[Event]:
