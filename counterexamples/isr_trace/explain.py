@@ -141,8 +141,9 @@ def as_json(explanation: Explanation) -> dict[str, object]:
 def explanation_lines(explanation: Explanation) -> Iterator[Text]:
     """The explanation for the terminal."""
     e = explanation
-    witness = e.reason.holds
-    yield Text(f"{e.property_name} {'holds' if witness else 'fails'} after T{e.at}", style="bold")
+    # The reason of a promise that something is not so begins with what is so, and that holds.
+    fails = e.verdict in ("VIOLATED", "NOT-INDUCTIVE")
+    yield Text(f"{e.property_name} {'fails' if fails else 'holds'} after T{e.at}", style="bold")
     for line in e.promise.splitlines():
         yield Text(f"  {line}")
     if e.where is not None:
