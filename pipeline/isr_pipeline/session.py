@@ -58,6 +58,16 @@ class Gateway(Protocol):
     def shutdown(self) -> None: ...
 
 
+Tell = Callable[[str, int, int], object]
+"""Hears what tasks are for, how many of them are done, and how many there are."""
+LOOK = 0.5
+"""Seconds between two looks at how far a job is."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
 Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
 
 
@@ -170,14 +180,34 @@ def page(spark: SparkSession) -> str:
     return ""
 
 
-def tasks(spark: SparkSession) -> tuple[str, ...]:
-    """How many tasks of the running stages are done, in words; nothing where Spark does not tell."""
+def tasks(spark: SparkSession) -> tuple[int, int] | None:
+    """How many tasks of the running stages are done, and how many there are; None where Spark does not tell."""
     with suppress(Exception):
         tracker = spark.sparkContext.statusTracker()
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
         if stages:
-            return (f"{sum(s.numCompletedTasks for s in stages)} of {sum(s.numTasks for s in stages)} tasks",)
-    return ()
+            return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+    return None
+
+
+@contextmanager
+def watched(spark: SparkSession, what: str, tell: Tell) -> Generator[None, None, None]:
+    """Name the jobs that the block starts, and tell meanwhile how many of their tasks are done."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK):
+            if counted := tasks(spark):
+                tell(f"tasks: {what}", *counted)
+
+    describe(spark, what)
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def start(master: str, settings: Mapping[str, str]) -> SparkSession:
