@@ -68,6 +68,27 @@ class KafkaReader:
     barrier: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
     lives: dict[str, str] = attrs.field(factory=dict[str, str])
     brokers: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
+    readers: Mapping[str, Callable[[Event, str, str, KafkaLine], KafkaLine | None]] = attrs.field(init=False)
+    """What reads a line, by its name; lines of other names tell of no partition."""
+
+    def __attrs_post_init__(self) -> None:
+        self.readers = {
+            "opened": self._opened,
+            "appends": self._appends,
+            "copies": self._copies,
+            "truncates": self._truncates,
+            "restarts": self._restarts,
+            "leads": self._leads,
+            "follows": self._follows,
+            "fetched": self._fetched,
+            "diverges": self._diverges,
+            "watermark": self._watermark,
+            "proposes": self._proposes,
+            "adopts": self._adopts,
+            "refused": self._refused,
+            "acknowledges": self._acknowledges,
+            "answers": self._answers,
+        }
 
     def read_all(self, events: Sequence[Event]) -> None:
         """Read every line, up to the first that is refused."""
@@ -106,10 +127,10 @@ class KafkaReader:
         what = str(event.says.get("what"))
         if what == "failed":
             raise LineRefused(f"the agent failed: {event.says.get('why')}")
-        if what not in READERS:
+        if what not in self.readers:
             self.lines.stutters[what] += 1
             return
-        line = READERS[what](self, event, node, tp, KafkaLine(place, event, what=what))
+        line = self.readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
 
@@ -347,26 +368,6 @@ class KafkaReader:
                 continue
             chain = known.setdefault(owner, [])
             chain.append(attrs.evolve(line, index=len(chain), first=len(chain)))
-
-
-READERS: Final[dict[str, Callable[[KafkaReader, Event, str, str, KafkaLine], KafkaLine | None]]] = {
-    "opened": KafkaReader._opened,
-    "appends": KafkaReader._appends,
-    "copies": KafkaReader._copies,
-    "truncates": KafkaReader._truncates,
-    "restarts": KafkaReader._restarts,
-    "leads": KafkaReader._leads,
-    "follows": KafkaReader._follows,
-    "fetched": KafkaReader._fetched,
-    "diverges": KafkaReader._diverges,
-    "watermark": KafkaReader._watermark,
-    "proposes": KafkaReader._proposes,
-    "adopts": KafkaReader._adopts,
-    "refused": KafkaReader._refused,
-    "acknowledges": KafkaReader._acknowledges,
-    "answers": KafkaReader._answers,
-}
-"""What reads a line, by its name; lines of other names tell of no partition."""
 
 
 def _node(event: Event) -> str:
