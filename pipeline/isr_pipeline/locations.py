@@ -48,6 +48,9 @@ REFUSALS = {
 class Refused(OSError):
     """What a store refused and why, in one sentence."""
 
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
 
 class _Entry(Protocol):
     path: str
@@ -122,6 +125,11 @@ class Location:
         return Location(root, unquote(at.path).strip("/"))
 
     @property
+    def name(self) -> str:
+        """The last word of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def here(self) -> bool:
         """Whether this is a path of the machine's own file systems."""
         return not self.root
@@ -140,13 +148,21 @@ class Location:
     def _asked(self) -> Generator[tuple[FileSystem, str], None, None]:
         """The file system and the path there. What it refuses becomes Refused, FileNotFoundError by this name."""
         try:
-            yield self._at()
-        except Refused:
+            try:
+                yield self._at()
+            except FileNotFoundError:
+                self._look_for_bucket()
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
+        except (Refused, FileNotFoundError):
             raise
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
         except OSError as problem:
-            raise Refused(f"{self}: {refusal(problem)}") from None
+            raise Refused(errno.EIO, refusal(problem), str(self)) from None
+
+    def _look_for_bucket(self) -> None:
+        """OSError if there is no such bucket: a store says of a file there only that it is not found."""
+        if not self.here:
+            system, base = filesystem(self.root)
+            system.get_file_info(fs.FileSelector(base.rstrip("/"), allow_not_found=False, recursive=False))
 
     def put(self, content: bytes) -> None:
         """Write a file in one piece, whole or not at all where the store can. Who reads it must know whether it is."""

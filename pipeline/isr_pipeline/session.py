@@ -86,12 +86,21 @@ def java() -> str:
     return found
 
 
-def check() -> None:
-    """Unavailable, with a sentence of what to install, unless a session can be started here."""
+def check(master: str | None = None) -> None:
+    """Unavailable, with a sentence of what to install, unless a session can be started here.
+
+    Spark Connect has its Java elsewhere.
+    """
     for name in ("pyspark", "pyarrow"):
         if find_spec(name) is None:
             raise Unavailable(f"the engine 'spark' needs {name}, which is not installed: {EXTRA}")
-    java()
+    if not remote(master):
+        java()
+
+
+def remote(master: str | None) -> bool:
+    """Whether this master is a server of Spark Connect."""
+    return master is not None and master.startswith("sc://")
 
 
 def local(workers: int | None = None) -> str:
@@ -121,7 +130,7 @@ def running(
     `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks. Executors of
     a cluster get the code from here, so that they need Python with what insync depends on, and not insync.
     """
-    check()
+    check(master)
     from pyspark.sql import SparkSession
 
     if (active := SparkSession.getActiveSession()) is not None:
@@ -162,7 +171,7 @@ def own_code() -> dict[str, Path]:
     """The files of all modules of this project by their names in an archive."""
     found = dict[str, Path]()
     for root in (Path(entry or ".") for entry in reversed(sys.path)):
-        for file in (*root.glob("isr_*.py"), *root.glob("isr_*/**/*.py")):
+        for file in (*root.glob("isr_*.py"), *root.glob("isr_*/**/*.py"), *root.glob("insync_cli/**/*.py")):
             found[str(file.relative_to(root))] = file
     return found
 
@@ -215,7 +224,7 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master.startswith("sc://"):
+    if remote(master):
         try:
             builder = SparkSession.builder.remote(master)
             for name, value in settings.items():

@@ -1,8 +1,9 @@
 """Trace datasets: random walks by seed, or covers of all edges or of all pairs of actions.
 
-A dataset is a folder of any store. `traces/part-*/` has ITF files, and `index/part-*.parquet` a row for each of them. A task makes a
-part. A part depends on its recipe only, so making it again, or elsewhere, gives the same files. For covers every task
-explores the whole graph with kernels, and covers its share of edges or pairs; the graph must fit into a process.
+A dataset is a folder, on a disk or in a store. `traces/part-*/` has ITF files, and `index/part-*.parquet` a row for
+each of them. A task makes a part. A part depends on its recipe only, so making it again, or elsewhere, gives the same
+files. For covers every task explores the whole graph with kernels, and covers its share of edges or pairs; the graph
+must fit into a process.
 """
 
 from __future__ import annotations

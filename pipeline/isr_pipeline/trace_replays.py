@@ -140,7 +140,7 @@ class ReplayPart:
         return {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
 
     def row(self, part: str, path: Path, out: Path, on: CoresOnTrace, evaluator: Evaluator) -> Row:
-        """What became of a trace; what is left of it without the steps that a difference does not need goes to `out`."""
+        """What became of a trace. Where the cores differ, `out` gets it without the steps that this does not need."""
         trace = read_itf(path, on.instance.design.model_hash())
         start = tuple(trace.states[0][v.name] for v in on.instance.variables)
         labels = [
@@ -177,9 +177,10 @@ def validate_folder(folder: str) -> Row:
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
-    none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
+    place = Location.of(folder)
+    said = folder if place.here else str(place)  # which has no secrets
+    none: Row = {"folder": said, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:
-        place = Location.of(folder)
         names = [name for name in place.files() if name.endswith(".jsonl") and "/" not in name]
         lives = read_files((name, (place / name).read()) for name in names)
         done = validate(lives, budget=BUDGET)

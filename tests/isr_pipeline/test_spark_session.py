@@ -134,7 +134,7 @@ def test_of_what_failed_the_last_line_is_told(text: str, line: str) -> None:
 def test_the_code_that_executors_get_is_all_of_it_and_nothing_else() -> None:
     code = session.own_code()
     assert {"isr_pipeline/tasks.py", "isr_check/native/kernels.py", "isr_lang/__init__.py", "isr_model.py"} <= set(code)
-    assert all(name.startswith("isr_") and name.endswith(".py") for name in code)
+    assert all(name.startswith(("isr_", "insync_cli/")) and name.endswith(".py") for name in code)
     assert Path(str(session.__file__)) == code["isr_pipeline/session.py"]
 
 
