@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.apart import Apart
 from tests.support.apart import apart as cluster_apart
 from tests.support.broker_traces import simulate_traced, write_trace
@@ -35,19 +36,26 @@ MINE = DESIGNS["kip-966"].replacing("mine", "The same under another name.")
 
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
-    with cluster_apart(tmp_path_factory.mktemp("cluster")) as made:
+    """The cluster, with a session that all verbs use."""
+    with cluster_apart(tmp_path_factory.mktemp("cluster")) as made, session.running(made.master):
         yield made
 
 
+def active() -> SparkSession:
+    found = SparkSession.getActiveSession()
+    assert found is not None
+    return found
+
+
 def test_histories_are_judged_as_by_one_process(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
-    stories = [story().lines for _, story, _ in PLANTED] + [Log(Random(seed)).run(100) for seed in range(2)]
+    stories = [story().lines for name, story, _ in PLANTED if "cycle" in name or name == "lost-write"]
+    stories += [Log(Random(seed)).run(100) for seed in range(2)]
     files = [apart.place(f"told/{number}.jsonl") for number in range(len(stories))]
     for file, lines in zip(files, stories, strict=True):
         file.put("\n".join(lines).encode())
     monkeypatch.setattr(chunks.chunks_of, "__defaults__", (3000,))  # so that pairs begin in one piece, end in another
     monkeypatch.setattr(jobs, "LINES_PER_BUCKET", 100)
-    with session.running(apart.master) as spark:
-        found = check_files(spark, files, apart.place("told-tables"))
+    found = check_files(active(), files, apart.place("told-tables"))
     for one, lines in zip(found, stories, strict=True):
         assert one.answer == judged(lines), one.path
         assert one.quotes.items() <= dict(enumerate(lines, 1)).items()
@@ -109,7 +117,6 @@ def test_folders_of_logs_are_validated(apart: Apart, tmp_path: Path) -> None:
         for file in tmp_path.iterdir():
             (apart.place("logs") / run / file.name).put(file.read_bytes())
     (apart.place("logs") / "bad" / "1.1.jsonl").put(b"{\n")
-    with session.running(apart.master) as spark:
-        rows = sweep(spark, validate_folder, [apart.store(f"logs/{run}") for run in ("one", "two", "bad")])
+    rows = sweep(active(), validate_folder, [apart.store(f"logs/{run}") for run in ("one", "two", "bad")])
     assert [row["verdict"] for row in rows] == ["accepted", "accepted", "bad"]
     assert rows[0] == {**validate_folder(str(tmp_path)), "folder": rows[0]["folder"]}

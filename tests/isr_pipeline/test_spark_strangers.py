@@ -176,9 +176,13 @@ def waited(done: Callable[[], bool], running: subprocess.Popen[str]) -> None:
 
 
 def test_the_driver_killed_then_resumed_by_another(apart: Apart, tmp_path: Path) -> None:
-    """The second driver has nothing of the first one but the address of the store."""
-    run = f"check kip-966 --replicas 2 --engine spark --master {apart.master} --partitions {BUCKETS} --handover 700"
-    command = [INSYNC, *run.split(), "--memory", "512M", "--quiet", "--store", apart.store("driver")]
+    """The second driver has nothing of the first one but the address of the store.
+
+    Both have the cluster do levels: the first those from level 6 on, the second all that are left.
+    """
+    run = f"check kip-966 --replicas 2 --isr-changes 1 --engine spark --master {apart.master}"
+    more = f"--partitions {BUCKETS} --handover 230"
+    command = [INSYNC, *run.split(), *more.split(), "--memory", "512M", "--quiet", "--store", apart.store("driver")]
     first = subprocess.Popen([*command, "--out", "first"], cwd=tmp_path, text=True)
     waited(lambda: "0007.json" in apart.place("driver/commits").files(), first)
     first.kill()
