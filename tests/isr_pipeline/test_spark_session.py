@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from insync_cli import places
 from insync_cli.main import main
 from isr_check.engine import Unavailable
 from isr_pipeline import session
@@ -71,6 +72,27 @@ def test_without_pyspark_the_extra_is_named(
     monkeypatch.setattr(session, "find_spec", found)
     assert main(CHECK) == 64
     assert f"needs {missing}, which is not installed: pip install 'insync[spark]'" in capsys.readouterr().err
+
+
+def test_without_pyarrow_a_store_is_refused_and_a_path_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(_: str) -> None:
+        """No module of any name."""
+
+    monkeypatch.setattr(places, "find_spec", found)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["history", "s3://bucket/history.jsonl"]) == 64
+    assert "s3:// needs pyarrow, which is not installed: pip install 'insync[spark]'" in capsys.readouterr().err
+    (folder / "history.jsonl").write_text("", encoding="utf-8")
+    assert main(["history", "history.jsonl", "--quiet"]) == main(["history", f"file://{folder}/history.jsonl"]) == 21
+
+
+def test_spark_connect_needs_no_java_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    session.check("sc://host")
+    with pytest.raises(Unavailable, match="needs Java"):
+        session.check("spark://host:7077")
 
 
 def test_the_engine_is_known_without_importing_what_it_needs() -> None:

@@ -60,11 +60,15 @@ def test_answers_come_in_the_order_of_the_questions() -> None:
 
 def test_while_tasks_run_it_is_told_how_many_are_done_and_the_job_has_a_name() -> None:
     heard: list[tuple[str, int, int]] = []
-    sweep(spark(), sleep, [0.8] * 4, what="naps", tell=lambda *told: heard.append(told))
+
+    def tell(what: str, done: int, total: int) -> None:
+        heard.append((what, done, total))
+
+    sweep(spark(), sleep, [0.7] * 8, what="naps", tell=tell)
     assert heard
-    assert {(what, total) for what, _, total in heard} == {("tasks: 4 naps", 4)}
-    assert {done for _, done, _ in heard} & {1, 2, 3}
-    assert spark().sparkContext.getLocalProperty("spark.job.description") == "insync: 4 naps"
+    assert {(what, total) for what, _, total in heard} == {("tasks: 8 naps", 8)}
+    assert {done for _, done, _ in heard} & set(range(1, 8))
+    assert spark().sparkContext.getLocalProperty("spark.job.description") == "insync: 8 naps"
 
 
 def test_a_task_that_fails_says_its_last_line() -> None:

@@ -220,7 +220,7 @@ class Acks:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in numbers(batch, 1)[0].tolist():
+            for number in cast("list[int]", numbers(batch, 1)[0].tolist()):
                 bucket = self.buckets[number]
                 sends = sends_of(bucket.file)
                 times, lines = sends.completed_at[sends.ok], sends.completed[sends.ok]
