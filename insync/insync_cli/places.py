@@ -20,8 +20,6 @@ from insync_cli.exits import UsageError
 from isr_check.engine import Unavailable
 
 if TYPE_CHECKING:
-    from io import RawIOBase
-
     from isr_pipeline.locations import Location
 
 AHEAD = 8 << 20
@@ -79,7 +77,7 @@ def text_of(given: Path | Location) -> Generator[TextIO]:
             yield file
         return
     with given.opened() as stream:
-        yield io.TextIOWrapper(io.BufferedReader(cast("RawIOBase", stream), AHEAD), encoding="utf-8")
+        yield io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", stream), AHEAD), encoding="utf-8")
 
 
 def files_of(given: Path | Location, ending: str) -> list[Path | Location]:
