@@ -233,24 +233,28 @@ def apart(folder: Path) -> list[str]:
             home.mkdir()
             place = url.format("run") if owners else str(home / "states")
             with cluster(home, 2, owners=owners) as master, session.running(master, settings=SETTINGS):
-                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=f"{place}", master=master)
+                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
+                kept = used_by("versitygw")
                 with using() as used:
                     found = explore(asked, partitions=4, store=place, master=master)
+                kept = used_by("versitygw") - kept
             assert answer(found) == answer(expected)
             commits, store = Store(Location.of(place)).commits(), Location.of(place).files()
             travel = travelled(Location.of(place), found)
             again = sum((c.remade for c in commits), Remade())
-            wall = used[0].wall
-            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | {len(commits)} | "
+            wall, cpu = used[0].wall, used[0].cpu
+            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
+            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {kept:.1f} | {len(commits)} | "
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
-    took = f"native took {by_native[0].wall:.1f} s with two workers"
+    took = f"native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
     said = f"{expected.distinct:,} states, 4 partitions, two executors of a core each"
     return [
         f"`kip-966 --isr-changes 3`: {said}; {took}.",
         "",
-        "| store | s | distinct/s | part of native | levels | visited sets made again | files in the store |",
-        "|" + "---|" * 7,
+        "| store | s | distinct/s | part of native | cpu s | part of native | cpu s of the S3 server | levels | "
+        "visited sets made again | files in the store |",
+        "|" + "---|" * 10,
         *rows,
         "",
         *travel,
