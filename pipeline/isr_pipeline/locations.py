@@ -206,6 +206,8 @@ class Location:
             return {}
         with self._asked() as (system, path):
             found = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+            if not found:
+                self._look_for_bucket()
         begin = len(path) + 1
         return {entry.path[begin:]: entry.size for entry in sorted(found, key=_path) if entry.is_file}
 

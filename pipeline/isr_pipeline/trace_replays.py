@@ -182,6 +182,8 @@ def validate_folder(folder: str) -> Row:
     none: Row = {"folder": said, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:
         names = [name for name in place.files() if name.endswith(".jsonl") and "/" not in name]
+        if not names:
+            raise BadTrace(f"there is no trace, NODE.LIFE.jsonl, in {said}")
         lives = read_files((name, (place / name).read()) for name in names)
         done = validate(lives, budget=BUDGET)
     except (BadTrace, OSError) as problem:

@@ -95,6 +95,16 @@ def test_logs_of_brokers_in_a_store_are_validated(url: str, tmp_path: Path) -> N
     assert away["folder"] == f"s3://{s3.BUCKET}/logs"
 
 
+def test_no_logs_are_not_accepted(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = url.replace(f"@{s3.BUCKET}/", "@elsewhere/").format("logs")
+    for folder, why in ((str(tmp_path), "no trace"), (url.format("none"), "no trace"), (nowhere, "no such bucket")):
+        row = validate_folder(folder)
+        assert row["verdict"] == "bad"
+        assert why in str(row["why"])
+    assert main(["validate", url.format("none")]) == main(["validate", nowhere]) == 65
+    assert s3.SECRET not in capsys.readouterr().err
+
+
 CREDENTIALS = "its credentials were not found or not accepted, or do not allow this"
 MISTAKES: dict[str, tuple[str, str, str]] = {
     "a bucket that is not there": (f"@{s3.BUCKET}/", "@elsewhere/", "there is no such bucket"),
