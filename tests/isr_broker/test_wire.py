@@ -413,3 +413,36 @@ def test_a_client_that_takes_no_answers_is_read_no_further(cluster: Cluster) -> 
         assert serves(good)
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     cluster.wait(lambda: no_client(cluster), "the tasks of both connections have ended", 10)
+
+
+def asked(requests: Requests, key: int, version: int, fields: protocol.Answer) -> protocol.Fields:
+    frame = said(requests, protocol.ask(key, version, 1, "test", fields))
+    assert frame is not None
+    return protocol.answered(key, version, frame[4:]).body
+
+
+@pytest.mark.parametrize(("design", "level"), [("kip-966", [1]), ("kip-903", [])])
+def test_the_elr_is_a_feature_of_designs_that_have_it(design: str, level: list[int]) -> None:
+    """Before version 4 no feature is told that may be at level 0: clients cannot read it (KAFKA-17492)."""
+    requests = one_broker(changed={"insync.design": design})
+    for version, told in ((3, []), (4, level)):
+        said = asked(requests, protocol.API_VERSIONS, version, {})
+        assert [f.number("max_version") for f in said.all("supported_features")] == told
+        assert [f.number("max_version_level") for f in said.all("finalized_features")] == level
+        assert said.number("finalized_features_epoch") == (requests.runtime.node.metadata_offset if level else -1)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(2, "t"), (4, "1")])
+def test_settings_are_documented_for_who_asks(alone: Requests, kind: int, name: str) -> None:
+    changes: protocol.Answer = {
+        "resources": [
+            {"resource_type": 2, "resource_name": "t", "configs": [{"name": "flush.ms", "value": "9", "operation": 0}]}
+        ]
+    }
+    asked(alone, protocol.INCREMENTAL_ALTER_CONFIGS, 0, changes)
+    for wanted in (True, False):
+        resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+        fields = {"resources": [resource], "include_documentation": wanted}
+        (found,) = asked(alone, protocol.DESCRIBE_CONFIGS, 4, fields).all("results")
+        assert len(found.all("configs")) > 5
+        assert {bool(c.text("documentation")) for c in found.all("configs")} == {wanted}
