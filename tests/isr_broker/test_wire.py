@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
+import attrs
 import pytest
 from kio.index import load_request_schema
 from kio.serial import entity_reader
@@ -446,3 +447,57 @@ def test_settings_are_documented_for_who_asks(alone: Requests, kind: int, name: 
         (found,) = asked(alone, protocol.DESCRIBE_CONFIGS, 4, fields).all("results")
         assert len(found.all("configs")) > 5
         assert {bool(c.text("documentation")) for c in found.all("configs")} == {wanted}
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.NONE), (1, Error.UNKNOWN_LEADER_EPOCH)])
+def test_list_offsets_checks_the_epoch_that_the_client_knows(alone: Requests, epoch: int, error: Error) -> None:
+    partition = {"partition_index": 0, "current_leader_epoch": epoch, "timestamp": -1}
+    fields = {"replica_id": -1, "topics": [{"name": "t", "partitions": [partition]}]}
+    ((found,),) = [t.all("partitions") for t in asked(alone, protocol.LIST_OFFSETS, 5, fields).all("topics")]
+    assert found.number("error_code") == error.value
+
+
+@pytest.mark.parametrize(
+    ("topic", "note", "error"),
+    [
+        ("t", "n" * 4_096, Error.NONE),
+        ("t", "n" * 4_097, Error.OFFSET_METADATA_TOO_LARGE),
+        ("nowhere", "", Error.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_commit_is_refused_for_no_topic_and_with_too_much_beside_it(
+    alone: Requests, topic: str, note: str, error: Error
+) -> None:
+    row = {"partition_index": 0, "committed_offset": 1, "committed_metadata": note}
+    fields: protocol.Answer = {
+        "group_id": "g",
+        "generation_id_or_member_epoch": -1,
+        "topics": [{"name": topic, "partitions": [row]}],
+    }
+    ((found,),) = [t.all("partitions") for t in asked(alone, protocol.OFFSET_COMMIT, 2, fields).all("topics")]
+    assert found.number("error_code") == error.value
+
+
+@pytest.mark.parametrize(("name", "error"), [("no/topic", Error.INVALID_TOPIC_EXCEPTION), ("none", 3)])
+def test_a_name_that_no_topic_can_have_is_told_from_one_that_is_not_there(
+    alone: Requests, name: str, error: Error | int
+) -> None:
+    """A producer that was told that it is not there would ask for ever."""
+    (found,) = asked(alone, protocol.METADATA, 9, {"topics": [{"name": name}]}).all("topics")
+    assert found.number("error_code") == (error if isinstance(error, int) else error.value)
+
+
+@pytest.mark.sockets
+def test_connections_are_bounded() -> None:
+    with Cluster(1, attrs.evolve(QUICK, max_connections=2)) as few:
+        with connected(few) as one:
+            assert serves(one)
+            with connected(few) as two:
+                assert serves(two)
+                with connected(few) as three:
+                    assert three.recv(1) == b"", "closed"
+                assert serves(one)
+                assert serves(two)
+        few.wait(lambda: no_client(few), "both have ended", 10)
+        with connected(few) as four:
+            assert serves(four)

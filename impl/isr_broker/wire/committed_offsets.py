@@ -32,7 +32,7 @@ Then: TypeAlias = Callable[[int], None]
 _COMMITS_WITHIN: Final[Millis] = 5_000
 """offsets.commit.timeout.ms."""
 
-PIECE_BYTES: Final = 262_144
+PIECE_BYTES: Final = 65_536
 """Of a log that is read, in one turn; Kafka's offsets.load.buffer.size is 5 MiB, in another thread."""
 
 LONG: Final = 20_000
