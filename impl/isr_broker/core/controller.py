@@ -395,7 +395,8 @@ def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequ
     Else clients would be sent to it after it is gone (BrokerHeartbeatManager.calculateNextBrokerState). To the model,
     where news arrive or do not, a broker may go at once; so whoever steps the cores has nobody said to have read less.
     """
-    decided = max(controller.changed.get(key, 0) for key in (broker.broker, *(p.partition for p in mine)))
+    about: list[Key] = [broker.broker, *(p.partition for p in mine)]
+    decided = max(controller.changed.get(key, 0) for key in about)
     others = (b for b in controller.brokers if b != broker.broker and available(controller.brokers, b))
     return all(controller.read.get(b, decided) >= decided for b in others)
 
