@@ -162,6 +162,21 @@ def test_what_waits_for_the_copies_is_told_that_another_broker_coordinates(monke
     assert said == [0, NOT_COORDINATOR]
 
 
+def test_a_commit_that_comes_meanwhile_is_written_after_the_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else there might never be a moment in which none is on its way, and the log would grow."""
+    monkeypatch.setattr(committed_offsets, "LONG", 0)
+    leader = Leader()
+    for number in range(5):
+        leader.offsets.write("g", {TopicPartition("t", 0): (number, "")}, 0, lambda code: None)
+    for _ in range(4):
+        leader.answers()
+    leader.offsets.write("g", {TopicPartition("t", 0): (9, "")}, 0, lambda code: None)
+    assert len(leader.written) == 5, "one of the others is still on its way, and it waits behind the copies"
+    leader.settles()
+    assert (len(leader.written), leader.view.start) == (7, 5)
+    assert leader.found() == {"g": {TopicPartition("t", 0): (9, "")}}
+
+
 def test_a_large_group_is_copied_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_offsets, "LONG", 0)
     leader = Leader()

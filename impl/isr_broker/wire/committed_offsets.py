@@ -3,8 +3,9 @@
 A new leader reads the log a piece at a time, so that nobody else waits for it (Kafka's CoordinatorLoaderImpl reads in
 a thread of its own). Kafka compacts the topic (LogCleaner), and what is read stays little more than the last word on
 each offset. Logs here have no gaps: when a log has grown long its leader writes all that counts once more, at the end,
-and has what is before that forgotten, as DeleteRecords does. Commits that come meanwhile wait, so that none of them is
-between the value that is written once more and that copy, where the copy would be the last word.
+and has what is before that forgotten, as DeleteRecords does. While a commit is on its way nobody knows what counts, and
+a copy of the old value after it would be the last word; so copies wait for those, and commits that come meanwhile wait
+for the copies.
 """
 
 from __future__ import annotations
