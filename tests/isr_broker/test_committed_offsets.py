@@ -22,6 +22,7 @@ from isr_broker.core.messages import Error, TopicPartition
 from isr_broker.core.record_batch import batches, stamped
 from isr_broker.runtime import Asked
 from isr_broker.runtime import Then as Answered
+from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.offsets_topic import TOPIC, Committed, learn, take
 from isr_broker.wire import committed_offsets, protocol
 from isr_broker.wire.committed_offsets import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CommittedOffsets
@@ -200,6 +201,10 @@ def commits(number: int) -> Answer:
     }
 
 
+def reads_nothing(logs: LogDirectory, tp: TopicPartition, wanted: Slice) -> bytes:
+    return b""
+
+
 def fetched(client: Client, group: str) -> tuple[int, int]:
     """The error, and the offset that a group has committed."""
     topics = [{"name": "t", "partition_indexes": [0]}]
@@ -225,11 +230,11 @@ def test_a_long_log_is_read_a_piece_at_a_time(client: Client, monkeypatch: pytes
     logs, pieces = client.requests.runtime.logs, list[int]()
     read = logs.read
 
-    def reads(tp: TopicPartition, wanted: Slice) -> bytes:
+    def reads(_: LogDirectory, tp: TopicPartition, wanted: Slice) -> bytes:
         pieces.append(len(read(tp, wanted)))
         return read(tp, wanted)
 
-    monkeypatch.setattr(type(logs), "read", lambda _, tp, wanted: reads(tp, wanted))
+    monkeypatch.setattr(LogDirectory, "read", reads)
     groups = client.requests.groups
     assert fetched(client, "g0") == (COORDINATOR_LOAD_IN_PROGRESS, -1)
     listed = client.ask(protocol.LIST_GROUPS, 4, {"states_filter": []})
@@ -248,7 +253,7 @@ def test_a_log_that_is_not_given_back_is_read_anew_for_who_asks_next(
     monkeypatch.setattr(committed_offsets, "PIECE_BYTES", 600)
     assert fetched(client, "g0") == (COORDINATOR_LOAD_IN_PROGRESS, -1)
     with monkeypatch.context() as fails:
-        fails.setattr(type(client.requests.runtime.logs), "read", lambda *_: b"")
+        fails.setattr(LogDirectory, "read", reads_nothing)
         client.requests.groups.tick(client.now)
         assert fetched(client, "g0") == (COORDINATOR_NOT_AVAILABLE, -1)
     assert fetched(client, "g0") == (COORDINATOR_LOAD_IN_PROGRESS, -1)
