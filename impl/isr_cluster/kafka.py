@@ -124,8 +124,10 @@ class KafkaProcesses(System):
 
 
 def write_decisions(log: Path, traces: Path, partition: TopicPartition, settings: Mapping[str, str]) -> None:
-    """Add to the traces in a folder what a log of `__cluster_metadata` says of a partition; `settings` are those by which
-    the traces are to be judged."""
+    """Add to the traces in a folder what a log of `__cluster_metadata` says of a partition.
+
+    `settings` are those by which the traces are to be judged.
+    """
     head = {"format": "insync/kafka-trace/1", "node": "controller", "life": 1, "at": 0, "settings": dict(settings)}
     lines: list[object] = [head]
     for number, told in enumerate(decisions(log.read_bytes(), partition), 1):
