@@ -29,7 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.broker import latencies, processor_seconds, produced, written_after
 from bench.idle import cluster, in_sync, used
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    NewTopic,  # pyright: ignore[reportPrivateImportUsage]
+)
 
 from isr_cluster.processes import System
 from isr_kafka.node import QUIETLY

@@ -10,7 +10,7 @@ is ticked off as soon as it is true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import attrs
@@ -21,7 +21,7 @@ from isr_validate.model_step import OffsetRanks
 from isr_validate.replica_state import ControllerState, ReplicaState, differences_between
 from isr_validate.replica_steps import ReplicaSteps
 from isr_validate.trace_lines import Level, Line
-from isr_validate.trace_values import Fields, SentMessage, number
+from isr_validate.trace_values import Fields, SentMessage, number, rows
 from isr_validate.verdict import FailedAttempt, LineRefused
 
 EARLY: Final = 4
@@ -29,6 +29,8 @@ EARLY: Final = 4
 
 STEPS_AT_ONCE: Final = 3
 """How many steps of the model one decision of the controller may be."""
+
+NO_STEPS: Final = "no steps of the model lead to this decision"
 
 
 @attrs.frozen
@@ -280,21 +282,18 @@ class KafkaControllerSteps:
                 yield after
                 return
         led = False
-        for after in self._decided(line, state, self.proposals):
+        for after in self._decided(line, state):
             led = True
             yield after
         if not led and not self.inner.bounded:
             told = line.controller
-            why = "no steps of the model lead to this decision"
-            if self.withdrawn and next(self._decided(line, state, [*self.proposals, *self.withdrawn]), None):
-                why = "the controller accepts a proposal that it has refused"
+            refused = told is not None and any(_proposes(one, told) for one in self.withdrawn)
+            why = "the controller accepts a proposal that it has refused" if refused else NO_STEPS
             differs = differences_between(state, told) if told is not None else {}
             attempts.append(FailedAttempt(str(state), why, (), differs))
 
-    def _decided(
-        self, line: KafkaLine, state: ControllerState, proposals: Sequence[Fields]
-    ) -> Iterator[ControllerState]:
-        """Every state after a decision, if these are the proposals that leaders made; the fewest steps first."""
+    def _decided(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
+        """Every state after a decision, by the fewest steps first."""
         edge, seen, agreed = [state], {state}, STEPS_AT_ONCE + 1
         for turn in range(STEPS_AT_ONCE + 1):
             for one in edge:
@@ -303,8 +302,7 @@ class KafkaControllerSteps:
                     yield right
             if turn > agreed or turn == STEPS_AT_ONCE:
                 break  # what else may have happened can wait until a later decision tells of it
-            following = dict.fromkeys(n for one in edge for n in self._next(line, one, proposals))
-            edge = [n for n in following if n not in seen]
+            edge = [n for n in dict.fromkeys(n for one in edge for n in self._next(line, one)) if n not in seen]
             seen.update(edge)
             if self.inner.hidden > HIDDEN_STATES:
                 self.inner.bounded = True
@@ -330,20 +328,26 @@ class KafkaControllerSteps:
         self.inner.outside[line.place] = f"{turn} steps of the model are one decision"
         return attrs.evolve(state, controller_partition_epoch=told.controller_partition_epoch)
 
-    def _next(self, line: KafkaLine, state: ControllerState, proposals: Sequence[Fields]) -> Iterator[ControllerState]:
+    def _next(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
         """Every state after one step of the model, by a proposal that a leader made or without one."""
         says = line.event.says
         epoch = number(says.get("epoch"), -1) if line.what == "broker" else -1
-        for after in self.inner.decisions(state, _slots(state, proposals), {number(says.get("broker"), -1): epoch}):
+        for after in self.inner.decisions(state, self._slots(state), {number(says.get("broker"), -1): epoch}):
             self.inner.hidden += 1
             yield after
 
+    def _slots(self, state: ControllerState) -> list[SentMessage]:
+        """The proposals about the metadata as they are."""
+        now = (state.controller_epoch, state.controller_partition_epoch, state.controller_leader)
+        return [
+            SentMessage("", str(p["leader"]), "controller", "AlterPartitionRequest", p)
+            for p in self.proposals
+            if (p.get("leader_epoch"), p.get("partition_epoch"), p.get("leader")) == now
+        ]
 
-def _slots(state: ControllerState, proposals: Sequence[Fields]) -> list[SentMessage]:
-    """The proposals about the metadata as they are."""
-    now = (state.controller_epoch, state.controller_partition_epoch, state.controller_leader)
-    return [
-        SentMessage("", str(p["leader"]), "controller", "AlterPartitionRequest", p)
-        for p in proposals
-        if (p.get("leader_epoch"), p.get("partition_epoch"), p.get("leader")) == now
-    ]
+
+def _proposes(proposal: Fields, told: ControllerState) -> bool:
+    """Whether a decision is what a leader has proposed."""
+    members = tuple(sorted(member[0] for member in rows(proposal.get("isr"))))
+    wanted = (proposal.get("leader_epoch"), number(proposal.get("partition_epoch")) + 1, members)
+    return wanted == (told.controller_epoch, told.controller_partition_epoch, told.controller_isr)
