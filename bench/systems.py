@@ -20,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,11 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.broker import latencies, processor_seconds, produced, written_after
 from bench.idle import cluster, in_sync, used
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    NewTopic,  # pyright: ignore[reportPrivateImportUsage]
-)
+from confluent_kafka.admin import AdminClient
 
+from isr_cluster.admin import Admin
 from isr_cluster.processes import System
 from isr_kafka.node import QUIETLY
 
@@ -94,10 +92,9 @@ class Measured:
     def create(self, topic: str, partitions: int = 1, leader: int = 2) -> None:
         """A topic with three replicas; one partition is led by the broker that is named."""
         order = [leader, *(b for b in self.brokers.ports if b != leader)]
-        where = {"replica_assignment": [order]} if partitions == 1 else {"replication_factor": 3}
-        wanted = NewTopic(topic, num_partitions=partitions, config={"min.insync.replicas": "2"}, **where)
-        for future in self.admin.create_topics([wanted], operation_timeout=120).values():
-            future.result(120)
+        number, where = (-1, [order]) if partitions == 1 else (partitions, None)
+        with Admin(self.brokers.found_at(1), 120.0) as admin:
+            admin.create(topic, number, -1 if where else 3, {"min.insync.replicas": "2"}, where)
         in_sync(self.admin, topic, partitions)
 
     def warm(self) -> None:
@@ -185,7 +182,7 @@ class Measured:
 
 
 @contextmanager
-def started(kafka: str | None) -> Iterator[System]:
+def started(kafka: str | None) -> Generator[System]:
     """Three brokers that serve; they and their data are gone afterwards."""
     root = Path(tempfile.mkdtemp(prefix="insync-systems-"))
     brokers = cluster(root, kafka, SETTINGS, OPTIONS)

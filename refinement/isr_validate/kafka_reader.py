@@ -135,7 +135,6 @@ class KafkaReader:
         if self.lives.get(node) != event.life:
             self.lives[node] = event.life
             self._start_life(place, event, node)
-        self.committed[tp] = max(self.committed.get(tp, 0), number(event.says.get("high_watermark")))
         what = str(event.says.get("what"))
         if what == "failed":
             raise LineRefused(f"the agent failed: {event.says.get('why')}")
@@ -145,6 +144,7 @@ class KafkaReader:
         line = self.readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
+        self.committed[tp] = max(self.committed.get(tp, 0), number(event.says.get("high_watermark")))
 
     def _start_life(self, place: int, event: Event, node: str) -> None:
         """Start another life of a node: what it had in memory is lost."""

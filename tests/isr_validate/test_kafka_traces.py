@@ -193,7 +193,8 @@ def test_an_order_of_replicas_is_no_step_and_any_other_decision_without_a_cause_
     files = lines()
     told = files["controller.1"]
     last = [says for says in told if says.get("what") == "decides"][-1]
-    more = {**last, "n": len(told), "partition_epoch": cast("int", last["partition_epoch"]) + 1, "replicas": [3, 2, 4]}
+    version = cast("int", last["partition_epoch"]) + 1
+    more: Says = {**last, "n": len(told), "partition_epoch": version, "replicas": [3, 2, 4]}
     done = judged({**files, "controller.1": [*told, more]})
     assert done.accepted, done.rejected
     assert ("controller.1", len(told) + 1, "the replicas are preferred in another order") in done.outside
