@@ -295,6 +295,8 @@ class KafkaControllerSteps:
     def _decided(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
         """Every state after a decision, by the fewest steps first."""
         edge, seen, agreed = [state], {state}, STEPS_AT_ONCE + 1
+        told = line.controller
+        newest = state.controller_epoch + STEPS_AT_ONCE if told is None else told.controller_epoch
         for turn in range(STEPS_AT_ONCE + 1):
             for one in edge:
                 if (right := self._agrees(line, one, turn)) is not None:
@@ -302,7 +304,8 @@ class KafkaControllerSteps:
                     yield right
             if turn > agreed or turn == STEPS_AT_ONCE:
                 break  # what else may have happened can wait until a later decision tells of it
-            edge = [n for n in dict.fromkeys(n for one in edge for n in self._next(line, one)) if n not in seen]
+            following = dict.fromkeys(n for one in edge for n in self._next(line, one))
+            edge = [n for n in following if n not in seen and n.controller_epoch <= newest]
             seen.update(edge)
             if self.inner.hidden > HIDDEN_STATES:
                 self.inner.bounded = True
