@@ -204,7 +204,8 @@ def fixed(folder: Path) -> list[str]:
 def stores(folder: Path) -> list[str]:
     """What a level costs more where it lasts in an S3 store; all tasks are done by this process."""
     rows, asked = dict[str, list[tuple[float, float, float]]](), instance(SMALL)
-    explore(asked, ("type-ok",), partitions=4, handover=1 << 60)  # the machine code is in the cache from now on
+    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60)  # machine code is in the cache from now on
+    files = dict[str, int]()
     with s3.server(folder) as url:
         for turn in range(3):
             for name, place in (("a folder", str(folder / str(turn))), ("S3", url.format(turn))):
