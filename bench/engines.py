@@ -1,13 +1,16 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
+    python bench/engines.py [--workers 1,2,4,8,16]
+
 Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside
-it.
+it. Without --workers, numbers of workers are doubled up to that of the processors.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -38,11 +41,15 @@ TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
 ENOUGH = 1_000_000
 """States, so many that what they take shows beside what a process holds anyway."""
-NATIVE = {
-    "native, 1 worker": "--workers 1",
-    "native, 2 workers": "--workers 2",
-    "native, 2 workers, symmetry": "--workers 2 --symmetry on",
-}
+LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
+"""Bounds within which no exploration ends."""
+WALKED = ("kip-966", f"kip-966 {LARGE}")
+WALKS, FEW_WALKS = 150_000, 300
+"""Random walks by native code, and by the reference."""
+PLANTED = f"truncate-to-watermark {LARGE} --property acked-survives"
+"""A planted bug, within the same bounds."""
+PATIENCE = 60
+"""Seconds that an exploration has to find it."""
 
 
 Bar = tuple[str, str, float]
@@ -161,40 +168,84 @@ def to_verdict(folder: Path, cache: Path) -> list[str]:
     return lines
 
 
-def measured(folder: Path) -> tuple[list[str], list[Bar]]:
+def natives(workers: Sequence[int]) -> dict[str, str]:
+    """The options of every run of the native engine, by its name."""
+    found = {f"native, {n} worker{'s' * (n > 1)}": f"--workers {n}" for n in workers}
+    return {**found, f"native, {workers[-1]} workers, symmetry": f"--workers {workers[-1]} --symmetry on"}
+
+
+def scaling(rows: Sequence[Row]) -> list[str]:
+    """What more workers gain, from the rows of one model."""
+    lines = ["| workers | s | distinct/s | times one | processor time | times one |", "|---|---|---|---|---|---|"]
+    one = rows[0]
+    for row in rows:
+        times, cost = one.seconds / row.seconds, row.process.cpu / one.process.cpu
+        cells = [row.engine.removeprefix("native, ").split()[0], f"{row.seconds:.1f}", f"{row.rate:,.0f}"]
+        cells += [f"{times:.2f}", f"{row.process.cpu:.1f}", f"{cost:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
+
+
+def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """Random walks by each engine, and a planted bug that they find where exploring does not."""
+    engines = {"reference": (FEW_WALKS, "--engine reference")}
+    engines |= {name: (WALKS, options) for name, options in natives(workers).items() if "symmetry" not in name}
+    head = ["model", "engine", "walks", "steps", "s", "steps/s", "/cpu s", "x reference, cpu"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in WALKED:
+        check(model, f"--simulate {WALKS}", folder, cache)  # the machine code is in the cache from now on
+        reference = 0.0
+        for name, (number, options) in engines.items():
+            ended, stats = check(model, f"--simulate {number} {options}", folder, cache)
+            run = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+            steps, taken = sum(run["coverage"]["actions"].values()), stats["seconds"] or 0
+            reference = reference or steps / ended.cpu
+            cells = [f"`{model}`", name, f"{number:,}", f"{steps:,}", f"{taken:.1f}", f"{steps / taken:,.0f}"]
+            cells += [f"{steps / ended.cpu:,.0f}", f"{steps / ended.cpu / reference:,.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", *planted(folder, cache)]
+
+
+def planted(folder: Path, cache: Path) -> list[str]:
+    walked, _ = check(PLANTED, f"--simulate {WALKS}", folder, cache)
+    found = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+    explored, stats = check(PLANTED, f"--max-seconds {PATIENCE} --memory 6G", folder, cache)
+    tried = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+    return [
+        f"`insync check {PLANTED} --simulate {WALKS}`: {found['verdict']} after {walked.wall:.1f} s, start-up and a "
+        f"shorter trace ({found['properties'][0]['depth']} steps) included. The exploration: {tried['verdict']} after "
+        f"{explored.wall:.0f} s, with {stats['distinct']:,} states, in level {stats['depth']}."
+    ]
+
+
+def measured(folder: Path, workers: Sequence[int]) -> tuple[list[str], list[Bar]]:
     """All of it, as Markdown, and the bars of the picture."""
     cache, jar, load = folder / "cache", os.environ.get("TLA2TOOLS_JAR", ""), os.getloadavg()[0]
     check(TINY, "", folder, cache)
     base = check(TINY, "", folder, cache)[0].peak
-    rows, bars = list[str](), list[Bar]()
+    rows, bars, more = list[str](), list[Bar](), list[str]()
     for model in (*MODELS, LARGER):
-        for options in NATIVE.values():
+        for options in natives(workers).values():
             check(model, options, folder, cache)  # the machine code is in the cache from now on
-        found = [ours(model, name, options, folder, cache, base) for name, options in NATIVE.items()]
+        found = [ours(model, name, options, folder, cache, base) for name, options in natives(workers).items()]
         other = tlc(model, str(Path(jar).resolve()), folder) if jar and model in MODELS else None
         everybody = (*found, *([other] if other else []))
         rows += [row.line(other) for row in everybody]
         bars += [(row.model, row.engine, row.rate) for row in everybody]
+        more = scaling(found[: len(workers)])
     oracle = ours(SMALL, "reference", "--engine reference", folder, cache)
     rows.append(oracle.line(None))
     bars.append((oracle.model, oracle.engine, oracle.rate))
+    text = [table(rows), "", *to_verdict(folder, cache), "", *more, "", *walks(folder, cache, workers)]
     when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
     loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
-    head = [
-        "model",
-        "engine",
-        "distinct",
-        "s",
-        "distinct/s",
-        "/cpu s",
-        "x TLC",
-        "x TLC, cpu",
-        "peak MiB",
-        "bytes/state",
-    ]
-    table = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
-    text = [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
-    return text, bars
+    return [f"Measured {when}, {loads}.", "", *text], bars
+
+
+def table(rows: Sequence[str]) -> str:
+    head = ["model", "engine", "distinct", "s", "distinct/s", "/cpu s", "x TLC", "x TLC, cpu", "peak MiB"]
+    head.append("bytes/state")
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows])
 
 
 def plot(bars: Sequence[Bar], target: Path) -> str:
@@ -226,9 +277,18 @@ def plot(bars: Sequence[Bar], target: Path) -> str:
     return f"wrote {target.name}"
 
 
+def numbers(words: str) -> list[int]:
+    return sorted(int(word) for word in words.split(","))
+
+
 def main() -> None:
+    processors = len(os.sched_getaffinity(0))
+    doubled = [1 << bits for bits in range(processors.bit_length())]
+    parser = argparse.ArgumentParser(description="The engines side by side.")
+    parser.add_argument("--workers", type=numbers, default=doubled, help="how many, such as 1,2,4,8,16")
+    workers = cast("list[int]", parser.parse_args().workers)
     with tempfile.TemporaryDirectory() as folder:
-        lines, bars = measured(Path(folder))
+        lines, bars = measured(Path(folder), workers)
     text = "\n".join(lines)
     print(text, plot(bars, PLOT), sep="\n")
     before, rest = PAGE.read_text("utf-8").split(BEGIN)

@@ -146,13 +146,12 @@ def test_walks_reach_all_of_a_small_model() -> None:
     assert native.simulate(instance, (), 5000, 1).distinct == explorer.explore(instance).distinct
 
 
-def test_a_planted_bug_is_found_where_no_exploration_ends() -> None:
-    """With these bounds the native engine knew 10^9 states at depth 20, and the levels still grew."""
-    bug = PLANTED["commit-ignores-minimum"].design
+def test_a_planted_bug_is_found_within_bounds_too_large_to_explore() -> None:
+    bug = PLANTED["truncate-to-watermark"].design
     assert bug is not None
     bounds = {"replicas": 4, "log": 4, "records": 4, "epochs": 4, "isr_changes": 6, "crashes": 2}
     instance = Instance(bug, bounds)
-    found = native.simulate(instance, ("acked-survives",), 2_000, 1).finding("acked-survives")
+    found = native.simulate(instance, ("acked-survives",), 4_000, 1).finding("acked-survives")
     assert found.verdict is Verdict.VIOLATED
     assert found.path is not None
     assert len(walked(instance, found.path)) == len(found.path.steps) + 1
