@@ -172,9 +172,9 @@ class _Walker:
             total = code.raw("add", total, n)
         rank = self.dice.below(options)
         chosen: list[Int] = [0, 0, 0]
-        for i, (earlier, first, n, enabled) in enumerate(before):
+        for i, (earlier, start, count, enabled) in enumerate(before):
             hit = code.value(f"and i1 {code.compare('eq', earlier, rank)}, {enabled}")
-            pairs = zip((i, first, n), chosen, strict=True)
+            pairs = zip((i, start, count), chosen, strict=True)
             chosen = list[Int](code.value(f"select i1 {hit}, i64 {a}, i64 {b}") for a, b in pairs)
         action, first, size = chosen
         taken = code.element(self.taken, action)
