@@ -19,13 +19,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
+from unittest.mock import patch
 
 import attrs
+
+from isr_check.native.layout import SLACKS
+from isr_check.native.machine import Kernel
+from isr_check.native.search import Means, Search
+from isr_check.native.team import Span, Team, Work
+from isr_designs import DESIGNS
+from isr_lang import Instance
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")
@@ -186,6 +195,48 @@ def scaling(rows: Sequence[Row]) -> list[str]:
     return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
 
 
+def shared(cache: Path, workers: int) -> list[str]:
+    """What the workers of an exploration share, counted in this process."""
+    os.environ["INSYNC_CACHE"] = str(cache)
+    words = iter(LARGER.split()[1:])
+    bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
+    search = Search(Instance(DESIGNS[LARGER.split()[0]], bounds), (), SLACKS[0], Means(workers), None)
+    in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
+    run, share = dict(search.machine.run), Team.share
+
+    def timed(kernel: Kernel) -> Kernel:
+        def call(job: int) -> None:
+            start = time.perf_counter()
+            kernel(job)
+            in_kernels.append(time.perf_counter() - start)
+
+        return call
+
+    def counted(self: Team, todo: deque[Span], work: Work) -> None:
+        start = time.perf_counter()
+        spans.append(len(todo))
+        share(self, todo, work)
+        in_teams.append(time.perf_counter() - start)
+
+    search.machine.run = {name: timed(kernel) for name, kernel in run.items()}
+    with patch.object(Team, "share", counted):
+        start = time.perf_counter()
+        found = search.run(lambda _, __: {})
+        whole = time.perf_counter() - start
+    search.space.close(keep=False)
+    alone, waiting = whole - sum(in_teams), workers * sum(in_teams) - sum(in_kernels)
+    lines = found.generated / found.distinct
+    return [
+        f"What is shared, counted on the same model with {workers} workers: of {whole:.2f} s, {alone:.3f} s "
+        f"({100 * alone / whole:.1f} %) were not shared work but one thread's (between levels). Workers took "
+        f"{sum(spans):,} spans from the queue in {len(spans)} rounds that end together; of their time "
+        f"{100 * sum(in_kernels) / workers / sum(in_teams):.1f} % was in kernels, which hold no lock, and the rest, "
+        f"{1e6 * waiting / sum(spans):.0f} microseconds for each span, was Python's, most of it under its global lock, "
+        f"or waiting for others. A distinct state takes {lines:.1f} looks into the table that all share, each a cache "
+        f"line from anywhere in {search.space.table.size >> 17:,} MiB."
+    ]
+
+
 def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     """Random walks by each engine, and a planted bug that they find where exploring does not."""
     engines = {"reference": (FEW_WALKS, "--engine reference")}
@@ -236,7 +287,17 @@ def measured(folder: Path, workers: Sequence[int]) -> tuple[list[str], list[Bar]
     oracle = ours(SMALL, "reference", "--engine reference", folder, cache)
     rows.append(oracle.line(None))
     bars.append((oracle.model, oracle.engine, oracle.rate))
-    text = [table(rows), "", *to_verdict(folder, cache), "", *more, "", *walks(folder, cache, workers)]
+    text = [
+        table(rows),
+        "",
+        *to_verdict(folder, cache),
+        "",
+        *more,
+        "",
+        *shared(cache, workers[-1]),
+        "",
+        *walks(folder, cache, workers),
+    ]
     when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
     loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
     return [f"Measured {when}, {loads}.", "", *text], bars
