@@ -1,9 +1,9 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-    python bench/engines.py [--workers 1,2,4,8,16]
+    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [walks]
 
-Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside
-it. Without --workers, numbers of workers are doubled up to that of the processors.
+All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
+as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """
@@ -38,7 +38,6 @@ from isr_lang import Instance
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")
-BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
 INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
 RUNS = 5
@@ -53,7 +52,7 @@ ENOUGH = 1_000_000
 LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
 """Bounds within which no exploration ends."""
 WALKED = ("kip-966", f"kip-966 {LARGE}")
-WALKS, FEW_WALKS = 150_000, 300
+WALKS, FEW_WALKS = 50_000, 100
 """Random walks by native code, and by the reference."""
 PLANTED = f"truncate-to-watermark {LARGE} --property acked-survives"
 """A planted bug, within the same bounds."""
@@ -195,45 +194,44 @@ def scaling(rows: Sequence[Row]) -> list[str]:
     return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
 
 
-def shared(cache: Path, workers: int) -> list[str]:
-    """What the workers of an exploration share, counted in this process."""
+def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """What the workers of an exploration share, counted in this process, by processor time."""
     os.environ["INSYNC_CACHE"] = str(cache)
     words = iter(LARGER.split()[1:])
     bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
-    search = Search(Instance(DESIGNS[LARGER.split()[0]], bounds), (), SLACKS[0], Means(workers), None)
+    search = Search(Instance(DESIGNS[LARGER.split()[0]], bounds), (), SLACKS[0], Means(workers[-1]), None)
     in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
     run, share = dict(search.machine.run), Team.share
 
     def timed(kernel: Kernel) -> Kernel:
         def call(job: int) -> None:
-            start = time.perf_counter()
+            start = time.thread_time()
             kernel(job)
-            in_kernels.append(time.perf_counter() - start)
+            in_kernels.append(time.thread_time() - start)
 
         return call
 
     def counted(self: Team, todo: deque[Span], work: Work) -> None:
-        start = time.perf_counter()
+        start = time.thread_time()
         spans.append(len(todo))
         share(self, todo, work)
-        in_teams.append(time.perf_counter() - start)
+        in_teams.append(time.thread_time() - start)
 
     search.machine.run = {name: timed(kernel) for name, kernel in run.items()}
     with patch.object(Team, "share", counted):
-        start = time.perf_counter()
+        start, begin = time.thread_time(), time.process_time()
         found = search.run(lambda _, __: {})
-        whole = time.perf_counter() - start
+        alone, whole = time.thread_time() - start - sum(in_teams), time.process_time() - begin
     search.space.close(keep=False)
-    alone, waiting = whole - sum(in_teams), workers * sum(in_teams) - sum(in_kernels)
-    lines = found.generated / found.distinct
+    python = whole - alone - sum(in_kernels)
     return [
-        f"What is shared, counted on the same model with {workers} workers: of {whole:.2f} s, {alone:.3f} s "
-        f"({100 * alone / whole:.1f} %) were not shared work but one thread's (between levels). Workers took "
-        f"{sum(spans):,} spans from the queue in {len(spans)} rounds that end together; of their time "
-        f"{100 * sum(in_kernels) / workers / sum(in_teams):.1f} % was in kernels, which hold no lock, and the rest, "
-        f"{1e6 * waiting / sum(spans):.0f} microseconds for each span, was Python's, most of it under its global lock, "
-        f"or waiting for others. A distinct state takes {lines:.1f} looks into the table that all share, each a cache "
-        f"line from anywhere in {search.space.table.size >> 17:,} MiB."
+        f"`{LARGER}` with {workers[-1]} workers: of {whole:.2f} s of processor time, {alone:.3f} s "
+        f"({100 * alone / whole:.1f} %) were one thread's between two rounds of shared work, and "
+        f"{sum(in_kernels):.2f} s ({100 * sum(in_kernels) / whole:.1f} %) were in kernels, which hold no lock. Workers "
+        f"took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together; {python:.2f} s were "
+        f"Python's around the kernels, {1e6 * python / sum(spans):.0f} microseconds for each span, under its global lock. "
+        f"A distinct state takes {found.generated / found.distinct:.1f} looks into the table that all share, each a "
+        f"cache line from anywhere in {search.space.table.size >> 17:,} MiB."
     ]
 
 
@@ -260,7 +258,7 @@ def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
 def planted(folder: Path, cache: Path) -> list[str]:
     walked, _ = check(PLANTED, f"--simulate {WALKS}", folder, cache)
     found = json.loads((folder / "out" / "run.json").read_text("utf-8"))
-    explored, stats = check(PLANTED, f"--max-seconds {PATIENCE} --memory 6G", folder, cache)
+    explored, stats = check(PLANTED, f"--max-seconds {PATIENCE} --memory 4G", folder, cache)
     tried = json.loads((folder / "out" / "run.json").read_text("utf-8"))
     return [
         f"`insync check {PLANTED} --simulate {WALKS}`: {found['verdict']} after {walked.wall:.1f} s, start-up and a "
@@ -269,9 +267,9 @@ def planted(folder: Path, cache: Path) -> list[str]:
     ]
 
 
-def measured(folder: Path, workers: Sequence[int]) -> tuple[list[str], list[Bar]]:
-    """All of it, as Markdown, and the bars of the picture."""
-    cache, jar, load = folder / "cache", os.environ.get("TLA2TOOLS_JAR", ""), os.getloadavg()[0]
+def engines(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """The engines side by side, as Markdown and as a picture."""
+    jar = os.environ.get("TLA2TOOLS_JAR", "")
     check(TINY, "", folder, cache)
     base = check(TINY, "", folder, cache)[0].peak
     rows, bars, more = list[str](), list[Bar](), list[str]()
@@ -287,20 +285,8 @@ def measured(folder: Path, workers: Sequence[int]) -> tuple[list[str], list[Bar]
     oracle = ours(SMALL, "reference", "--engine reference", folder, cache)
     rows.append(oracle.line(None))
     bars.append((oracle.model, oracle.engine, oracle.rate))
-    text = [
-        table(rows),
-        "",
-        *to_verdict(folder, cache),
-        "",
-        *more,
-        "",
-        *shared(cache, workers[-1]),
-        "",
-        *walks(folder, cache, workers),
-    ]
-    when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
-    loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
-    return [f"Measured {when}, {loads}.", "", *text], bars
+    print(plot(bars, PLOT))
+    return [table(rows), "", *to_verdict(folder, cache), "", *more]
 
 
 def table(rows: Sequence[str]) -> str:
@@ -342,18 +328,30 @@ def numbers(words: str) -> list[int]:
     return sorted(int(word) for word in words.split(","))
 
 
+PARTS = {"engines": engines, "shared": shared, "walks": walks}
+
+
 def main() -> None:
     processors = len(os.sched_getaffinity(0))
     doubled = [1 << bits for bits in range(processors.bit_length())]
     parser = argparse.ArgumentParser(description="The engines side by side.")
     parser.add_argument("--workers", type=numbers, default=doubled, help="how many, such as 1,2,4,8,16")
-    workers = cast("list[int]", parser.parse_args().workers)
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; without it, all")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        lines, bars = measured(Path(folder), workers)
-    text = "\n".join(lines)
-    print(text, plot(bars, PLOT), sep="\n")
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        for name in cast("list[str]", given.parts) or PARTS:
+            load = os.getloadavg()[0]
+            lines = PARTS[name](Path(folder), Path(folder) / "cache", cast("list[int]", given.workers))
+            loads = f"load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+            put(name, [f"Measured {datetime.now():%Y-%m-%d}, {processors} processors, {loads}.", "", *lines])
+
+
+def put(part: str, lines: Sequence[str]) -> None:
+    """Print what was measured, and replace it on the page, between the part's markers."""
+    text, begin, end = "\n".join(lines), f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    print(text)
+    before, rest = PAGE.read_text("utf-8").split(begin)
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
 if __name__ == "__main__":
