@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -199,7 +200,13 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     os.environ["INSYNC_CACHE"] = str(cache)
     words = iter(LARGER.split()[1:])
     bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
-    search = Search(Instance(DESIGNS[LARGER.split()[0]], bounds), (), SLACKS[0], Means(workers[-1]), None)
+    instance = Instance(DESIGNS[LARGER.split()[0]], bounds)
+    first = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+    first.machine.improve()
+    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
+        compiler.join()  # the machine code is in the cache from now on
+    first.space.close(keep=False)
+    search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
     in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
     run, share = dict(search.machine.run), Team.share
 
@@ -229,7 +236,7 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
         f"({100 * alone / whole:.1f} %) were one thread's between two rounds of shared work, and "
         f"{sum(in_kernels):.2f} s ({100 * sum(in_kernels) / whole:.1f} %) were in kernels, which hold no lock. Workers "
         f"took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together; {python:.2f} s were "
-        f"Python's around the kernels, {1e6 * python / sum(spans):.0f} microseconds for each span, under its global lock. "
+        f"Python's around the kernels, {1e6 * python / sum(spans):.0f} microseconds for each, under its global lock. "
         f"A distinct state takes {found.generated / found.distinct:.1f} looks into the table that all share, each a "
         f"cache line from anywhere in {search.space.table.size >> 17:,} MiB."
     ]
