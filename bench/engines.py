@@ -53,7 +53,7 @@ ENOUGH = 1_000_000
 LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
 """Bounds within which no exploration ends."""
 WALKED = ("kip-966", f"kip-966 {LARGE}")
-WALKS, FEW_WALKS = 50_000, 100
+WALKS, FEW_WALKS = 50_000, 60
 """Random walks by native code, and by the reference."""
 PLANTED = f"truncate-to-watermark {LARGE} --property acked-survives"
 """A planted bug, within the same bounds."""
