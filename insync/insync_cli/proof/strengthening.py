@@ -1,4 +1,4 @@
-"""`insync prove --suggest` and `--graph`: help for whoever works on an invariant."""
+"""`insync prove --suggest`, `--derive` and `--graph`: help for whoever works on an invariant."""
 
 from __future__ import annotations
 
@@ -39,6 +39,23 @@ def suggested(asked: Question, seconds: float, say: Say, tell: Say) -> int:
     for line in found.lines():
         say(line)
     return Exit.HOLDS if found.restores else Exit.INCONCLUSIVE
+
+
+DERIVING = {"generated": 1500, "asked": 1500, "rounds": 2, "seconds": 1200.0}
+"""How hard to try where nothing is known: many candidates, and time to decide them."""
+
+
+def derived(asked: Question, seconds: float, say: Say, tell: Say) -> int:
+    """How much of the invariant follows from conjuncts that are found without it."""
+    from isr_check.smt.strengthening.derivation import derive
+    from isr_check.smt.strengthening.suggestions import Effort
+
+    constants = closed(asked)
+    tell("looked for where " + ", ".join(f"{k}={constants[k]}" for k in asked.open if k in constants))
+    found = derive(asked.design, constants, asked.promises, asked.wanted, Effort(question=seconds, **DERIVING), tell)
+    for line in found.lines():
+        say(line)
+    return Exit.HOLDS if found.in_time else Exit.INCONCLUSIVE
 
 
 def drawn(asked: Question, path: Path, seconds: float, say: Say) -> int:
