@@ -33,6 +33,7 @@ from isr_lang import (
     action,
     always,
     define,
+    enabled,
     forall,
     initial,
     leads_to,
@@ -41,10 +42,28 @@ from isr_lang import (
     when,
 )
 from isr_liveness import PROGRESS
-from isr_membership import caught_up, current, eligible, free_to_ask, past_epoch_start
+from isr_membership import (
+    controller_accepts_alter_partition,
+    controller_refuses_alter_partition,
+    controller_rejects_stale_alter_partition,
+    current,
+    eligible,
+    free_to_ask,
+    leader_adopts_isr,
+    leader_proposes_expansion,
+    leader_rolls_back,
+)
+from isr_metadata import leader_learns_isr
 from isr_model import KIP_966
 from isr_properties import leads_now
-from isr_replication import continues, may_fetch, takes
+from isr_replication import (
+    continues,
+    follower_appends,
+    follower_sends_fetch,
+    follower_truncates,
+    leader_answers_diverging,
+    leader_answers_fetch,
+)
 from isr_state import ISR_CHANGES, Alter, Fetch, Replica, State, leads, log_end
 
 
@@ -116,8 +135,8 @@ def seen_at_end(s: State, q: Replica, f: Replica) -> Bool:
 
 @step
 def followers_stay_healthy(old: Calmed, new: Calmed) -> Bool:
-    """A calm lasts, and who is healthy in it stays so; nobody leaves the ISR."""
-    return old.calm.implies(new.calm & (old.controller_isr <= new.controller_isr)) & forall(
+    """Who is healthy in a calm stays so."""
+    return forall(
         healthy_follower(old, q, f).implies(healthy_follower(new, q, f)) for q in Replica.all() for f in Replica.all()
     )
 
@@ -178,7 +197,15 @@ def fetch_can_go_on(s: Calmed) -> Bool:
     """As long as it has not been seen there, the follower may fetch, or has asked the leader, or has an answer."""
     return forall(
         (healthy_follower(s, q, f) & ~seen_at_end(s, q, f)).implies(
-            when(idle(s, f), may_fetch(s, f), told(s, f) | takes(s, q, f))
+            when(
+                idle(s, f),
+                enabled(follower_sends_fetch, f, q),
+                when(
+                    told(s, f),
+                    enabled(follower_appends, f) | enabled(follower_truncates, f),
+                    enabled(leader_answers_fetch, q, f) | enabled(leader_answers_diverging, q, f),
+                ),
+            )
         )
         for q in Replica.all()
         for f in Replica.all()
@@ -258,10 +285,12 @@ def decision_can_be_made(s: Calmed) -> Bool:
     room = s.controller_partition_epoch < ISR_CHANGES
     return forall(
         (led_in_calm(s, q) & (phase_of(s, q) > 0)).implies(
-            ((s.alter[q] == Alter.REQUESTED) & (room | ~current(s, q) | ~eligible(s, q)))
-            | (s.alter[q] == Alter.ACCEPTED)
-            | (s.alter[q] == Alter.REFUSED)
-            | (s.partition_epoch[q] < s.controller_partition_epoch)
+            enabled(controller_accepts_alter_partition, q)
+            | enabled(controller_refuses_alter_partition, q)
+            | enabled(controller_rejects_stale_alter_partition, q)
+            | enabled(leader_adopts_isr, q)
+            | enabled(leader_rolls_back, q)
+            | enabled(leader_learns_isr, q)
             | ~room
         )
         for q in Replica.all()
@@ -273,7 +302,7 @@ def follower_may_be_proposed(s: Calmed) -> Bool:
     """Then the leader may propose any healthy follower that it has seen at its log end, and that is not in the ISR."""
     return forall(
         (healthy_follower(s, q, f) & seen_at_end(s, q, f) & (phase_of(s, q) == 0) & ~s.controller_isr.has(f)).implies(
-            free_to_ask(s, q) & ~s.isr[q].has(f) & caught_up(s, q, f) & past_epoch_start(s, q, f)
+            enabled(leader_proposes_expansion, q, f)
         )
         for q in Replica.all()
         for f in Replica.all()
@@ -352,8 +381,11 @@ healthy_follower_returns = leads_to(
     strong=("leader_proposes_expansion",),
 )
 
+_OF_SAFETY = tuple(p for p in KIP_966.properties if p.kind != "eventually")
+
 KIP_966_CALM = attrs.evolve(
-    KIP_966.in_state(Calmed, not_yet_calm)
+    attrs.evolve(KIP_966, properties=_OF_SAFETY)
+    .in_state(Calmed, not_yet_calm)
     .extending(**dict.fromkeys(DISTURBING, before_the_calm))
     .adding(calm_begins)
     .promising(*STEPS_OF_RETURN, healthy_follower_returns),

@@ -74,7 +74,6 @@ DESIGNS: dict[str, Design] = {
         cleared.KAFKA_CLEARED_ELR,
         cleared.ELR_KEPT_BELOW_MINIMUM,
         stops.KIP_966_WITHIN_ENVELOPE,
-        stops.KIP_966_LOSSES_WITHIN_ENVELOPE,
         calm.KIP_966_CALM,
         directories.KAFKA_16234,
         directories.DIRECTORY_OUT_OF_REACH,

@@ -40,6 +40,7 @@ from isr_state import (
     State,
     leads,
 )
+from isr_unclean_stops import keeps_envelope, within_envelope
 from isr_wider_state import Adjusted, Reassigned, members_are_replicas, newest_version_has_newest_minimum
 
 PROMISES: tuple[str, ...] = tuple(
@@ -115,4 +116,6 @@ def invariant(design: Design) -> tuple[Conjunct, ...]:
     more = tuple(c for state, found in OF_STATE.items() if issubclass(design.state, state) for c in found)
     if not any(a.name == controller_accepts_alter_partition.name for a in design.actions):
         more = (*more, Conjunct(replaced_leaders_are_behind))
+    if keeps_envelope(design):
+        return (*within_envelope(INVARIANT), *more)
     return (*INVARIANT, *more)

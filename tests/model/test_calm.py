@@ -1,0 +1,107 @@
+"""That a healthy follower is in the ISR again: proved step by step for any number of replicas, and explored whole.
+
+Without these, a step of docs/proof.md's argument could be lost, or be true of designs in which no follower returns.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+
+from isr_calm import BESIDES, DISTURBING, KIP_966_CALM, STEPS_OF_RETURN, healthy_follower_returns
+from isr_check.engine import Limits, Verdict
+from isr_check.native import explore
+from isr_check.smt.induction import Induction, Obligation
+from isr_check.smt.obligations import Proved, decide
+from isr_check.smt.strategy import Strategy
+from isr_lang import Bool, Design, Instance, Step, action, define
+from isr_model import KIP_966
+from isr_proof import FOLLOWS, GIVEN, OPEN, invariant
+from isr_replication import sends
+from isr_state import Fetch, Replica, State, start_of_own_epoch
+
+pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
+
+BOUNDS = {"replicas": 2, "crashes": 0, "sessions_lost": 1, "epochs": 2, "isr_changes": 4, "records": 2}
+NAMES = [p.name for p in STEPS_OF_RETURN]
+RETURNS = healthy_follower_returns.name
+SECONDS = 20.0
+
+
+def verdicts(design: Design, bounds: dict[str, int]) -> dict[str, Verdict]:
+    """The verdicts on the steps, and on what they are steps of."""
+    wanted = (*NAMES, RETURNS)
+    found = explore(Instance(design, bounds), wanted, Limits(), lambda _: None)
+    assert found.complete
+    return {f.name: f.verdict for f in found.findings}
+
+
+def test_every_healthy_follower_returns_and_each_step_holds_wherever_one_can_get() -> None:
+    assert verdicts(KIP_966_CALM, BOUNDS) == dict.fromkeys([*NAMES, RETURNS], Verdict.HOLDS)
+
+
+def test_a_calm_is_free_of_what_disturbs_and_of_nothing_else() -> None:
+    guarded = {a.name for a in KIP_966_CALM.actions if len(a.guards) > len(_guards(a.name))}
+    assert guarded == set(DISTURBING)
+    assert {a.name for a in KIP_966_CALM.actions} == {*(a.name for a in KIP_966.actions), "calm_begins"}
+
+
+def _guards(name: str) -> tuple[object, ...]:
+    return KIP_966.action_named(name).guards if name != "calm_begins" else (None,)
+
+
+# Designs in which a healthy follower does not return, and the step that says so.
+
+
+@define
+def strictly_past_epoch_start(s: State, leader: Replica, f: Replica) -> Bool:
+    """Wrong: a leader that has not written in its epoch lets nobody in."""
+    return start_of_own_epoch(s, leader) < s.follower_end[leader][f].or_else(0)
+
+
+@action
+def follower_keeps_its_log(old: State, new: State, follower: Replica) -> Step:
+    """Wrong: the follower asks again without having cut anything, as in KAFKA-10706."""
+    return (
+        old.fetch[follower] == Fetch.DIVERGED,
+        *sends(old, new, follower, old.leader[follower], old.log[follower], Fetch.REQUESTED),
+    )
+
+
+PLANTED = {
+    "follower-may-be-proposed": {"past_epoch_start": strictly_past_epoch_start},
+    "fetching-goes-on": {"follower_truncates": follower_keeps_its_log},
+}
+
+
+@pytest.mark.parametrize("step", PLANTED)
+def test_a_design_in_which_no_follower_returns_fails_at_its_step(step: str) -> None:
+    planted = KIP_966_CALM.replacing("planted", "with one rule broken", because="it is planted", **PLANTED[step])
+    found = verdicts(planted, BOUNDS)
+    assert found[RETURNS] is Verdict.VIOLATED
+    assert [name for name in NAMES if found[name] is Verdict.VIOLATED] == [step]
+
+
+# For any number of replicas.
+
+
+class Asked:
+    """Obligations about the calm, everything unbounded; `replicas` None: any number."""
+
+    def __init__(self, design: Design, replicas: int | None) -> None:
+        open_bounds = dict.fromkeys(OPEN) | {"replicas": replicas}
+        constants = Instance(design, GIVEN).constants | open_bounds
+        conjuncts = invariant(design)
+        self.induction = Induction(design, constants, [design.restated(c.promise) for c in conjuncts])
+        self.first = Strategy(self.induction, {c.name: c.by for c in conjuncts} | FOLLOWS).decide
+
+    def unproved(self, obligations: Iterable[Obligation]) -> list[str]:
+        some = [o for o in obligations if o.queries]
+        return [o.name for o in some if not isinstance(decide(self.induction, o, SECONDS, first=self.first), Proved)]
+
+
+def test_two_replicas_are_proved_to_return() -> None:
+    asked = Asked(KIP_966_CALM, 2)
+    about = [c.name for c in BESIDES]
+    some = [o for o in asked.induction.obligations(STEPS_OF_RETURN, about) if o.conjunct in {*about, *NAMES}]
+    assert len(some) > 2 * len(KIP_966_CALM.actions)
+    assert asked.unproved(some) == []
