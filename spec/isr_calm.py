@@ -393,7 +393,7 @@ KIP_966_CALM = attrs.evolve(
     summary="KIP-966 where from some moment on nothing goes wrong: a healthy follower is in the ISR again",
     because="what comes to pass is promised of a calm only.",
     based_on=KIP_966,
-).with_defaults(replicas=2, isr_changes=3)
+).with_defaults(replicas=2, crashes=0, isr_changes=3)
 
 # What has to be known besides the invariant.
 

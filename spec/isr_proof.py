@@ -102,7 +102,7 @@ OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
 }
 """What a state with more variables needs besides."""
 
-FOLLOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
+FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
 """What follows from all conjuncts together, and from which, in all designs."""
 
 

@@ -172,6 +172,7 @@ _INSTEAD = {
     "acknowledged-is-there": acknowledged_is_there_still,
     "somebody-may-be-elected": somebody_is_up,
 }
+_OF_SETS = ("leaders-count-candidates",)
 _WHO = Override({definition_of(candidates): definition_of(candidates_up)})
 
 
@@ -180,7 +181,8 @@ def within_envelope(conjuncts: tuple[Conjunct, ...]) -> tuple[Conjunct, ...]:
 
     def restated(c: Conjunct) -> Conjunct:
         other: Property | None = _INSTEAD.get(c.name)
-        promise = _WHO.property(c.promise) if other is None else attrs.evolve(other, name=c.name)
-        return attrs.evolve(c, promise=promise)
+        if other is not None:
+            return attrs.evolve(c, promise=attrs.evolve(other, name=c.name))
+        return c if c.name in _OF_SETS else attrs.evolve(c, promise=_WHO.property(c.promise))
 
     return (*map(Conjunct, (incarnations_are_not_ahead, members_are_known_as_they_are)), *map(restated, conjuncts))

@@ -51,7 +51,7 @@ def lost(design: Design, bounds: Mapping[str, int]) -> list[str] | None:
     return None if path is None else [name for name, _ in path.steps]
 
 
-@pytest.mark.parametrize("bounds", [TWO, BOTH_LOSE])
+@pytest.mark.parametrize("bounds", [pytest.param(TWO, marks=pytest.mark.slow), BOTH_LOSE])
 def test_within_the_envelope_nothing_is_lost_although_more_than_one_stops(bounds: dict[str, int]) -> None:
     design = DESIGNS["kip-966-within-envelope"]
     assert lost(design, bounds) is None
@@ -74,6 +74,7 @@ def test_a_stop_that_loses_nothing_counts() -> None:
     assert {"broker_crashes", "broker_loses_power"} <= set(found)
 
 
+@pytest.mark.slow
 def test_an_isr_of_brokers_that_are_down_leaves_out_who_has_everything() -> None:
     stays = stops_where_a_member_stays
     found = lost(with_stops(stays, stays).without(*WITHOUT), THREE)

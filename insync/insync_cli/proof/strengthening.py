@@ -19,11 +19,11 @@ SMALL = {"log": 2, "records": 2, "epochs": 1, "isr_changes": 2, "crashes": 1, "s
 """What was left open, where candidates are looked for: large enough for something to go wrong, and quick."""
 
 
-def closed(asked: Question) -> Mapping[str, Value]:
-    """The constants, with small values for those that were left open."""
+def closed(asked: Question, values: Mapping[str, int] = SMALL) -> Mapping[str, Value]:
+    """The constants, with these values for those that were left open."""
     known = {c.name: c for c in asked.design.constants()}
     return {
-        k: max(known[k].low, min(known[k].high, SMALL.get(k, 2))) if v is None else v
+        k: max(known[k].low, min(known[k].high, values.get(k, 2))) if v is None else v
         for k, v in asked.constants.items()
     }
 
@@ -41,8 +41,10 @@ def suggested(asked: Question, seconds: float, say: Say, tell: Say) -> int:
     return Exit.HOLDS if found.restores else Exit.INCONCLUSIVE
 
 
-DERIVING = {"generated": 1500, "asked": 1500, "rounds": 2, "seconds": 1200.0}
-"""How hard to try where nothing is known: many candidates, and time to decide them."""
+ROOM = {"log": 2, "records": 2, "epochs": 2, "isr_changes": 3, "crashes": 1, "sessions_lost": 1}
+MORE_ROOM = {"log": 3, "records": 4, "epochs": 3, "isr_changes": 6, "crashes": 2, "sessions_lost": 2}
+"""Where an invariant is looked for from nothing: room for every fault, or else what never happens there is found to be
+impossible. What is true of the first bounds only goes at the second."""
 
 
 def derived(asked: Question, seconds: float, say: Say, tell: Say) -> int:
@@ -50,9 +52,11 @@ def derived(asked: Question, seconds: float, say: Say, tell: Say) -> int:
     from isr_check.smt.strengthening.derivation import derive
     from isr_check.smt.strengthening.suggestions import Effort
 
-    constants = closed(asked)
-    tell("looked for where " + ", ".join(f"{k}={constants[k]}" for k in asked.open if k in constants))
-    found = derive(asked.design, constants, asked.promises, asked.wanted, Effort(question=seconds, **DERIVING), tell)
+    constants, larger = closed(asked, ROOM), closed(asked, MORE_ROOM)
+    for where, values in (("looked for", constants), ("kept", larger)):
+        tell(f"{where} where " + ", ".join(f"{k}={values[k]}" for k in asked.open))
+    effort = Effort(question=seconds, generated=1500, asked=1500, rounds=2, seconds=1500.0)
+    found = derive(asked.design, constants, larger, asked.promises, asked.wanted, effort, tell)
     for line in found.lines():
         say(line)
     return Exit.HOLDS if found.in_time else Exit.INCONCLUSIVE

@@ -13,11 +13,11 @@ from isr_check.smt.strengthening.provenance import provenances
 from isr_check.smt.strengthening.suggestions import Effort, Search
 from isr_check.smt.strengthening.templates import Clause
 from isr_check.smt.strengthening.vocabulary import Vocabulary, contexts
-from isr_lang import Bool, Design, always, exists, forall
+from isr_lang import Bool, Design, Property, always, exists, forall
 
 pytestmark = [pytest.mark.solver, pytest.mark.processes]
 
-RMS = {"rms": 3}
+RMS, MORE_RMS = {"rms": 2}, {"rms": 3}
 FEW = Effort(states=300, generated=300, asked=300, rounds=2)
 
 
@@ -40,7 +40,7 @@ BY_HAND = [commits_are_told, tpc.consistent, somebody_works]
 
 @pytest.fixture(scope="module")
 def found() -> Derivation:
-    return derive(tpc.DESIGN, RMS, BY_HAND, [tpc.consistent], FEW)
+    return derive(tpc.DESIGN, RMS, MORE_RMS, BY_HAND, [tpc.consistent], FEW)
 
 
 def test_what_is_true_is_found_part_by_part(found: Derivation) -> None:
@@ -77,12 +77,16 @@ def test_a_false_candidate_is_dropped_and_nothing_follows_from_it(monkeypatch: p
     guards = {repr(g): g for g in Vocabulary(tpc.DESIGN, context, ()).guards()}
     wrong = Clause(context, (guards["old.rm[a] == prepared"],), guards["old.rm[a] == committed"])
 
+    def unseen(_: Search, properties: list[Property]) -> list[Property]:
+        """No state is looked at, so that Houdini has to drop it."""
+        return properties
+
     def planted(design: Design) -> list[Clause]:
         return [*provenances(design), wrong]
 
     monkeypatch.setattr(derivation, "provenances", planted)
-    monkeypatch.setattr(Search, "held", lambda _, properties: properties)  # no state is looked at: Houdini drops it
-    found = derive(tpc.DESIGN, RMS, BY_HAND, [tpc.consistent], FEW)
+    monkeypatch.setattr(Search, "held", unseen)
+    found = derive(tpc.DESIGN, RMS, MORE_RMS, BY_HAND, [tpc.consistent], FEW)
     assert wrong in planted(tpc.DESIGN)
     assert str(wrong) not in map(str, found.kept)
     assert [s.found for s in found.shares] == [2, 1, 0]

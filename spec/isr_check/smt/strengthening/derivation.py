@@ -2,7 +2,8 @@
 
 Candidates come from two sources that know nothing of the invariant: templates over the design's own variables and
 definitions, and the actions themselves (provenance). What is kept is inductive by itself. A part of a conjunct is
-found if it holds in every state that satisfies all that was kept. All this is at given bounds.
+found if it holds in every state that satisfies all that was kept. Candidates are looked for at small bounds; at
+larger ones Houdini drops what is true of the small ones only, and what follows is asked there, too.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ class Share:
 
 @attrs.frozen
 class Derivation:
-    """What was tried, what was kept of it, and what follows. `in_time`: every candidate was decided."""
+    """What was tried, what was kept of it, and what follows. `in_time`: every candidate was decided.
+
+    `inductive` candidates are so together at the small bounds; those `kept`, at the larger ones, too.
+    """
 
     templates: int
     provenances: int
+    inductive: int
     kept: tuple[Clause, ...]
     shares: tuple[Share, ...]
     unproved: tuple[str, ...]
@@ -52,7 +57,7 @@ class Derivation:
         found, parts = sum(s.found for s in self.shares), sum(s.parts for s in self.shares)
         told = [
             f"{self.templates} candidates from templates and {self.provenances} from actions; "
-            f"{len(self.kept)} are inductive together ({self.seconds:.1f} s)",
+            f"{self.inductive} are inductive together, {len(self.kept)} also at larger bounds ({self.seconds:.1f} s)",
             f"Of {len(self.shares)} conjuncts {whole} follow from these, and of their {parts} parts {found}.",
         ]
         told += [f"  {s.conjunct}: {'found' if s.whole else f'{s.found} of {s.parts} parts'}" for s in self.shares]
@@ -69,12 +74,16 @@ def _left(unproved: Sequence[str]) -> str:
 def derive(
     design: Design,
     constants: Mapping[str, Setting | None],
+    larger: Mapping[str, Setting],
     invariant: Sequence[Property],
     wanted: Sequence[Property],
     effort: Effort | None = None,
     say: Say = lambda _: None,
 ) -> Derivation:
-    """How much of `invariant` follows from what is found for the sake of the promises `wanted`."""
+    """How much of `invariant` follows from what is found for the sake of the promises `wanted`.
+
+    Candidates are looked for with `constants`, and kept if they are inductive with those that are `larger`, too.
+    """
     effort, began = effort or Effort(), time.monotonic()
     search = Search(design, constants, (), wanted, effort, say)
     houdini = Houdini(design, search.constants, (), wanted, effort.question)
@@ -103,14 +112,18 @@ def derive(
         say(f"{len(alive)} are inductive; {len(failures)} obligations of the promises fail ({search.elapsed()})")
         if not failures or not asked:
             break
+    wide = Houdini(design, {**search.constants, **larger}, (), wanted, effort.question)
+    wide.add([named[n].property(n) for n in alive])
+    kept = wide.inductive(search.end)
     return Derivation(
         sources["templates"],
         sources["provenances"],
-        tuple(named[n] for n in alive),
-        tuple(shares(houdini, invariant, alive)),
-        tuple(f.name for f in failures),
+        len(alive),
+        tuple(named[n] for n in kept or ()),
+        tuple(shares(wide, invariant, kept or ())),
+        tuple(f.name for f in wide.failures(kept or ())),
         time.monotonic() - began,
-        in_time,
+        in_time and kept is not None,
     )
 
 
