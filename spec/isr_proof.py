@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isr_calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN, Calmed
 from isr_committed_log import implements_committed_log
 from isr_invariant import FOLLOWS as FOLLOWS_TODAY
 from isr_invariant import INVARIANT
+from isr_invariant_calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN
+from isr_invariant_envelope import keeps_envelope, within_envelope
 from isr_lang import Bool, Conjunct, Count, Design, always, forall
 from isr_membership import controller_accepts_alter_partition
 from isr_properties import (
@@ -40,8 +41,7 @@ from isr_state import (
     State,
     leads,
 )
-from isr_unclean_stops import keeps_envelope, within_envelope
-from isr_wider_state import Adjusted, Reassigned, members_are_replicas, newest_version_has_newest_minimum
+from isr_wider_state import Adjusted, Calmed, Reassigned, members_are_replicas, newest_version_has_newest_minimum
 
 PROMISES: tuple[str, ...] = tuple(
     p.name
@@ -62,7 +62,7 @@ PROMISES: tuple[str, ...] = tuple(
 )
 
 
-OF_DESIGNS: tuple[str, ...] = tuple(p.name for p in STEPS_OF_RETURN)
+OF_DESIGNS: tuple[str, ...] = STEPS_OF_RETURN
 """Promises that single designs make besides, and that are proved of these."""
 
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from isr_calm import BESIDES, DISTURBING, KIP_966_CALM, STEPS_OF_RETURN, healthy_follower_returns
+from isr_calm import DISTURBING, KIP_966_CALM, STEPS_OF_RETURN, healthy_follower_returns
 from isr_check.engine import Limits, Verdict
 from isr_check.native import explore
 from isr_check.smt.induction import Induction, Obligation
 from isr_check.smt.obligations import Proved, decide
 from isr_check.smt.strategy import Strategy
+from isr_invariant_calm import BESIDES
 from isr_lang import Bool, Design, Instance, Step, action, define
 from isr_model import KIP_966
-from isr_proof import FOLLOWS, GIVEN, OPEN, invariant
+from isr_proof import FOLLOWS, GIVEN, OF_DESIGNS, OPEN, invariant
 from isr_replication import sends
 from isr_state import Fetch, Replica, State, start_of_own_epoch
 
@@ -39,6 +40,10 @@ def verdicts(design: Design, bounds: dict[str, int]) -> dict[str, Verdict]:
 @pytest.mark.parametrize("bounds", [{}, pytest.param(BOUNDS, marks=pytest.mark.slow)])
 def test_every_healthy_follower_returns_and_each_step_holds_wherever_one_can_get(bounds: dict[str, int]) -> None:
     assert verdicts(KIP_966_CALM, bounds) == dict.fromkeys([*NAMES, RETURNS], Verdict.HOLDS)
+
+
+def test_every_step_is_among_what_is_proved() -> None:
+    assert tuple(NAMES) == OF_DESIGNS
 
 
 def test_a_calm_is_free_of_what_disturbs_and_of_nothing_else() -> None:
