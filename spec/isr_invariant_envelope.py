@@ -13,7 +13,7 @@ from isr_lang import NONE, Bool, Conjunct, Design, Property, Set, always, define
 from isr_lang.override import Override, definition_of
 from isr_membership import current
 from isr_properties import leads_now
-from isr_state import MIN_INSYNC, Alter, Replica, State, leads
+from isr_state import MIN_INSYNC, RESTARTS, Alter, Replica, State, leads
 
 
 @define
@@ -61,6 +61,7 @@ def somebody_is_up(s: State) -> Bool:
         )
         & exists((s.controller_isr | s.controller_elr).has(r) & s.alive.has(r) for r in Replica.all())
         & ((Replica.all() - s.alive - s.clean_shutdown).size() < MIN_INSYNC)
+        & ((RESTARTS > 0) | (s.alive == Replica.all()))
     )
 
 

@@ -55,7 +55,7 @@ def derived(asked: Question, seconds: float, say: Say, tell: Say) -> int:
     constants, larger = closed(asked, ROOM), closed(asked, MORE_ROOM)
     for where, values in (("looked for", constants), ("kept", larger)):
         tell(f"{where} where " + ", ".join(f"{k}={values[k]}" for k in asked.open))
-    effort = Effort(question=seconds, generated=1500, asked=1500, rounds=2, seconds=1500.0)
+    effort = Effort(question=seconds, generated=1500, asked=1500, rounds=2, seconds=3600.0)
     found = derive(asked.design, constants, larger, asked.promises, asked.wanted, effort, tell)
     for line in found.lines():
         say(line)
