@@ -62,4 +62,4 @@ KIP_966_WITHIN_ENVELOPE = attrs.evolve(
     summary="KIP-966 where an unclean stop leaves a member of ISR or ELR, and few are down at once",
     because="these are the unclean stops by which it loses nothing.",
     based_on=KIP_966,
-).with_defaults(replicas=2, crashes=1, lossy_crashes=1, epochs=2, isr_changes=5)
+).with_defaults(replicas=2, crashes=1, lossy_crashes=1, epochs=2, isr_changes=6)
