@@ -38,7 +38,8 @@ def elected_leader(s: State) -> Bool:
     return (
         forall((s.controller_leader == r).implies(s.controller_isr.has(r) & ~s.fenced.has(r)) for r in Replica.all())
         & (s.controller_leader == NONE).implies(
-            (s.controller_isr <= s.fenced) & ~(s.controller_isr.is_empty() & (s.last_known_leader == NONE))
+            (s.controller_isr <= (s.fenced | s.shutting_down))
+            & ~(s.controller_isr.is_empty() & (s.last_known_leader == NONE))
         )
         & (s.controller_leader != NONE).implies(s.last_known_leader == NONE)
         & forall((s.controller_isr & s.fenced).has(r).implies(isr_without(s, r).has(r)) for r in Replica.all())
