@@ -290,9 +290,9 @@ def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) 
         few = answer.question.constants["replicas"]
         carries = f"explored with {few} replica{'' if few == 1 else 's'}; others may lag meanwhile, out of the ISR"
         return Line(acks, fault, LOST, answer, carries if settings.replicas != few else "")
-    if answer.verdict == Verdict.HOLDS and settings.replicas <= MOST_REPLICAS:
-        return Line(acks, fault, SURVIVES, answer, because)
-    if answer.verdict == Verdict.HOLDS:
+    if answer.verdict in (Verdict.HOLDS, Verdict.PROVED):
+        if settings.replicas <= MOST_REPLICAS or "replicas" in answer.open:
+            return Line(acks, fault, SURVIVES, answer, "; ".join(filter(None, (because, proved(answer)))))
         return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; more were not explored")
     reasons = {
         Verdict.UNKNOWN.value: f"more than {answer.states // 1_000_000} million states",
@@ -300,6 +300,15 @@ def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) 
         Verdict.VACUOUS.value: "nothing is ever acknowledged",
     }
     return Line(acks, fault, UNKNOWN, answer, reasons.get(answer.verdict, answer.verdict))
+
+
+def proved(answer: Answer) -> str:
+    """Of what a proof is for any number; nothing for what was explored."""
+    many = [words for name, words in MANY.items() if name in answer.open]
+    return f"proved for any number of {' and '.join(filter(None, (', '.join(many[:-1]), *many[-1:])))}" if many else ""
+
+
+MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "restarts in order"}
 
 
 # What would prevent it

@@ -48,8 +48,8 @@ def default_folder(instance: Instance, *question: object) -> str:
 def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, shortest: bool = True) -> dict[str, Path]:
     """The counterexamples and witnesses among the findings, each as `<folder>/<property>.itf.json`, by property.
 
-    Of a property without one the file goes that an earlier run left there. No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine). Only a random walk
-    does not.
+    Of a property without one the file goes that an earlier run left there. No shorter one exists, if it ends: every
+    engine searches breadth first (isr_check.engine). Only a random walk does not.
     """
     evaluator, design = None, instance.design
     unfair, strong = registry.fairness_changed(design)

@@ -41,9 +41,9 @@ def test_a_counterexample_is_shown_with_what_changed_and_why_it_fails(
 def test_a_folder_keeps_no_trace_that_its_last_run_did_not_find() -> None:
     """An earlier counterexample of a promise that holds now would be taken for this run's."""
     out = Path("out")
-    main("check hasty --out out --quiet".split())
+    main(["check", "hasty", "--out", "out", "--quiet"])
     assert (out / "never-ahead.itf.json").exists()
-    main("check careful --out out --quiet".split())
+    main(["check", "careful", "--out", "out", "--quiet"])
     assert not (out / "never-ahead.itf.json").exists()
     for count in (3, 1):
         main(f"sample careful --count {count} --out out --quiet".split())

@@ -163,7 +163,7 @@ def losses(row: Row) -> list[tuple[Line, list[Line]]]:
     found: dict[str, tuple[Line, list[Line]]] = {}
     for line in row.lines:
         if line.verdict == LOST and line.answer is not None:
-            found.setdefault(line.answer.question.command(), (line, []))[1].append(line)
+            found.setdefault(line.answer.command, (line, []))[1].append(line)
     return list(found.values())
 
 
@@ -247,7 +247,7 @@ def show_loss(out: Console, line: Line, same: Sequence[Line]) -> None:
         terminal.print_wrapped(out, sentence, 4)
     for other in advised(same):
         terminal.print_wrapped(out, other, 2)
-    out.print(f"  $ {line.answer.question.command()}", style="dim", soft_wrap=True)
+    out.print(f"  $ {line.answer.command}", style="dim", soft_wrap=True)
 
 
 def advised(lines: Sequence[Line]) -> list[str]:
@@ -261,8 +261,8 @@ def advised(lines: Sequence[Line]) -> list[str]:
 
 def kept(row: Row) -> list[str]:
     """The commands of the runs in which nothing is lost, or nothing was decided, each once."""
-    asked = [x.answer.question.command() for x in row.lines if x.answer is not None and x.verdict != LOST]
-    asked += [row.refusal.question.command()] if row.refusal is not None else []
+    asked = [x.answer.command for x in row.lines if x.answer is not None and x.verdict != LOST]
+    asked += [row.refusal.command] if row.refusal is not None else []
     return list(dict.fromkeys(asked))
 
 
@@ -314,7 +314,7 @@ def markdown(audit: Audit) -> str:
             assert first.answer is not None, "a loss has a run"
             lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
             lines += [f"- {sentence}" for sentence in steps_told(first.answer)]
-            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.question.command()}"]
+            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.command}"]
         lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
         lines += [f"    {command}" for command in kept(row)]
     known = list(bug_lines(audit))
@@ -403,5 +403,6 @@ def run_entry(answer: Answer | None) -> dict[str, object] | None:
         "verdict": answer.verdict,
         "states": answer.states,
         "steps": answer.steps,
-        "command": of.command(),
+        "command": answer.command,
+        "open": list(answer.open),
     }
