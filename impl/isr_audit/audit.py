@@ -161,14 +161,19 @@ def unexplored(_: Question) -> None:
     """In place of an exploration: what was not run is not known."""
 
 
-def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
-    """All topics by their kind, worst first."""
+def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
+    """The topics by their kind."""
     kinds: dict[Kind, list[Topic]] = {}
     for topic in cluster.topics:
         kinds.setdefault(kind_of(topic, cluster, runs), []).append(topic)
+    return kinds
+
+
+def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
+    """All topics by their kind, worst first."""
     rows = [
         row_of(kind, tuple(topics), (*minimum_notes(cluster, topics), *time_notes(cluster, topics)), answers)
-        for kind, topics in kinds.items()
+        for kind, topics in kinds_of(cluster, runs).items()
     ]
     rows = [attrs.evolve(row, racks=tuple(rack_losses(cluster, row))) for row in rows]
     return sorted(rows, key=lambda row: (*row.worst, row.topics[0].name))
@@ -294,8 +299,9 @@ def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) 
         if settings.replicas <= MOST_REPLICAS or "replicas" in answer.open:
             return Line(acks, fault, SURVIVES, answer, "; ".join(filter(None, (because, proved(answer)))))
         return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; more were not explored")
+    millions = answer.states // 1_000_000
     reasons = {
-        Verdict.UNKNOWN.value: f"more than {answer.states // 1_000_000} million states",
+        Verdict.UNKNOWN.value: f"more than {f'{millions} million' if millions else f'{answer.states:,}'} states",
         Verdict.TOO_SMALL.value: "the bounds leave no room for these faults",
         Verdict.VACUOUS.value: "nothing is ever acknowledged",
     }

@@ -70,7 +70,7 @@ def _overview(audit: Audit, links: dict[str, str]) -> str:
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
     ]
     known = list(audit_text.bug_lines(audit))
-    parts += ["<h2>Known bugs of what runs</h2>", _items(known)] if known else []
+    parts += [f"<h2>{audit_text.BUGS}</h2>", _items(known)] if known else []
     return "\n".join(parts)
 
 
