@@ -54,7 +54,6 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(logs.one_epoch_one_leader),
     Conjunct(logs.positions_within_log),
     Conjunct(logs.positions_are_of_this_epoch),
-    Conjunct(sets.stopped_brokers_left_the_mark),
     Conjunct(sets.elected_leader),
     Conjunct(sets.no_elr_beside_enough),
     Conjunct(sets.own_isr),

@@ -30,10 +30,11 @@ from isr_state import (
 # The in-sync set: the controller's, and what leaders take it to be.
 
 
-@always(when=SHUTDOWNS > 0)
-def stopped_brokers_left_the_mark(s: State) -> Bool:
+@define
+def the_stopped_left_the_mark(s: State) -> Bool:
     """As long as nobody has crashed, whoever is down has shut down in order."""
-    return ((s.crashes == 0) & (s.lossy_crashes == 0)).implies((Replica.all() - s.alive) <= s.clean_shutdown)
+    only_in_order = (SHUTDOWNS > 0) & (s.crashes == 0) & (s.lossy_crashes == 0)
+    return only_in_order.implies((Replica.all() - s.alive) <= s.clean_shutdown)
 
 
 @define
@@ -57,6 +58,7 @@ def elected_leader(s: State) -> Bool:
         )
         & (s.controller_leader != NONE).implies(s.last_known_leader == NONE)
         & forall((s.controller_isr & s.fenced).has(r).implies(isr_without(s, r).has(r)) for r in Replica.all())
+        & the_stopped_left_the_mark(s)
     )
 
 
