@@ -30,11 +30,22 @@ from isr_state import (
 # The in-sync set: the controller's, and what leaders take it to be.
 
 
+def came_back(s: State, most: int) -> Bool:
+    """After at most so many shutdowns nobody is in a later incarnation; who stops, or has, is in an earlier one."""
+    stopping = s.shutting_down | s.clean_shutdown
+    return (s.shutdowns <= most).implies(
+        forall(
+            (s.broker_epoch[r] <= most) & stopping.has(r).implies(s.broker_epoch[r] + 1 <= most) for r in Replica.all()
+        )
+    )
+
+
 @define
-def the_stopped_left_the_mark(s: State) -> Bool:
-    """As long as nobody has crashed, whoever is down has shut down in order."""
+def stopped_in_order(s: State) -> Bool:
+    """As long as nobody has crashed, whoever is down left the mark, and nobody came back more often than it stopped."""
     only_in_order = (SHUTDOWNS > 0) & (s.crashes == 0) & (s.lossy_crashes == 0)
-    return only_in_order.implies((Replica.all() - s.alive) <= s.clean_shutdown)
+    counted = came_back(s, 0) & came_back(s, 1) & came_back(s, 2) & came_back(s, 3)
+    return only_in_order.implies(((Replica.all() - s.alive) <= s.clean_shutdown) & counted)
 
 
 @define
@@ -58,7 +69,7 @@ def elected_leader(s: State) -> Bool:
         )
         & (s.controller_leader != NONE).implies(s.last_known_leader == NONE)
         & forall((s.controller_isr & s.fenced).has(r).implies(isr_without(s, r).has(r)) for r in Replica.all())
-        & the_stopped_left_the_mark(s)
+        & stopped_in_order(s)
     )
 
 

@@ -98,12 +98,11 @@ def implies(ran: Answer, asked: Question) -> bool:
     of = ran.question
     if (of.design, of.promise) != (asked.design, asked.promise) or ran.verdict not in DECIDED:
         return False
-    if ran.verdict == Verdict.PROVED:
-        return all(n in ran.open or v == asked.constants[n] for n, v in of.constants.items())
     less, more = (of, asked) if ran.verdict == Verdict.VIOLATED else (asked, of)
     growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _FIXED} | {"unclean"}
     return all(
-        cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n]
+        n in ran.open
+        or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
         for n, v in less.constants.items()
     )
 

@@ -54,3 +54,4 @@ def test_the_example_is_of_the_model_the_stories_and_the_questions_of_today() ->
     text = (EXAMPLE / "index.html").read_text(encoding="utf-8")
     titles = [*(q.asks for q in questions()), *(scene.title for scene in load_scenes())]
     assert not [title for title in titles if escape(title) not in text], MAKE
+    assert "Made outside of a checkout" not in text, MAKE

@@ -54,7 +54,7 @@ def answers(m: Material) -> str:
     if not without:
         return f'<ul class="answers">{cards}</ul>'
     many = f"{counted(len(without), 'question')} that no run of this report answers"
-    rest = f'<details><summary>{many}</summary><ul class="answers">{"".join(without)}</ul></details>'
+    rest = f'<details class="fold"><summary>{many}</summary><ul class="answers">{"".join(without)}</ul></details>'
     return f'<ul class="answers">{cards}</ul>{rest}' if cards else rest
 
 

@@ -39,7 +39,7 @@ def section(rows: Sequence[Mapping[str, str]]) -> str:
     header = ("case", *(f"Kafka {escape(release)}" for release in releases))
     return (
         f'<h3>Stored counterexamples, told to Apache Kafka\'s releases</h3><p class="quiet">{says}</p>'
-        f"{table(header, cells)}<details><summary>Where the other {len(stopped)} stop</summary>"
+        f'{table(header, cells)}<details class="fold"><summary>Where the other {len(stopped)} stop</summary>'
         f"{table(('case', 'where it stops on every release, or on which'), stopped)}</details>{command(MADE_BY)}"
     )
 
