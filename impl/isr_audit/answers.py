@@ -101,8 +101,7 @@ def implies(ran: Answer, asked: Question) -> bool:
     less, more = (of, asked) if ran.verdict == Verdict.VIOLATED else (asked, of)
     growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _FIXED} | {"unclean"}
     return all(
-        n in ran.open
-        or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
+        n in ran.open or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
         for n, v in less.constants.items()
     )
 

@@ -114,7 +114,7 @@ class Question:
         } | GIVEN
         told = [option(n, "any") for n in left_open if n not in OPEN]
         given = {n: v for n, v in self.constants.items() if n not in left_open}
-        told += [option(n, v) for n, v in given.items() if n in OPEN or n == "min_insync" or v != usual[n]]
+        told += [option(n, v) for n, v in given.items() if n in (*OPEN, "replicas", "min_insync") or v != usual[n]]
         return " ".join(["insync prove", self.design, *told, f"--property {self.promise}"])
 
 
