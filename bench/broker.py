@@ -1,9 +1,10 @@
 """The broker's speed: produce and consume by batch size and acks, latency of acks=all, fail-over of many partitions.
 
-    python bench/broker.py [--records N] [--partitions N] [--data FOLDER]
+    python bench/broker.py [--records N] [--partitions N] [--commits N] [--data FOLDER]
 
 First three brokers in one process and on one loop, disks in memory, librdkafka as client: figures of the broker's code
-and of the protocol, not of disks or of a network. Then three processes with files in a folder, and many partitions.
+and of the protocol, not of disks or of a network. Then a new coordinator of groups reads a log of so many commits. Then
+three processes with files in a folder, and many partitions.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ from confluent_kafka.admin import AdminClient
 from tests.support.clients import Confluent, confluent_read, create_topic
 from tests.support.clusters import Cluster, three_processes
 
-from isr_broker.core.messages import BrokerMetadata, PartitionMetadata
+from isr_broker.core.effects import Slice
+from isr_broker.core.messages import BrokerMetadata, PartitionMetadata, TopicPartition
+from isr_broker.core.record_batch import stamped
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.disk_memory import MemoryDisk
+from isr_broker.storage.log import Log
 from isr_broker.storage.metadata_log import NAME, records_in
+from isr_broker.storage.offsets_topic import TOPIC, Committed, batch_of, learn
+from isr_broker.wire.committed_offsets import PIECE_BYTES
 
 
-def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, linger: int) -> float:
+def produced(bootstrap: str, topic: str, count: int, size: int, acks: str, linger: int) -> float:
     """Records a second."""
-    producer = Confluent(cluster.bootstrap, {"acks": acks, "linger.ms": linger, "queue.buffering.max.messages": 10**6})
+    producer = Confluent(bootstrap, {"acks": acks, "linger.ms": linger, "queue.buffering.max.messages": 10**6})
     value, began = b"x" * size, time.perf_counter()
     for number in range(count):
         producer.producer.produce(topic, value, partition=0)
@@ -42,9 +49,9 @@ def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, lin
     return count / (time.perf_counter() - began)
 
 
-def latencies(cluster: Cluster, topic: str, count: int) -> list[float]:
-    """Seconds of each of so many writes, one after the other, with acks=all."""
-    producer, found = Confluent(cluster.bootstrap, {"acks": "all", "linger.ms": 0}), list[float]()
+def latencies(bootstrap: str, topic: str, count: int, acks: str = "all") -> list[float]:
+    """Seconds of each of so many writes, one after the other."""
+    producer, found = Confluent(bootstrap, {"acks": acks, "linger.ms": 0}), list[float]()
     for _ in range(count):
         began = time.perf_counter()
         producer.send(topic, b"x" * 100)
@@ -59,7 +66,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def written_after(bootstrap: str, partitions: list[int], began: float) -> list[float]:
+def written_after(bootstrap: str, topic: str, partitions: list[int], began: float) -> list[float]:
     """When one record to each of the partitions was acknowledged by all in sync, in seconds since `began`."""
     impatient = {"topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "message.timeout.ms": 120_000}
     impatient |= {"retry.backoff.max.ms": 100, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
@@ -73,7 +80,7 @@ def written_after(bootstrap: str, partitions: list[int], began: float) -> list[f
         found.append(time.perf_counter() - began)
 
     for partition in partitions:
-        producer.produce("many", b"x" * 100, partition=partition, on_delivery=told)
+        producer.produce(topic, b"x" * 100, partition=partition, on_delivery=told)
     assert producer.flush(120) == 0
     return sorted(found)
 
@@ -110,7 +117,7 @@ def many(partitions: int, folder: str | None) -> None:
                 break
             time.sleep(0.05)
         listed = time.perf_counter() - began
-        wrote = written_after(brokers.bootstrap, list(range(partitions)), began)[-1]
+        wrote = written_after(brokers.bootstrap, "many", list(range(partitions)), began)[-1]
         print(f"{partitions} partitions, three replicas each, three processes, data in {folder or 'the disk'}")
         print(f"  created and in sync after {listed:.2f} s, each written to with acks=all after {wrote:.2f} s")
         time.sleep(3)
@@ -122,7 +129,7 @@ def many(partitions: int, folder: str | None) -> None:
         lost = [n for n, p in admin.list_topics(timeout=30).topics["many"].partitions.items() if p.leader == 3]
         began = time.perf_counter()
         brokers.kill(3)
-        took = written_after(brokers.bootstrap, lost, began)
+        took = written_after(brokers.bootstrap, "many", lost, began)
         changes, moved = changes_without(root, 3)
         print(f"  a leader killed: {moved} partitions moved in {changes} change of the metadata; unavailable for")
         print(f"  {took[0]:.2f} s (first), {statistics.median(took):.2f} s (median), {took[-1]:.2f} s (last), with a")
@@ -133,10 +140,27 @@ def many(partitions: int, folder: str | None) -> None:
         shutil.rmtree(root)
 
 
+def loading(commits: int) -> None:
+    """What a new coordinator of a thousand groups would have to read, if nothing of it were ever forgotten."""
+    log, group = Log.create(MemoryDisk(), f"{TOPIC}-0", Settings()), "group-%d"
+    for first in range(0, commits, 1_000):
+        offsets = range(first, min(first + 1_000, commits))
+        batches = (batch_of(group % (o % 1_000), {TopicPartition("topic", o % 7): (o, "")}, o) for o in offsets)
+        log.append(b"".join(stamped(batch, o, 0) for o, batch in zip(offsets, batches, strict=True)))
+    known, at, turns = Committed(), 0, list[float]()
+    while at < commits:
+        began = time.process_time()
+        at = learn(known, log.read(Slice(offset=at, up_to=commits, max_bytes=PIECE_BYTES)))
+        turns.append(time.process_time() - began)
+    print(f"{commits} commits of groups, {log.segments[0].size / 1e6:.1f} MB")
+    print(f"  read in {sum(turns):.2f} s of a processor, in {len(turns)} turns, the longest {1e3 * max(turns):.0f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--commits", type=int, default=100_000)
     parser.add_argument("--data", help="the folder for the data directories, instead of that for temporary files")
     options = parser.parse_args()
     records = int(options.records)
@@ -147,13 +171,14 @@ def main() -> None:
                 topic = f"t-{acks}-{linger}"
                 create_topic(cluster.bootstrap, topic, 1, 2)
                 cluster.in_sync(topic)
-                speed = produced(cluster, topic, records, 100, acks, linger)
+                speed = produced(cluster.bootstrap, topic, records, 100, acks, linger)
                 print(f"  produce  acks={acks:3}  linger {linger:2} ms  {speed:10,.0f} records/s")
         began = time.perf_counter()
         confluent_read(cluster.bootstrap, "t-all-50", records)
         print(f"  consume                        {records / (time.perf_counter() - began):10,.0f} records/s")
-        cuts = statistics.quantiles(latencies(cluster, "t-all-0", 500), n=100)
+        cuts = statistics.quantiles(latencies(cluster.bootstrap, "t-all-0", 500), n=100)
         print(f"  acks=all, one at a time: median {cuts[49] * 1e3:.2f} ms, 99 % below {cuts[98] * 1e3:.2f} ms")
+    loading(int(options.commits))
     many(int(options.partitions), options.data)
 
 

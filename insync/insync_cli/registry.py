@@ -25,20 +25,24 @@ _own: dict[str, Design] = {}
 """The designs of the files that this command was given, by name."""
 
 
-def take_own(files: Iterable[Path]) -> None:
-    """From now on the designs of these files are known, too, and no others of somebody's own."""
+def take_own(files: Iterable[Path], texts: Mapping[Path, str] | None = None) -> None:
+    """From now on the designs of these files are known, too, and no others of somebody's own.
+
+    `texts` has what is in the files, where they are not on this machine.
+    """
     _own.clear()
     for file in files:
         from insync_cli.own_designs import load
         from isr_planted import PLANTED
 
         planted = {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
-        _own.update(load(file, {**planted, **designs()}))
+        _own.update(load(file, {**planted, **designs()}, (texts or {}).get(file)))
 
 
-def own_files() -> tuple[Path, ...]:
-    """The files of designs that were given, each once, as other processes find them."""
-    return tuple(dict.fromkeys(Path(own.file).absolute() for own in _own.values()))
+def own_files() -> tuple[tuple[Path, str], ...]:
+    """The files of designs that were given, each once, with what is in them: other machines do not have them."""
+    files = dict.fromkeys(Path(own.file).absolute() for own in _own.values())
+    return tuple((file, file.read_text(encoding="utf-8")) for file in files)
 
 
 def own_option(design: Design) -> str:

@@ -61,7 +61,7 @@ def explore(
     is true, and `resume` goes on from the last complete level. `memory`: bytes for Java, here and in each executor.
     `graph`: write states and steps as tables, too.
     """
-    session.check()
+    session.check(master)
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
@@ -145,4 +145,6 @@ def _in_one_sentence() -> Generator[None, None, None]:
     try:
         yield
     except OSError as problem:
-        raise Failed((str(problem).strip() or type(problem).__name__).splitlines()[0]) from None
+        from isr_pipeline.locations import first_line
+
+        raise Failed(first_line(problem)) from None
