@@ -111,9 +111,9 @@ _FIXED: Final = ("replicas", "min_insync")
 
 
 def answer_among(known: Iterable[Answer], asked: Question) -> Answer | None:
-    """The answer of a run that was made: a proof, or one of this very question, if there is one."""
+    """The answer of a run that was made: a proof without bounds, or one of this very question, if there is one."""
     runs = list(known)
-    proof = next((a for a in runs if a.verdict == Verdict.PROVED and implies(a, asked)), None)
+    proof = next((a for a in runs if a.open and implies(a, asked)), None)
     same = proof or next((a for a in runs if a.question == asked), None)
     if same is not None and same.verdict in DECIDED:
         return same
