@@ -219,7 +219,9 @@ def _entry(answer: Answer) -> AnswerEntry:
         initial=list(path.initial) if path is not None else None,
         steps=[(action, list(parameters)) for action, parameters in path.steps] if path is not None else None,
     )
-    return AnswerEntry(**entry, open=list(answer.open)) if answer.open else entry
+    if answer.open:
+        entry["open"] = list(answer.open)
+    return entry
 
 
 def _answer(entry: AnswerEntry) -> Answer:

@@ -107,17 +107,18 @@ class Question:
 
     def proof_command(self, left_open: Sequence[str]) -> str:
         """What has it proved again for every value of these bounds."""
-        from isr_proof import GIVEN, OPEN
-
-        usual = {
-            c.name: DESIGNS[self.design].defaults.get(c.name, c.default) for c in constants_of(self.design)
-        } | GIVEN
-        told = [option(n, "any") for n in left_open if n not in OPEN]
+        usual = usual_constants(self.design)
+        told = [option(n, "any") for n in left_open]
         given = {n: v for n, v in self.constants.items() if n not in left_open}
-        told += [option(n, v) for n, v in given.items() if n in (*OPEN, "replicas", "min_insync") or v != usual[n]]
+        told += [option(n, v) for n, v in given.items() if n in _PROVED or v != usual[n]]
         return " ".join(["insync prove", self.design, *told, f"--property {self.promise}"])
 
 
+_PROVED: Final = (
+    *("replicas", "log", "records", "epochs", "isr_changes", "crashes", "sessions_lost", "shutdowns"),
+    *("consumers", "follower_reads", "min_insync"),
+)
+"""What a proof takes to be something else unless it is told."""
 _ALWAYS: Final = ("replicas", "log", "records", "epochs", "isr_changes", "min_insync", "unclean", "acks")
 
 
