@@ -49,6 +49,19 @@ def has_read(old: Answered, new: Answered, r: Replica) -> Step:
     return (new.ahead == old.ahead.excluding(r),)
 
 
+def hears_known_version(old: Answered, new: Answered, leader: Replica) -> Step:
+    """The log brings the version that the leader knows from an answer, and it is the newest.
+
+    Kafka's leader may hear it when there are newer ones, too; brokers in this model learn the newest only.
+    """
+    return (
+        leads(old, leader),
+        old.ahead.has(leader),
+        old.partition_epoch[leader] == old.controller_partition_epoch,
+        new.ahead == old.ahead.excluding(leader),
+    )
+
+
 @action
 def leader_hears_known_version(old: Answered, new: Answered, leader: Replica) -> Step:
     """The log brings the version that a leader knows from an answer; it forgets what it has proposed since.
@@ -61,9 +74,7 @@ def leader_hears_known_version(old: Answered, new: Answered, leader: Replica) ->
     up_to = replicated(old, leader, end, old.follower_end[leader], isr)
     watermark = advanced(old, leader, up_to, isr, news=True)
     return (
-        leads(old, leader),
-        old.ahead.has(leader),
-        new.ahead == old.ahead.excluding(leader),
+        *hears_known_version(old, new, leader),
         new.pending_isr[leader] == blank(new.controller_isr),
         *answer_lapses(old, new, leader),
         *commits(old, new, leader, watermark),
@@ -74,7 +85,7 @@ def leader_hears_known_version(old: Answered, new: Answered, leader: Replica) ->
 @action
 def leader_hears_known_version_and_waits_on(old: Answered, new: Answered, leader: Replica) -> Step:
     """The log brings the version that a leader knows from an answer: nothing else changes."""
-    return (leads(old, leader), old.ahead.has(leader), new.ahead == old.ahead.excluding(leader))
+    return hears_known_version(old, new, leader)
 
 
 KAFKA_FORGOTTEN_PROPOSAL = (

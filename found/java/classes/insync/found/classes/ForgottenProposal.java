@@ -29,7 +29,7 @@ public final class ForgottenProposal {
     all.show();
     if (!control) {
       r1.learn();
-      Story.step("the metadata that say what the answer said reach r1: it forgets its proposal");
+      Story.step("the metadata that say what the answer said reach r1");
       all.show();
     }
     all.r2.fetchFrom(r1);
