@@ -3,6 +3,7 @@ package insync.found.brokers;
 import insync.found.Story;
 import java.util.List;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -110,13 +111,13 @@ public final class ForgottenProposal {
       ofR3.release();
       expansion.awaitCaught("r1's AlterPartition", 60);
       Story.step("a fetch of r3 comes through, from the watermark: r1 proposes r3; that is slow");
-      cluster.show();
+      Story.detail("r1 waits for %s", waitsFor());
       if (!control) {
         hear(metadata);
         Story.step("the metadata that say what the answer said reach r1");
+        cluster.show();
+        Story.detail("r1 waits for %s", waitsFor());
       }
-      cluster.show();
-      Story.detail("r1 waits for %s", waitsFor());
     }
 
     private void hear(DelayingProxy.Hold metadata) throws Exception {
@@ -143,7 +144,7 @@ public final class ForgottenProposal {
 
     /** The maximal ISR of r1. */
     private Set<String> waitsFor() throws Exception {
-      return Set.of(cluster.node(1).state("maximal").split(" "));
+      return new TreeSet<>(List.of(cluster.node(1).state("maximal").split(" ")));
     }
 
     /** The partition epoch in r1's metadata. */
