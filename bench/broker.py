@@ -1,9 +1,10 @@
 """The broker's speed: produce and consume by batch size and acks, latency of acks=all, fail-over of many partitions.
 
-    python bench/broker.py [--records N] [--partitions N] [--data FOLDER]
+    python bench/broker.py [--records N] [--partitions N] [--commits N] [--data FOLDER]
 
 First three brokers in one process and on one loop, disks in memory, librdkafka as client: figures of the broker's code
-and of the protocol, not of disks or of a network. Then three processes with files in a folder, and many partitions.
+and of the protocol, not of disks or of a network. Then a new coordinator of groups reads a log of so many commits. Then
+three processes with files in a folder, and many partitions.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ from confluent_kafka.admin import AdminClient
 from tests.support.clients import Confluent, confluent_read, create_topic
 from tests.support.clusters import Cluster, three_processes
 
-from isr_broker.core.messages import BrokerMetadata, PartitionMetadata
+from isr_broker.core.effects import Slice
+from isr_broker.core.messages import BrokerMetadata, PartitionMetadata, TopicPartition
+from isr_broker.core.record_batch import stamped
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
+from isr_broker.storage.disk_memory import MemoryDisk
+from isr_broker.storage.log import Log
 from isr_broker.storage.metadata_log import NAME, records_in
+from isr_broker.storage.offsets_topic import TOPIC, Committed, batch_of, learn
+from isr_broker.wire.committed_offsets import PIECE_BYTES
 
 
 def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, linger: int) -> float:
@@ -133,10 +140,27 @@ def many(partitions: int, folder: str | None) -> None:
         shutil.rmtree(root)
 
 
+def loading(commits: int) -> None:
+    """What a new coordinator of a thousand groups would have to read, if nothing of it were ever forgotten."""
+    log, group = Log.create(MemoryDisk(), f"{TOPIC}-0", Settings()), "group-%d"
+    for first in range(0, commits, 1_000):
+        offsets = range(first, min(first + 1_000, commits))
+        batches = (batch_of(group % (o % 1_000), {TopicPartition("topic", o % 7): (o, "")}, o) for o in offsets)
+        log.append(b"".join(stamped(batch, o, 0) for o, batch in zip(offsets, batches, strict=True)))
+    known, at, turns = Committed(), 0, list[float]()
+    while at < commits:
+        began = time.process_time()
+        at = learn(known, log.read(Slice(offset=at, up_to=commits, max_bytes=PIECE_BYTES)))
+        turns.append(time.process_time() - began)
+    print(f"{commits} commits of groups, {log.segments[0].size / 1e6:.1f} MB")
+    print(f"  read in {sum(turns):.2f} s of a processor, in {len(turns)} turns, the longest {1e3 * max(turns):.0f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--commits", type=int, default=100_000)
     parser.add_argument("--data", help="the folder for the data directories, instead of that for temporary files")
     options = parser.parse_args()
     records = int(options.records)
@@ -154,6 +178,7 @@ def main() -> None:
         print(f"  consume                        {records / (time.perf_counter() - began):10,.0f} records/s")
         cuts = statistics.quantiles(latencies(cluster, "t-all-0", 500), n=100)
         print(f"  acks=all, one at a time: median {cuts[49] * 1e3:.2f} ms, 99 % below {cuts[98] * 1e3:.2f} ms")
+    loading(int(options.commits))
     many(int(options.partitions), options.data)
 
 

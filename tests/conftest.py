@@ -9,11 +9,15 @@ import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support import guard, leaks
 from tests.support.models import ticket_desk
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 PROGRAMS = {
     "graphviz": ("dot",),
@@ -83,6 +87,16 @@ def require_package(package: str) -> None:
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):
         pytest.fail(f"{reason}; under CI this is a failure, not a skip", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator["Browser"]:
+    """Debian's Chromium, in which pages are opened as `tests.support.pages.opened` says."""
+    require_package("chromium")
+    from tests.support.pages import chromium
+
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture

@@ -57,8 +57,7 @@ def ending(trace: Trace) -> Text:
 
 def heading(trace: Trace) -> Iterator[Text]:
     """What the trace is of and what it shows."""
-    n = len(trace.states) - 1
-    count = "1 step" if n == 1 else f"{n} steps"
+    count = _steps(len(trace.states) - 1)
     if trace.foreign:
         yield Text(f"a trace of another program, {count}, {len(trace.variables)} variables", style="bold")
         return
@@ -79,8 +78,12 @@ def heading(trace: Trace) -> Iterator[Text]:
 
 def minimality(m: Minimised) -> str:
     """How short the trace is, and how sure that is."""
-    how = f"minimised from {m.before} to {m.after} steps" if m.after < m.before else f"{m.after} steps"
+    how = f"minimised from {m.before} to {_steps(m.after)}" if m.after < m.before else _steps(m.after)
     return f"{how}, and no shorter trace exists" if m.shortest else f"{how}, of which none can be left out"
+
+
+def _steps(n: int) -> str:
+    return "1 step" if n == 1 else f"{n} steps"
 
 
 def _plain(value: object) -> str:

@@ -149,7 +149,8 @@ class BucketStates:
     def _read(self, first: int) -> None:
         """Add the states of the levels from the first on, as the store has them."""
         into, place = self.all_states(), self.spec.place
-        for commit in store.Store(place).commits()[first : self.level]:
+        for level in range(first, self.level):
+            commit = store.Store(place).commit_of(level)
             if self.bucket not in commit.names:
                 continue
             for block in store.read_states(commit.file(place, self.bucket), self.spec.words):

@@ -145,4 +145,6 @@ def _in_one_sentence() -> Generator[None, None, None]:
     try:
         yield
     except OSError as problem:
-        raise Failed((str(problem).strip() or type(problem).__name__).splitlines()[0]) from None
+        from isr_pipeline.locations import first_line
+
+        raise Failed(first_line(problem)) from None

@@ -59,10 +59,11 @@ def filesystem(root: str) -> tuple[FileSystem, str]:
     try:
         return _from_uri(root)
     except (pa.ArrowException, OSError, ValueError, ImportError) as problem:
-        raise Unavailable(f"{_without_secrets(root)} is no store: {_first_line(problem)}") from None
+        raise Unavailable(f"{_without_secrets(root)} is no store: {first_line(problem)}") from None
 
 
-def _first_line(problem: BaseException) -> str:
+def first_line(problem: BaseException) -> str:
+    """What a problem says, without the lines that follow; its class if it says nothing."""
     return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 

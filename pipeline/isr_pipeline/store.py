@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from isr_check.engine import BadCheckpoint
 from isr_check.native.memory import Words
-from isr_pipeline.locations import Location
+from isr_pipeline.locations import Location, first_line
 
 Json = dict[str, object]
 SCHEMA = "insync/levels/2"
@@ -103,8 +103,7 @@ def read_states(file: Location, words: int) -> Iterator[Words]:
 def damaged(file: Location, problem: Exception) -> str:
     """What is said of a file that cannot be read. What another machine keeps may also be out of reach for a while."""
     said = f"{file} was changed or damaged after it was written"
-    reason = str(problem).strip().splitlines() or [type(problem).__name__]
-    return said if file.here else f"{said}, or it cannot be reached: {reason[0]}"
+    return said if file.here else f"{said}, or it cannot be reached: {first_line(problem)}"
 
 
 def count_states(file: Location) -> int:
@@ -200,7 +199,14 @@ class Store:
     # levels
 
     def commit(self, commit: Commit) -> None:
-        _put_json(self.place / "commits" / f"{commit.level:04d}.json", {**attrs.asdict(commit), **_named(commit)})
+        _put_json(self._commit_file(commit.level), {**attrs.asdict(commit), **_named(commit)})
+
+    def _commit_file(self, level: int) -> Location:
+        return self.place / "commits" / f"{level:04d}.json"
+
+    def commit_of(self, level: int) -> Commit:
+        """The commit of a complete level; BadCheckpoint if it is not there, or damaged."""
+        return _commit(self._commit_file(level))
 
     def commits(self) -> list[Commit]:
         """The commits of all complete levels, in order. A last one that was written by half is none."""
@@ -209,11 +215,11 @@ class Store:
         if names != [f"{level:04d}.json" for level in range(len(names))]:
             raise BadCheckpoint(f"a level is missing in {folder}")
         found = list[Commit]()
-        for name in names:
+        for level in range(len(names)):
             try:
-                found.append(_commit(folder / name))
+                found.append(self.commit_of(level))
             except BadCheckpoint:
-                if name != names[-1]:
+                if level + 1 < len(names):
                     raise
         return found
 

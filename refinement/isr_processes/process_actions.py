@@ -384,6 +384,7 @@ class ProcessActions(ProcessSystem):
         self.history = attrs.evolve(self.history, shutdowns=self.history.shutdowns + 1)
 
     def broker_shuts_down(self, r: BrokerId) -> None:
+        self.processes.tick_controller(canonical_form.with_nobody_behind, ticks=False)
         self.processes.tick(r, canonical_form.with_heartbeat_due)
         self.deliver(Heartbeat, CONTROLLER, r)
         self.expect_action("controller_fences_outsider")  # which in the model is part of this step

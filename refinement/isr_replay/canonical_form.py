@@ -59,6 +59,7 @@ def controller(core: Controller) -> Controller:
         contacts=Map({broker: NOW for broker in core.contacts}),
         refused=Map[TopicPartition, AlterPartitionRequest](),
         parked=Map[BrokerId, FetchMetadata](),
+        read=Map[BrokerId, int](),
         next_balance=FAR,
     )
 
@@ -68,6 +69,11 @@ def with_session_expired(core: Controller, broker: BrokerId) -> Controller:
     if broker not in core.contacts:
         return core
     return attrs.evolve(core, contacts=core.contacts.set(broker, NOW - core.settings.broker_session_timeout_ms))
+
+
+def with_nobody_behind(core: Controller) -> Controller:
+    """The controller's core, to which no broker has said that it has read less than there is."""
+    return attrs.evolve(core, read=Map[BrokerId, int]())
 
 
 def with_first_assigned(core: Controller, broker: BrokerId) -> Controller:

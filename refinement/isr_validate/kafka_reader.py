@@ -68,18 +68,31 @@ class KafkaReader:
     barrier: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
     lives: dict[str, str] = attrs.field(factory=dict[str, str])
     brokers: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
+    readers: Mapping[str, Callable[[Event, str, str, KafkaLine], KafkaLine | None]] = attrs.field(init=False)
+    """What reads a line, by its name; lines of other names tell of no partition."""
+
+    def __attrs_post_init__(self) -> None:
+        self.readers = {
+            "opened": self._opened,
+            "appends": self._appends,
+            "copies": self._copies,
+            "truncates": self._truncates,
+            "restarts": self._restarts,
+            "leads": self._leads,
+            "follows": self._follows,
+            "fetched": self._fetched,
+            "diverges": self._diverges,
+            "watermark": self._watermark,
+            "proposes": self._proposes,
+            "adopts": self._adopts,
+            "refused": self._refused,
+            "acknowledges": self._acknowledges,
+            "answers": self._answers,
+        }
 
     def read_all(self, events: Sequence[Event]) -> None:
         """Read every line, up to the first that is refused."""
-        for event in events:
-            self._read_ahead(event)
-        for place, event in enumerate(events):
-            self.lines.events.append(event)
-            try:
-                self._read(place, event)
-            except LineRefused as no:
-                self.lines.refused = (place, no)
-                return
+        self.lines.read(events, self._read_ahead, self._read)
 
     def _read_ahead(self, event: Event) -> None:
         """Note what only a later line says, and what lines of other processes refer to."""
@@ -114,27 +127,10 @@ class KafkaReader:
         what = str(event.says.get("what"))
         if what == "failed":
             raise LineRefused(f"the agent failed: {event.says.get('why')}")
-        readers: dict[str, Callable[[Event, str, str, KafkaLine], KafkaLine | None]] = {
-            "opened": self._opened,
-            "appends": self._appends,
-            "copies": self._copies,
-            "truncates": self._truncates,
-            "restarts": self._restarts,
-            "leads": self._leads,
-            "follows": self._follows,
-            "fetched": self._fetched,
-            "diverges": self._diverges,
-            "watermark": self._watermark,
-            "proposes": self._proposes,
-            "adopts": self._adopts,
-            "refused": self._refused,
-            "acknowledges": self._acknowledges,
-            "answers": self._answers,
-        }
-        if what not in readers:
+        if what not in self.readers:
             self.lines.stutters[what] += 1
             return
-        line = readers[what](event, node, tp, KafkaLine(place, event, what=what))
+        line = self.readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
 
@@ -331,8 +327,9 @@ class KafkaReader:
         """A proposal that was refused, or not even sent because another was under way (OPERATION_NOT_ATTEMPTED)."""
         if event.says.get("rolled_back") is not True:
             return None
-        held = [one for one in self.lines.by_owner.get((node, tp), []) if "leads" in str(one.event.says.get("what"))]
-        epoch = _epoch(held[-1].event.says.get("leader_epoch")) if held else 0
+        held = reversed(self.lines.by_owner.get((node, tp), []))
+        leads = next((one.event.says for one in held if one.event.says.get("what") == "leads"), NOTHING)
+        epoch = _epoch(leads.get("leader_epoch"))
         told: dict[str, Json] = {"error": str(event.says.get("error")), "leader_epoch": epoch}
         mail = SentMessage("", CONTROLLER, node, "AlterPartitionResponse", told)
         return attrs.evolve(line, actions=("leader_rolls_back",), mail=mail, told={"pending_isr": ()})

@@ -7,6 +7,7 @@ owner can be searched without the others.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ import attrs
 from isr_broker.trace_reader import Event
 from isr_validate.replica_state import ControllerState, ReplicaState
 from isr_validate.trace_values import Fields, Row, SentMessage
+from isr_validate.verdict import LineRefused
 
 CONTROLLER: Final = "controller"
 Owner: TypeAlias = tuple[str, str]
@@ -114,7 +116,21 @@ class TraceLines:
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
     proposals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
     unchecked: int = 0
-    refused: tuple[int, Exception] | None = None
+    refused: tuple[int, LineRefused] | None = None
+
+    def read(
+        self, events: Sequence[Event], read_ahead: Callable[[Event], None], read: Callable[[int, Event], None]
+    ) -> None:
+        """Read all events ahead, for what only a later line says; then one by one, up to the first that is refused."""
+        for event in events:
+            read_ahead(event)
+        for place, event in enumerate(events):
+            self.events.append(event)
+            try:
+                read(place, event)
+            except LineRefused as no:
+                self.refused = (place, no)
+                return
 
 
 LEARNS: Final = ("becomes_leader", "becomes_follower", "leader_learns_isr")

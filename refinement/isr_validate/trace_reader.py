@@ -6,7 +6,7 @@ goes back. The first such line ends the reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -45,18 +45,9 @@ class TraceReader:
     overtaken: bool = False
     metadata_before_life: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
 
-    def read_all(self, events: Iterable[Event]) -> None:
+    def read_all(self, events: Sequence[Event]) -> None:
         """Read every line, up to the first that is refused."""
-        known = list(events)
-        for event in known:
-            self._read_ahead(event)
-        for place, event in enumerate(known):
-            self.lines.events.append(event)
-            try:
-                self._read(place, event)
-            except LineRefused as no:
-                self.lines.refused = (place, no)
-                return
+        self.lines.read(events, self._read_ahead, self._read)
 
     def _read_ahead(self, event: Event) -> None:
         """Note what only a later line says: the batches in a fetch response, and the epoch that a registration gets."""

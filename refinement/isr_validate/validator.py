@@ -29,7 +29,7 @@ from isr_validate.replica_steps import ReplicaSteps
 from isr_validate.trace_lines import CONTROLLER, Level, Line, Owner, TraceLines
 from isr_validate.trace_reader import TraceReader
 from isr_validate.trace_values import fields, sent_messages
-from isr_validate.verdict import FailedAttempt, LineRefused, Rejection, Validation
+from isr_validate.verdict import FailedAttempt, Rejection, Validation
 
 BUDGET: Final = 5_000_000
 Progress = Callable[[int, int], None]
@@ -106,7 +106,6 @@ def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, 
     total = sum(map(len, lines.by_owner.values()))
     if lines.refused is not None:
         place, no = lines.refused
-        assert isinstance(no, LineRefused)
         done.rejected = _rejected(
             lines, place, ("", ""), no.why, [FailedAttempt("", no.why, no.guards, no.differences)], ()
         )

@@ -165,7 +165,12 @@ STEPS: Final = (
         "--files {log} --print-data-log",
         r"Log starting offset: 0.*isvalid: true",
     ),
-    Step("features", "FeatureCommand", "{at} describe", r"metadata\.version"),
+    Step(
+        "features",
+        "FeatureCommand",
+        "{at} describe",
+        r"eligible\.leader\.replicas\.version\s.*SupportedMaxVersion: 1\s+FinalizedVersionLevel: 1",
+    ),
     Step("quorum", "MetadataQuorumCommand", "{at} describe --status", r"LeaderId:"),
     Step(
         "reassignments",

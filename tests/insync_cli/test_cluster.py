@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 from tests.support.clusters import Cluster
 
+from insync_cli.clusters.cluster import defaults
 from insync_cli.main import main
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import Claim, NotOurs, claim, claimed
@@ -200,3 +201,9 @@ def test_nobody_at_the_address_is_one_sentence(capsys: pytest.CaptureFixture[str
     (port,) = free_ports(1)
     assert topics(port) == 64
     assert f"no broker answers at {HOST}:{port}: connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("design", "minimum"), [("kafka-0.8", None), ("zookeeper", "2"), ("", "2")])
+def test_a_design_without_a_minimum_gets_none(design: str, minimum: str | None) -> None:
+    """`min.insync.replicas` came with 0.8.2 (KAFKA-1555): a cluster of `kafka-0.8` is to lose what Kafka lost then."""
+    assert defaults(3, design).get("min.insync.replicas") == minimum

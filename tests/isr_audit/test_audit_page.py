@@ -5,13 +5,11 @@ Without these the page could lack what the terminal says, or a link could open a
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from tests.conftest import require_package
-from tests.support.pages import NARROW, chromium, opened
+from tests.support.pages import NARROW, opened
 
 from insync_cli.main import main
 
@@ -24,13 +22,6 @@ Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1
 Topic: <b>\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: flush.messages=1
 \tTopic: <b>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    require_package("chromium")
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

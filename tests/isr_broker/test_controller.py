@@ -268,8 +268,24 @@ def test_a_controlled_shutdown_relieves_the_broker_first_and_then_lets_it_go() -
     quorum.tell(Tick())
     assert quorum.actions() == ["controller_fences_leader"]
     assert quorum.summary == [2, [2, 3], []]
+    quorum.beats(2)
+    quorum.beats(3)
     assert quorum.beats(1, stop=True).may_shut_down
     assert quorum.core.brokers[1].fenced
+
+
+def test_a_controlled_shutdown_waits_until_the_others_know_of_it() -> None:
+    """Else they would go on sending clients there (BrokerHeartbeatManager.calculateNextBrokerState)."""
+    quorum = Quorum()
+    quorum.beats(1, stop=True)
+    quorum.tell(Tick())
+    quorum.hear(FetchMetadata(broker=2, broker_epoch=2, offset=quorum.core.offset), 2)
+    quorum.hear(FetchMetadata(broker=3, broker_epoch=3, offset=quorum.core.offset - 1), 3)
+    assert not quorum.beats(1, stop=True).may_shut_down, "3 has not read that another leads"
+    assert quorum.core.brokers[1].shutting_down
+    assert quorum.loses(3) == ["controller_fences_follower"]
+    quorum.beats(2)
+    assert quorum.beats(1, stop=True).may_shut_down, "nobody asks 3 any more"
 
 
 def test_leadership_goes_back_to_the_first_replica() -> None:
@@ -322,6 +338,9 @@ def test_a_controlled_shutdown_goes_on_with_the_next_controller() -> None:
     quorum.core = recovered(quorum.core.settings, quorum.records, quorum.now)
     quorum.tell(Tick())
     assert quorum.partition.leader == 2
+    assert not quorum.beats(1, stop=True).may_shut_down, "it does not know yet who has read that"
+    quorum.beats(2)
+    quorum.beats(3)
     assert quorum.beats(1, stop=True).may_shut_down
 
 

@@ -19,7 +19,7 @@ from isr_broker.core.effects import AdvanceLogStart, AnswerDelete, Send
 from isr_broker.core.inputs import DeleteRecords, LearnMetadata, Retained, Tick
 from isr_broker.core.messages import Error, FetchRequest, TopicPartition
 from isr_broker.core.replica_state import Replica, Step
-from isr_broker.storage.offsets_topic import batch_of, committed_in
+from isr_broker.storage.offsets_topic import Committed, batch_of, learn
 from isr_broker.wire import protocol
 from isr_broker.wire.groups import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, Group, Groups, Member
 from isr_broker.wire.protocol import Answer, Fields
@@ -108,7 +108,7 @@ def member(name: str, topic: str) -> Member:
 
 
 def test_a_group_with_members_is_not_deleted_and_one_of_other_members_keeps_its_offsets() -> None:
-    groups = Groups(0, {("g", TopicPartition("t", 0)): (1, "")})
+    groups = Groups(0, {"g": {TopicPartition("t", 0): (1, "")}})
     assert (groups.may_be_deleted("g"), groups.may_lose_offsets("g")) == (0, 0)
     assert groups.may_be_deleted("h") == groups.may_lose_offsets("h") == GROUP_ID_NOT_FOUND
     groups.groups["g"] = Group(kind="consumer", protocol="range", members={"a": member("a", "u")})
@@ -125,8 +125,13 @@ def test_a_group_with_members_is_not_deleted_and_one_of_other_members_keeps_its_
 def test_a_record_without_a_value_forgets_what_was_committed() -> None:
     here, there = TopicPartition("t", 0), TopicPartition("t", 1)
     text = batch_of("g", {here: (1, ""), there: (2, "")}, 5) + batch_of("g", {here: None}, 6)
-    assert committed_in(text) == {("g", there): (2, "")}
-    assert committed_in(text + batch_of("g", {here: (3, "n")}, 7))["g", here] == (3, "n")
+    known = Committed()
+    learn(known, text)
+    assert known == {"g": {there: (2, "")}}
+    learn(known, batch_of("g", {here: (3, "n"), there: None}, 7))
+    assert known == {"g": {here: (3, "n")}}
+    learn(known, batch_of("g", {here: None}, 8))
+    assert known == {}
     ((key, value),) = clients.kafka_python_records(batch_of("g", {here: None}, 6))
     assert key[:2] == b"\0\1"
     assert not value

@@ -13,7 +13,7 @@ from tests.support.clusters import Cluster
 
 from isr_broker.core.messages import TopicPartition
 from isr_broker.core.record_batch import batches
-from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
+from isr_broker.storage.offsets_topic import TOPIC, Committed, batch_of, learn, partition_of
 from isr_broker.wire.groups import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
@@ -97,6 +97,7 @@ def test_a_new_member_makes_the_others_join_again_and_may_wait_for_them() -> Non
     desk.join("b", now=20)
     assert desk.groups.heartbeat("g", first, 1, 30) == REBALANCE_IN_PROGRESS
     assert "b" not in desk.said
+    desk.groups.tick(129)
     assert desk.groups.deadline() == 130, "the session of the first"
     desk.groups.tick(130)
     assert desk.said["b"]["generation_id"] == 2, "without the first, which was not heard of"
@@ -111,6 +112,19 @@ def test_the_first_member_waits_a_little_for_others() -> None:
     assert desk.groups.deadline() == 50
     desk.groups.tick(50)
     assert {desk.said[m]["generation_id"] for m in "ab"} == {1}
+
+
+def test_a_heartbeat_does_not_look_at_all_members() -> None:
+    """Who is heard of puts off his own end: the others are looked at when the first of them may be over."""
+    desk, first, _ = two_members()
+    assert desk.groups.deadline() == 100
+    assert desk.groups.heartbeat("g", first, 2, 60) == NONE
+    assert desk.groups.deadline() == 100
+    desk.groups.tick(99)
+    assert len(desk.groups.groups["g"].members) == 2
+    desk.groups.tick(100)
+    assert list(desk.groups.groups["g"].members) == [first]
+    assert desk.groups.deadline() == 160
 
 
 def test_who_leaves_makes_the_others_join_again() -> None:
@@ -138,7 +152,7 @@ def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> No
     rows = [(first, None, "a", "", b"a", b"1"), (second, None, "b", "", b"b", b"2")]
     assert told["members"] == [dict(zip(keys, row, strict=True)) for row in rows]
     assert desk.groups.described("other") is None
-    desk.groups.committed["other", TP] = (5, "")
+    desk.groups.committed["other"] = {TP: (5, "")}
     empty = desk.groups.described("other")
     assert empty is not None
     assert (empty["group_state"], empty["members"]) == ("Empty", [])
@@ -261,11 +275,12 @@ OFFSETS = st.dictionaries(
 def test_what_is_committed_is_found_in_the_log_and_the_last_word_counts(
     commits: list[tuple[str, dict[TopicPartition, tuple[int, str]]]],
 ) -> None:
-    log, expected = b"", dict[tuple[str, TopicPartition], tuple[int, str]]()
+    log, expected, found = b"", Committed(), Committed()
     for group, new in commits:
         log += batch_of(group, new, 1_700_000_000_000)
-        expected |= {(group, tp): said for tp, said in new.items()}
-    assert committed_in(log) == expected
+        expected[group] = expected.get(group, {}) | new
+    learn(found, log)
+    assert found == expected
 
 
 def test_a_committed_offset_is_a_record_as_kafka_writes_it() -> None:

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from isr_broker.designs import DESIGNS, KAFKA_0_8, KIP_966
+from isr_broker.setting_docs import DOCUMENTATION
 from isr_broker.settings import BadSetting, Settings
 
 
@@ -23,6 +24,10 @@ def test_what_is_printed_can_be_read() -> None:
     for design in DESIGNS.values():
         settings = Settings(insync_design=design, min_insync_replicas=3)
         assert Settings.from_properties(settings.properties()) == settings
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    assert list(DOCUMENTATION) == list(Settings().properties())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
+import attrs
 import pytest
 from kio.index import load_request_schema
 from kio.serial import entity_reader
@@ -413,3 +414,90 @@ def test_a_client_that_takes_no_answers_is_read_no_further(cluster: Cluster) -> 
         assert serves(good)
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     cluster.wait(lambda: no_client(cluster), "the tasks of both connections have ended", 10)
+
+
+def asked(requests: Requests, key: int, version: int, fields: protocol.Answer) -> protocol.Fields:
+    frame = said(requests, protocol.ask(key, version, 1, "test", fields))
+    assert frame is not None
+    return protocol.answered(key, version, frame[4:]).body
+
+
+@pytest.mark.parametrize(("design", "level"), [("kip-966", [1]), ("kip-903", [])])
+def test_the_elr_is_a_feature_of_designs_that_have_it(design: str, level: list[int]) -> None:
+    """Before version 4 no feature is told that may be at level 0: clients cannot read it (KAFKA-17492)."""
+    requests = one_broker(changed={"insync.design": design})
+    for version, told in ((3, []), (4, level)):
+        said = asked(requests, protocol.API_VERSIONS, version, {})
+        assert [f.number("max_version") for f in said.all("supported_features")] == told
+        assert [f.number("max_version_level") for f in said.all("finalized_features")] == level
+        assert said.number("finalized_features_epoch") == (requests.runtime.node.metadata_offset if level else -1)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(2, "t"), (4, "1")])
+def test_settings_are_documented_for_who_asks(alone: Requests, kind: int, name: str) -> None:
+    changes: protocol.Answer = {
+        "resources": [
+            {"resource_type": 2, "resource_name": "t", "configs": [{"name": "flush.ms", "value": "9", "operation": 0}]}
+        ]
+    }
+    asked(alone, protocol.INCREMENTAL_ALTER_CONFIGS, 0, changes)
+    for wanted in (True, False):
+        resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+        fields = {"resources": [resource], "include_documentation": wanted}
+        (found,) = asked(alone, protocol.DESCRIBE_CONFIGS, 4, fields).all("results")
+        assert len(found.all("configs")) > 5
+        assert {bool(c.text("documentation")) for c in found.all("configs")} == {wanted}
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.NONE), (1, Error.UNKNOWN_LEADER_EPOCH)])
+def test_list_offsets_checks_the_epoch_that_the_client_knows(alone: Requests, epoch: int, error: Error) -> None:
+    partition = {"partition_index": 0, "current_leader_epoch": epoch, "timestamp": -1}
+    fields = {"replica_id": -1, "topics": [{"name": "t", "partitions": [partition]}]}
+    ((found,),) = [t.all("partitions") for t in asked(alone, protocol.LIST_OFFSETS, 5, fields).all("topics")]
+    assert found.number("error_code") == error.value
+
+
+@pytest.mark.parametrize(
+    ("topic", "note", "error"),
+    [
+        ("t", "n" * 4_096, Error.NONE),
+        ("t", "n" * 4_097, Error.OFFSET_METADATA_TOO_LARGE),
+        ("nowhere", "", Error.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_commit_is_refused_for_no_topic_and_with_too_much_beside_it(
+    alone: Requests, topic: str, note: str, error: Error
+) -> None:
+    row = {"partition_index": 0, "committed_offset": 1, "committed_metadata": note}
+    fields: protocol.Answer = {
+        "group_id": "g",
+        "generation_id_or_member_epoch": -1,
+        "topics": [{"name": topic, "partitions": [row]}],
+    }
+    ((found,),) = [t.all("partitions") for t in asked(alone, protocol.OFFSET_COMMIT, 2, fields).all("topics")]
+    assert found.number("error_code") == error.value
+
+
+@pytest.mark.parametrize(("name", "error"), [("no/topic", Error.INVALID_TOPIC_EXCEPTION), ("none", 3)])
+def test_a_name_that_no_topic_can_have_is_told_from_one_that_is_not_there(
+    alone: Requests, name: str, error: Error | int
+) -> None:
+    """A producer that was told that it is not there would ask for ever."""
+    (found,) = asked(alone, protocol.METADATA, 9, {"topics": [{"name": name}]}).all("topics")
+    assert found.number("error_code") == (error if isinstance(error, int) else error.value)
+
+
+@pytest.mark.sockets
+def test_connections_are_bounded() -> None:
+    with Cluster(1, attrs.evolve(QUICK, max_connections=2)) as few:
+        with connected(few) as one:
+            assert serves(one)
+            with connected(few) as two:
+                assert serves(two)
+                with connected(few) as three:
+                    assert three.recv(1) == b"", "closed"
+                assert serves(one)
+                assert serves(two)
+        few.wait(lambda: no_client(few), "both have ended", 10)
+        with connected(few) as four:
+            assert serves(four)

@@ -20,7 +20,7 @@ from tests.support.suts import CoresInProcess, drive
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_broker.snapshot import Json
-from isr_conform.conformance import ConformanceResult, Limits
+from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_conform.value_json import JsonObject
 from isr_replay import Kind
 

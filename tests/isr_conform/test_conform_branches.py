@@ -8,7 +8,7 @@ import pytest
 from tests.support.suts import CoresInProcess, drive
 
 from isr_broker.snapshot import Json
-from isr_conform.conformance import Limits
+from isr_conform.conformance_result import Limits
 from isr_conform.edge_cover import ReachableStates, SpanningTree
 from isr_conform.value_json import JsonObject
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isr_conform.conformance import Limits, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import Limits
 from isr_conform.kit import Adapter, Conversation, Refused
 from isr_lang import Instance
 from isr_model import KIP_966

@@ -17,7 +17,8 @@ from tests.support.suts import processes, schedule
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_broker.trace_reader import read_life
-from isr_conform.conformance import Limits
+from isr_conform.conformance import carried_out
+from isr_conform.conformance_result import Limits
 from isr_lang.declare import Value
 from isr_replay import Kind
 from isr_validate import validate
@@ -68,8 +69,8 @@ STORY = (
 
 
 def test_a_story_of_a_crash_an_election_and_a_return() -> None:
-    with processes(THREE, schedule(R1, *STORY)) as (system, driver):
-        done = driver.run()
+    with processes(THREE, schedule(R1, *STORY)) as (system, run):
+        done = carried_out(run)
         assert done.differences == []
         assert done.skipped == []
         assert done.edges == done.steps == len(STORY)
@@ -92,11 +93,11 @@ def test_processes_that_forget_the_minimum_are_noticed() -> None:
         ("controller_accepts_alter_partition", {"leader": R1}),
         ("leader_adopts_isr", {"leader": R1}),
     ]
-    with processes({"replicas": 2, "crashes": 0}, schedule(R1, *steps)) as (system, driver):
+    with processes({"replicas": 2, "crashes": 0}, schedule(R1, *steps)) as (system, run):
         real = system.sut.actions
         assert real is not None
         real.cores.settings = attrs.evolve(real.cores.settings, min_insync_replicas=1)
-        done = driver.run()
+        done = carried_out(run)
     assert done.count == {Kind.INCONSISTENT: 1}
     (difference,) = done.differences
     assert (difference.action, len(difference.path)) == ("controller_accepts_alter_partition", 2)
@@ -125,7 +126,7 @@ def test_walks_through_the_command_line(capsys: pytest.CaptureFixture[str]) -> N
 )
 def test_many_walks_with_every_fault(more: Mapping[str, Value]) -> None:
     bounds = {**THREE, "epochs": 4, "isr_changes": 6, **more}
-    with processes(bounds, Limits(walks=20, walk_length=60, seed=1)) as (_, driver):
-        done = driver.run()
+    with processes(bounds, Limits(walks=20, walk_length=60, seed=1)) as (_, run):
+        done = carried_out(run)
     assert done.differences == []
     assert done.edges > 500

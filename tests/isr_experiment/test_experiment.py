@@ -21,8 +21,8 @@ from unittest.mock import MagicMock
 
 import attrs
 import pytest
-from tests.conftest import require_package
-from tests.support.pages import NARROW, chromium, opened
+from playwright.sync_api import Browser
+from tests.support.pages import NARROW, opened
 
 from insync_cli.main import main
 from isr_broker.core.message_json import encode
@@ -348,16 +348,14 @@ def test_the_page_of_an_experiment_has_the_style_of_all_pages_and_no_colour_of_i
 
 
 @pytest.mark.browser
-def test_the_page_of_an_experiment_is_dark_in_the_dark_and_fits_a_phone(tmp_path: Path) -> None:
+def test_the_page_of_an_experiment_is_dark_in_the_dark_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     """Without it a page that is white in the dark, or wider than a phone, would go unnoticed."""
-    require_package("chromium")
     (tmp_path / "experiment.html").write_text(page(recorded(), style()), encoding="utf-8")
     grounds: list[object] = []
-    with chromium() as browser:
-        for dark in (False, True):
-            with opened(browser, tmp_path / "experiment.html", size=NARROW, dark=dark) as tab:
-                assert tab.value("document.documentElement.scrollWidth <= innerWidth") is True
-                grounds.append(tab.value("getComputedStyle(document.querySelector('.run-chart rect')).fill"))
+    for dark in (False, True):
+        with opened(browser, tmp_path / "experiment.html", size=NARROW, dark=dark) as tab:
+            assert tab.value("document.documentElement.scrollWidth <= innerWidth") is True
+            grounds.append(tab.value("getComputedStyle(document.querySelector('.run-chart rect')).fill"))
     assert grounds[0] == "rgb(255, 255, 255)"
     assert grounds[1] == "rgb(26, 29, 34)"
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from isr_conform.conformance import ConformanceResult, Limits, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_kafka.known import explain
 from isr_kafka.system import Kafka
 from isr_kafka_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from insync_cli.conformance.kafka import cases
-from isr_conform.conformance import ConformanceResult, Limits, Schedule, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import ConformanceResult, Limits, Schedule
 from isr_kafka.mistakes import Mistake, plant
 from isr_kafka.system import Kafka
 from isr_lang import Instance

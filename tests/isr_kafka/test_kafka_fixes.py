@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from isr_conform.conformance import ConformanceResult, Limits, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_found import fixed_classes
 from isr_kafka.known import explain
 from isr_kafka.system import Kafka

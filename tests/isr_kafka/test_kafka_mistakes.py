@@ -6,7 +6,8 @@ import pytest
 
 from insync_cli.exits import Exit
 from insync_cli.main import main
-from isr_conform.conformance import Limits, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import Limits
 from isr_kafka import Unavailable
 from isr_kafka.known import explain
 from isr_kafka.mistakes import MISTAKES, Mistake, home_with, named, plant

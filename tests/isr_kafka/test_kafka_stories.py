@@ -6,7 +6,8 @@ import pytest
 from tests.isr_kafka.conftest import driven
 
 from insync_cli.conformance.kafka import BEGIN, END, cases, table
-from isr_conform.conformance import Limits, Schedule, conform
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import Limits, Schedule
 from isr_conform.stories import tell_all
 from isr_kafka.system import DRIVEN, Kafka
 from isr_report.sections import conformance, kafka_stories

@@ -14,8 +14,8 @@ from typing import cast
 from urllib.parse import unquote
 
 import pytest
-from tests.conftest import require_package
-from tests.support.pages import CORPUS, NARROW, chromium, opened
+from playwright.sync_api import Browser
+from tests.support.pages import CORPUS, NARROW, opened
 
 import isr_report
 from insync_cli.main import main
@@ -339,22 +339,20 @@ def test_a_plan_goes_with_no_matrix_that_is_there(folder: Path, capsys: pytest.C
 
 
 @pytest.mark.browser
-def test_the_page_works_offline_in_light_and_dark_and_on_a_phone(folder: Path) -> None:
-    require_package("chromium")
-    with chromium() as browser:
-        with opened(browser, folder / "index.html", dark=True) as page:
-            page.page.locator('.promise[value="leaders-complete"]').click()
-            assert page.page.locator('.promise[aria-pressed="true"]').all_text_contents() == ["leaders-complete"]
-            square = page.page.locator(".square.violated").first
-            square.click()
-            assert page.value("document.getElementById('detail').open") is True
-            assert any(text.startswith("insync check") for text in page.texts("#detail code"))
-        with opened(browser, folder / "index.html", size=NARROW) as page:
-            assert page.value("document.documentElement.scrollWidth <= innerWidth") is True
-            pills = page.page.locator(".overview .verdict.violated"), page.page.locator(".overview .verdict.holds")
-            colours = [pill.first.evaluate("node => getComputedStyle(node).backgroundColor") for pill in pills]
-            assert colours[0] != colours[1], "what is broken looks so"
-            for small in (".overview .mark", ".overview .said small", ".shot .derived", ".answers p"):
-                size = page.page.locator(small).first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
-                assert size >= 10.5, f"{small} can be read on a phone"
-            assert all(text.strip() for text in page.texts(".overview .mark, .overview .verdict"))
+def test_the_page_works_offline_in_light_and_dark_and_on_a_phone(browser: Browser, folder: Path) -> None:
+    with opened(browser, folder / "index.html", dark=True) as page:
+        page.page.locator('.promise[value="leaders-complete"]').click()
+        assert page.page.locator('.promise[aria-pressed="true"]').all_text_contents() == ["leaders-complete"]
+        square = page.page.locator(".square.violated").first
+        square.click()
+        assert page.value("document.getElementById('detail').open") is True
+        assert any(text.startswith("insync check") for text in page.texts("#detail code"))
+    with opened(browser, folder / "index.html", size=NARROW) as page:
+        assert page.value("document.documentElement.scrollWidth <= innerWidth") is True
+        pills = page.page.locator(".overview .verdict.violated"), page.page.locator(".overview .verdict.holds")
+        colours = [pill.first.evaluate("node => getComputedStyle(node).backgroundColor") for pill in pills]
+        assert colours[0] != colours[1], "what is broken looks so"
+        for small in (".overview .mark", ".overview .said small", ".shot .derived", ".answers p"):
+            size = page.page.locator(small).first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
+            assert size >= 10.5, f"{small} can be read on a phone"
+        assert all(text.strip() for text in page.texts(".overview .mark, .overview .verdict"))

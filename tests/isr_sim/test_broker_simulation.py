@@ -233,7 +233,7 @@ def truncates_to_what_it_is_told(replica: Replica, told: EpochEnd) -> int:
 # Where to begin is a seed shortly before one that finds the bug today; the ranges are wide, for seeds mean other
 # histories whenever anything changes.
 PLANTED: list[tuple[object, str, Callable[..., object], int]] = [
-    (isr_broker.core.leader, "leader_answers_diverging", counts_diverging_fetches, 270),
+    (isr_broker.core.leader, "leader_answers_diverging", counts_diverging_fetches, 800),
     (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, 355),
     (isr_broker.core.controller, "struck", strikes_nobody, 0),
     (isr_broker.core.leader, "advanced", acknowledges_the_append, 0),

@@ -4,27 +4,18 @@ Without these, a gallery could leave out a counterexample, or show one without t
 """
 
 import json
-from collections.abc import Generator
 from pathlib import Path
 from typing import cast
 
 import pytest
 from playwright.sync_api import Browser
-from tests.conftest import require_package
-from tests.support.pages import NARROW, chromium, opened, trace_file
+from tests.support.pages import NARROW, opened, trace_file
 
 from insync_cli.main import main
 
 pytestmark = pytest.mark.browser
 
 CASE = "hw-truncation-loss"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    require_package("chromium")
-    with chromium() as started:
-        yield started
 
 
 def test_several_traces_are_a_gallery(browser: Browser, tmp_path: Path) -> None:

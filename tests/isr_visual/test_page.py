@@ -15,9 +15,8 @@ from xml.etree import ElementTree
 import attrs
 import pytest
 from playwright.sync_api import Browser, ViewportSize
-from tests.conftest import require_package
 from tests.support.models import copied_log
-from tests.support.pages import CORPUS, NARROW, Opened, chromium, opened, page_text, plain_page, trace_file, with_data
+from tests.support.pages import CORPUS, NARROW, Opened, opened, page_text, plain_page, trace_file, with_data
 from tests.support.traces import violation
 
 from insync_cli.main import main
@@ -37,13 +36,6 @@ LOGS = """{"vars": ["log", "leader", "acked"], "loop": 1, "states": [
   {"log": {"#map": [["a", ["m1"]], ["b", []]]}, "leader": "a", "acked": {"#set": ["m1"]}},
   {"log": {"#map": [["a", ["m1"]], ["b", []]]}, "leader": "b", "acked": {"#set": ["m1"]},
    "more": {"x": {"y": [true]}}}]}"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    require_package("chromium")
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.conftest import require_package
-from tests.support.pages import chromium, opened, plain_page, trace_file
+from playwright.sync_api import Browser
+from tests.support.pages import opened, plain_page, trace_file
 
 from insync_cli.main import main
 from isr_trace.itf import read_itf, trace_from_text
@@ -38,11 +38,10 @@ LONG = logs((list(range(9)), list(range(6))), (list(range(13)), list(range(6))),
 
 @pytest.mark.browser
 @pytest.mark.parametrize("case", ["overtaken-request", "jepsen-2013"])
-def test_the_command_line_draws_with_the_page_s_own_script(tmp_path: Path, case: str) -> None:
-    require_package("chromium")
+def test_the_command_line_draws_with_the_page_s_own_script(browser: Browser, tmp_path: Path, case: str) -> None:
     trace, file = read_itf(trace_file(case)), tmp_path / "page.html"
     file.write_text(plain_page(trace), encoding="utf-8")
-    with chromium() as browser, opened(browser, file) as tab:
+    with opened(browser, file) as tab:
         for i in range(len(trace.states)):
             shown = json.loads(
                 str(tab.value(f"JSON.stringify(insync.trace.picture({i}, 760).getAttribute('aria-label'))"))

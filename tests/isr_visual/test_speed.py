@@ -1,25 +1,16 @@
 """A long trace stays smooth: only what is near is drawn, and while a key is held only what is in sight."""
 
 import json
-from collections.abc import Generator
 from pathlib import Path
 from typing import cast
 
 import pytest
 from playwright.sync_api import Browser
-from tests.conftest import require_package
-from tests.support.pages import NARROW, chromium, opened, page_text, plain_page
+from tests.support.pages import NARROW, opened, page_text, plain_page
 
 from isr_trace.itf import trace_from_text
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    require_package("chromium")
-    with chromium() as started:
-        yield started
 
 
 def test_a_thousand_steps_stay_smooth(browser: Browser, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import cast
 
 from isr_broker.snapshot import Json
-from isr_conform.conformance import Conformance, ConformanceResult, Limits, Schedule
+from isr_conform.compared_run import ComparedRun
+from isr_conform.conformance import carried_out
+from isr_conform.conformance_result import ConformanceResult, Limits, Schedule
 from isr_conform.core_sut import CoreSut
 from isr_conform.sut_client import AnsweredAtOnce, SutFailure
 from isr_conform.sut_server import InvalidRequest, answer_hello
@@ -45,7 +47,7 @@ class CoresInProcess(AnsweredAtOnce):
 def drive(system: CoresInProcess, limits: Limits | None = None, **constants: int) -> ConformanceResult:
     """Drive a system within SMALL bounds, or those given."""
     instance = Instance(KIP_966, {**SMALL, **constants})
-    return Conformance(instance, system, limits or Limits(), lambda what, done, of: None).run()
+    return carried_out(ComparedRun(instance, system, limits or Limits()))
 
 
 class ProcessesInProcess(AnsweredAtOnce):
@@ -64,12 +66,12 @@ class ProcessesInProcess(AnsweredAtOnce):
 
 
 @contextmanager
-def processes(constants: Mapping[str, Value], limits: Limits) -> Generator[tuple[ProcessesInProcess, Conformance]]:
-    """Real broker processes, and a driver for them; the processes end with the context."""
+def processes(constants: Mapping[str, Value], limits: Limits) -> Generator[tuple[ProcessesInProcess, ComparedRun]]:
+    """Real broker processes, and a run that is to drive them; the processes end with the context."""
     system = ProcessesInProcess()
     try:
         instance = Instance(KIP_966, constants)
-        yield system, Conformance(instance, system, limits, lambda what, done, of: None)
+        yield system, ComparedRun(instance, system, limits)
     finally:
         system.sut.close()
 

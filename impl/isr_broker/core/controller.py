@@ -77,6 +77,7 @@ class Controller:
       copies of it may still be on their way.
     - `reconfigured`: the controller started with other settings than the topics have that have none of their own.
     - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
+    - `read`: up to where each broker has read the metadata log, as far as it has said so to this process.
     """
 
     settings: Settings = attrs.field(repr=False)
@@ -94,6 +95,7 @@ class Controller:
     reconfigured: bool = False
     held: tuple[tuple[int, Send], ...] = ()
     parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
+    read: Map[BrokerId, int] = attrs.field(factory=Map[BrokerId, int])
     next_balance: Millis = 0
 
 
@@ -115,7 +117,14 @@ def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
     changed = any(_configured(controller, p) != p for p in controller.partitions.values())
-    return attrs.evolve(controller, written=controller.offset, contacts=Map(contacts), due=due, reconfigured=changed)
+    return attrs.evolve(
+        controller,
+        written=controller.offset,
+        contacts=Map(contacts),
+        due=due,
+        reconfigured=changed,
+        read=Map(dict.fromkeys(controller.brokers, 0)),
+    )
 
 
 def next_balance_after(settings: Settings, now: Millis) -> Millis:
@@ -245,7 +254,8 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
         case Received(source, Heartbeat() as request):
             return _heartbeat(controller, source, request, now)
         case Received(source, FetchMetadata() as request):
-            return released(attrs.evolve(controller, parked=controller.parked.set(source, request)))
+            read = controller.read.set(source, request.offset)
+            return released(attrs.evolve(controller, read=read, parked=controller.parked.set(source, request)))
         case Received(source, CreateTopic() as request):
             return _creates(controller, source, request)
         case Received(source, CreatePartitions() as request):
@@ -327,6 +337,7 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
             broker=request.broker, broker_epoch=request.broker_epoch, error=Error.STALE_BROKER_EPOCH
         )
         return answers(controller, source, answer)
+    controller = attrs.evolve(controller, read=controller.read.set(broker.broker, request.metadata_offset))
     if not broker.fenced:
         controller = attrs.evolve(controller, contacts=controller.contacts.set(broker.broker, now))
     if request.wants_to_shut_down and not broker.fenced:
@@ -363,6 +374,7 @@ def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata
     """
     mine = _partitions_of(controller, broker.broker)
     held_up = any(relievable(p, broker.broker, controller.settings.insync_design) for p in mine)
+    held_up = held_up or not _others_have_read(controller, broker, mine)
     if not broker.shutting_down:
         asks = attrs.evolve(broker, shutting_down=True)
         changes = [Change(p, "broker_asks_to_shut_down", broker.broker) for p in mine]
@@ -375,6 +387,18 @@ def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata
     if held_up:
         return answers(controller, source, answer)
     return _fences(controller, broker, (Send(source, answer),))
+
+
+def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequence[PartitionMetadata]) -> bool:
+    """Every other broker with a session has read what became of a broker's partitions, and that it stops.
+
+    Else clients would be sent to it after it is gone (BrokerHeartbeatManager.calculateNextBrokerState). To the model,
+    where news arrive or do not, a broker may go at once; so whoever steps the cores has nobody said to have read less.
+    """
+    about: list[Key] = [broker.broker, *(p.partition for p in mine)]
+    decided = max(controller.changed.get(key, 0) for key in about)
+    others = (b for b in controller.brokers if b != broker.broker and available(controller.brokers, b))
+    return all(controller.read.get(b, decided) >= decided for b in others)
 
 
 def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> ControllerStep:

@@ -1,7 +1,7 @@
 """Committed offsets as records of the topic __consumer_offsets, in Kafka's form (OffsetCommitKey, OffsetCommitValue).
 
 A group belongs to one partition of the topic, and the leader of that partition coordinates it. What was committed is
-thus as durable as any acknowledged write, and the next leader finds it in its log. Nothing is ever compacted.
+thus as durable as any acknowledged write, and the next leader finds it in its log.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from isr_broker.core.record_batch import HEADER_BYTES, batches, new_batch, zigza
 
 TOPIC: Final = "__consumer_offsets"
 
-Committed: TypeAlias = dict[tuple[str, TopicPartition], tuple[Offset, str]]
-"""By group and partition: the offset, and what the group's member wrote beside it."""
+Committed: TypeAlias = dict[str, dict[TopicPartition, tuple[Offset, str]]]
+"""By group and partition: the offset, and what the group's member wrote beside it. No group is without any."""
 
-_KEY: Final = 1
+News: TypeAlias = Mapping[TopicPartition, tuple[Offset, str] | None]
+"""What a group has committed now; None of a partition of which it has nothing any more."""
+
+_KEY_BEGINS: Final = struct.pack(">h", 1)
 _VALUE: Final = 3
 _MOST: Final = 2**31
 
@@ -32,11 +35,11 @@ def partition_of(group: str, partitions: int) -> int:
     return (0 if signed == -_MOST else abs(signed)) % partitions
 
 
-def batch_of(group: str, new: Mapping[TopicPartition, tuple[Offset, str] | None], now: Millis) -> bytes:
+def batch_of(group: str, new: News, now: Millis) -> bytes:
     """A batch with one record for each offset, without a value where it is to be forgotten."""
     records: list[bytes] = []
     for number, (tp, said) in enumerate(new.items()):
-        key = struct.pack(">h", _KEY) + _text(group) + _text(tp.topic) + struct.pack(">i", tp.partition)
+        key = _KEY_BEGINS + _text(group) + _text(tp.topic) + struct.pack(">i", tp.partition)
         value = _varint(-1)
         if said is not None:
             body = struct.pack(">hqi", _VALUE, said[0], -1) + _text(said[1]) + struct.pack(">q", now)
@@ -46,25 +49,35 @@ def batch_of(group: str, new: Mapping[TopicPartition, tuple[Offset, str] | None]
     return new_batch(b"".join(records), count=len(records), timestamp=now)
 
 
-def committed_in(log: bytes) -> Committed:
-    """What the batches of a partition say; the last word counts, and may be that there is nothing any more."""
-    found: Committed = {}
+def take(known: Committed, group: str, new: News) -> None:
+    """What a group has committed counts from now on."""
+    offsets = known.setdefault(group, {})
+    for tp, said in new.items():
+        if said is None:
+            offsets.pop(tp, None)
+        else:
+            offsets[tp] = said
+    if not offsets:
+        del known[group]
+
+
+def learn(known: Committed, log: bytes) -> Offset:
+    """Take what batches of a partition say, the last word of each; where the log goes on after them, 0 for none."""
+    end = 0
     for batch in batches(log):
         at = batch.position + HEADER_BYTES
         for _ in range(batch.count):
             size, at = zigzag(log, at)
             key, value = _key_and_value(log, at)
             at += size
-            if key[:2] == struct.pack(">h", _KEY):
+            if key[:2] == _KEY_BEGINS:
                 group, after = _read_text(key, 2)
                 topic, after = _read_text(key, after)
                 (partition,) = struct.unpack_from(">i", key, after)
-                if value is None:
-                    found.pop((group, TopicPartition(topic, partition)), None)
-                    continue
-                (offset,) = struct.unpack_from(">q", value, 2)
-                found[group, TopicPartition(topic, partition)] = (offset, _read_text(value, 14)[0])
-    return found
+                said = None if value is None else (struct.unpack_from(">q", value, 2)[0], _read_text(value, 14)[0])
+                take(known, group, {TopicPartition(topic, partition): said})
+        end = batch.next_offset
+    return end
 
 
 def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes | None]:

@@ -2,6 +2,7 @@
 
 - `decoder`, `encoder`, `protocol`: frames by Kafka's schemas, and the versions that are served.
 - What a broker is asked: `requests` picks the module: `fetch_requests` (with `fetch_sessions`), `admin_requests`,
-  `group_requests` (with `groups`), `broker_requests` (of brokers to the controller), `epoch_requests`.
+  `group_requests` (with `groups`, `committed_offsets`), `broker_requests` (of brokers to the controller),
+  `epoch_requests`.
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """

@@ -27,6 +27,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.topics import Topics, may_be_called, uuid_of
 from isr_broker.runtime import Admin, ClientAnswer, Runtime
+from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
@@ -85,7 +86,8 @@ class AdminRequests:
             case protocol.DELETE_TOPICS:
                 self._delete(body, now, reply)
             case protocol.DESCRIBE_CONFIGS:
-                reply({"results": [self._config(resource) for resource in body.all("resources")]})
+                documents = body.number("include_documentation", 0) == 1
+                reply({"results": [self._config(resource, documents) for resource in body.all("resources")]})
             case protocol.ELECT_LEADERS:
                 self._elect(body, now, reply)
             case protocol.ALTER_CONFIGS | protocol.INCREMENTAL_ALTER_CONFIGS:
@@ -197,8 +199,8 @@ class AdminRequests:
             left -= len(rest)
         return {"topics": found, "next_cursor": after}
 
-    def _config(self, resource: Fields) -> Answer:
-        """DescribeConfigs: of a topic, or of this broker."""
+    def _config(self, resource: Fields, documents: bool) -> Answer:
+        """DescribeConfigs: of a topic, or of this broker; with documentation if it is asked for (KIP-569)."""
         kind, name = resource.number("resource_type"), resource.text("resource_name")
         wanted = set(resource.texts("configuration_keys")) if resource.has("configuration_keys") else None
         error, why, configs = 0, "", list[Answer]()
@@ -216,7 +218,11 @@ class AdminRequests:
             "error_message": why or None,
             "resource_type": kind,
             "resource_name": name,
-            "configs": [c for c in configs if wanted is None or c["name"] in wanted],
+            "configs": [
+                c if documents else {**c, "documentation": None}
+                for c in configs
+                if wanted is None or c["name"] in wanted
+            ],
         }
 
     # What an admin wants changed
@@ -421,7 +427,7 @@ def described_broker(settings: Settings) -> list[Answer]:
     """All settings of the broker."""
     default = Settings().properties()
     return [
-        _described(name, value, _DEFAULT if value == default[name] else _OF_THE_BROKER)
+        _described(name, value, _DEFAULT if value == default[name] else _OF_THE_BROKER, DOCUMENTATION[name])
         for name, value in sorted(settings.properties().items())
     ]
 
@@ -430,12 +436,15 @@ def described_topic(partition: PartitionMetadata, settings: Settings) -> list[An
     """The settings of a topic: its own, and for the others the broker's."""
     broker = {c["name"]: c for c in described_broker(settings)}
     found: dict[str, Answer] = {name: {**broker[theirs], "name": name} for name, theirs in TOPIC_NAMES.items()}
-    found |= {name: _described(name, value, _OF_THE_TOPIC) for name, value in partition.configs}
+    found |= {
+        name: _described(name, value, _OF_THE_TOPIC, DOCUMENTATION.get(TOPIC_NAMES.get(name, ""), WITHOUT_EFFECT))
+        for name, value in partition.configs
+    }
     changeable = set(topic_configs.CHANGEABLE)
     return [{**found[name], "read_only": name not in changeable} for name in sorted(found)]
 
 
-def _described(name: str, value: str, source: int) -> Answer:
+def _described(name: str, value: str, source: int, documentation: str) -> Answer:
     """One setting; those of a broker can only be read."""
     kind = _BOOLEAN if value in ("true", "false") else _LONG if value.removeprefix("-").isdigit() else _STRING
     return {
@@ -446,5 +455,5 @@ def _described(name: str, value: str, source: int) -> Answer:
         "is_sensitive": False,
         "synonyms": [],
         "config_type": kind,
-        "documentation": None,
+        "documentation": documentation,
     }

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import attrs
 
-from isr_broker.core.effects import AnswerProduce
-from isr_broker.core.inputs import Produce
 from isr_broker.core.messages import (
     CreateTopic,
     Error,
-    LeaderEpoch,
     Millis,
     Offset,
     PartitionMetadata,
@@ -23,18 +20,14 @@ from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import ClientAnswer, Runtime
-from isr_broker.storage.offsets_topic import TOPIC, batch_of, committed_in, partition_of
+from isr_broker.storage.offsets_topic import TOPIC, News, partition_of
 from isr_broker.wire import protocol
+from isr_broker.wire.committed_offsets import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CommittedOffsets, Then
 from isr_broker.wire.groups import STATE_NAMES, Group, Groups, Member, Reply
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
-COORDINATOR_NOT_AVAILABLE: Final = 15
-NOT_COORDINATOR: Final = 16
 GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
-_COMMITS_WITHIN: Final = 5_000
-"""Milliseconds (offsets.commit.timeout.ms)."""
-
 _CLASSIC: Final = "classic"
 """The one type of group that there is (KIP-848 has another)."""
 
@@ -63,7 +56,7 @@ _SERVED: Final = {
 class Coordinated:
     """The groups of one partition of the topic, in one leader epoch."""
 
-    epoch: LeaderEpoch
+    offsets: CommittedOffsets
     groups: Groups
 
 
@@ -86,16 +79,16 @@ class GroupRequests:
             reply(self._coordinators(body, now))
             return
         if request.key == protocol.LIST_GROUPS:
-            reply({"error_code": 0, "groups": self._listed(body)})
+            reply(self._listed(body, now))
             return
         if request.key == protocol.DESCRIBE_GROUPS:
-            reply({"groups": [self._described(name, request.version) for name in body.texts("groups")]})
+            reply({"groups": [self._described(name, request.version, now) for name in body.texts("groups")]})
             return
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
-        found = {name: self._groups_of(name) for name in names}
+        found = {name: self._groups_of(name, now) for name in names}
         errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
         if request.key == protocol.OFFSET_FETCH:
             reply(_fetches(found, body))
@@ -106,17 +99,19 @@ class GroupRequests:
         else:
             reply(_not_here(request, next(iter(errors.values()))))
 
-    def _listed(self, body: Fields) -> list[Answer]:
-        """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518)."""
+    def _listed(self, body: Fields, now: Millis) -> Answer:
+        """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518).
+
+        While it reads which there are they are not all, and it says so (GroupCoordinator.handleListGroups).
+        """
         self._drop_lost()
-        for tp, replica in self.runtime.node.held.items():
-            if tp.topic == TOPIC and isinstance(replica.role, Leading):
-                self._loaded(replica)
+        led = [r for tp, r in self.runtime.node.held.items() if tp.topic == TOPIC and isinstance(r.role, Leading)]
+        loading = COORDINATOR_LOAD_IN_PROGRESS in [self._loaded(replica, now) for replica in led]
         states = {state.lower() for state in body.texts("states_filter")}
         kinds = {kind.lower() for kind in body.texts("types_filter")}
         found: dict[str, Answer] = {}
         for part in self.parts.values():
-            for name in {*part.groups.groups, *(group for group, _ in part.groups.committed)}:
+            for name in {*part.groups.groups, *part.offsets.known}:
                 group = part.groups.groups.get(name, Group())
                 state = STATE_NAMES[group.state]
                 if (not states or state.lower() in states) and (not kinds or _CLASSIC in kinds):
@@ -126,11 +121,12 @@ class GroupRequests:
                         "group_state": state,
                         "group_type": _CLASSIC,
                     }
-        return [said for _, said in sorted(found.items())]
+        listed = [said for _, said in sorted(found.items())]
+        return {"error_code": COORDINATOR_LOAD_IN_PROGRESS if loading else 0, "groups": listed}
 
-    def _described(self, name: str, version: int) -> Answer:
+    def _described(self, name: str, version: int, now: Millis) -> Answer:
         """One group of DescribeGroups: one that is not there is Dead, and since version 6 GROUP_ID_NOT_FOUND, too."""
-        groups = self._groups_of(name)
+        groups = self._groups_of(name, now)
         nothing: Answer = {"group_id": name, "group_state": "", "protocol_type": "", "protocol_data": "", "members": []}
         if isinstance(groups, int):
             return {**nothing, "error_code": groups, "error_message": None}
@@ -148,7 +144,7 @@ class GroupRequests:
         there = self.index.of(self.runtime.node.partitions).by_name.get(TOPIC)
         return there[partition_of(group, len(there))] if there else None
 
-    def _groups_of(self, group: str) -> Groups | int:
+    def _groups_of(self, group: str, now: Millis) -> Groups | int:
         """The groups among which this one is, or why they are not to be had here.
 
         A new leader reads what was committed from its log, once all of that is committed.
@@ -158,29 +154,32 @@ class GroupRequests:
         self._drop_lost()
         if replica is None or not isinstance(replica.role, Leading):
             return NOT_COORDINATOR
-        return self._loaded(replica)
+        return self._loaded(replica, now)
 
-    def _loaded(self, replica: Replica) -> Groups | int:
-        """The groups of a partition that this broker leads, read from its log the first time."""
+    def _loaded(self, replica: Replica, now: Millis) -> Groups | int:
+        """The groups of a partition that this broker leads; it begins to read its log when first asked."""
         tp = replica.partition
         if tp not in self.parts:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
+            offsets = CommittedOffsets.of(self.runtime, replica)
+            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, offsets.known)
             try:
-                committed = committed_in(self.runtime.logs.logs[tp].contents())
+                offsets.tick(now)
             except (OSError, BadBatch):
                 return COORDINATOR_NOT_AVAILABLE
-            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, committed)
-            self.parts[tp] = Coordinated(replica.leader_epoch, groups)
-        return self.parts[tp].groups
+            self.parts[tp] = Coordinated(offsets, groups)
+        part = self.parts[tp]
+        return part.groups if part.offsets.loaded else COORDINATOR_LOAD_IN_PROGRESS
 
     def _drop_lost(self) -> None:
         held = self.runtime.node.held
         for tp, part in list(self.parts.items()):
             replica = held.get(tp)
-            if replica is None or not isinstance(replica.role, Leading) or replica.leader_epoch != part.epoch:
+            if replica is None or not isinstance(replica.role, Leading) or replica.leader_epoch != part.offsets.epoch:
                 del self.parts[tp]
                 part.groups.give_up(NOT_COORDINATOR)
+                part.offsets.given_up()
 
     def _coordinators(self, body: Fields, now: Millis) -> Answer:
         """FindCoordinator: for one group, or since version 4 for several; the topic is created when first asked for."""
@@ -208,14 +207,19 @@ class GroupRequests:
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        times = [part.groups.deadline() for part in self.parts.values()]
+        times = [at for part in self.parts.values() for at in (part.groups.deadline(), part.offsets.deadline())]
         return min((at for at in times if at is not None), default=None)
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now happens."""
         self._drop_lost()
-        for part in self.parts.values():
+        for tp, part in list(self.parts.items()):
             part.groups.tick(now)
+            try:
+                part.offsets.tick(now)
+            except (OSError, BadBatch):
+                # The disk does not give back what was committed: who asks next has it read from the beginning.
+                del self.parts[tp]
 
     # Requests of members
 
@@ -276,36 +280,16 @@ class GroupRequests:
         def written(code: int) -> None:
             reply(_of_each({**refused, **dict.fromkeys(new, code)}))
 
-        self._writes(groups, group, dict(new), now, written)
+        self._writes(group, dict(new), now, written)
 
-    def _writes(
-        self,
-        groups: Groups,
-        group: str,
-        new: Mapping[TopicPartition, tuple[Offset, str] | None],
-        now: Millis,
-        then: Callable[[int], None],
-    ) -> None:
+    def _writes(self, group: str, new: News, now: Millis, then: Then) -> None:
         """Write what a group has committed, or has no more; `then` gets the error code, and only then it counts."""
         where = self._partition_of(group)
-        if where is None:
+        part = None if where is None else self.parts.get(where.partition)
+        if part is None:
             then(COORDINATOR_NOT_AVAILABLE)
-            return
-
-        def written(answer: ClientAnswer, records: bytes) -> None:
-            assert isinstance(answer, AnswerProduce)
-            if answer.error is Error.NONE:
-                for tp, said in new.items():
-                    if said is None:
-                        groups.committed.pop((group, tp), None)
-                    else:
-                        groups.committed[group, tp] = said
-            then(_AS_COORDINATOR.get(answer.error, answer.error.value))
-
-        told = Produce(
-            request=0, partition=where.partition, records=batch_of(group, new, now), acks=-1, timeout_ms=_COMMITS_WITHIN
-        )
-        self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+        else:
+            part.offsets.write(group, new, now, then)
 
     def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> None:
         """DeleteGroups: what groups without members have committed is forgotten (KIP-229)."""
@@ -319,16 +303,16 @@ class GroupRequests:
         if not names:
             reply({"results": []})
         for name in dict.fromkeys(names):
-            groups = self._groups_of(name)
+            groups = self._groups_of(name, now)
             code = groups if isinstance(groups, int) else groups.may_be_deleted(name)
             if code or isinstance(groups, int):
                 done(name, code)
                 continue
-            gone = dict.fromkeys(tp for group, tp in groups.committed if group == name)
+            gone = dict.fromkeys(groups.committed.get(name, ()))
             if not gone:
                 done(name, 0)
                 continue
-            self._writes(groups, name, gone, now, partial(done, name))
+            self._writes(name, gone, now, partial(done, name))
 
     def _deletes_offsets(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
         """OffsetDelete: of topics that no member of the group reads (KIP-496; OffsetMetadataManager.deleteOffsets)."""
@@ -344,14 +328,15 @@ class GroupRequests:
             return
         codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in wanted.items()}
         codes |= {tp: _UNKNOWN_TOPIC for tp in wanted if tp not in self.runtime.node.partitions}
-        gone = dict.fromkeys(tp for tp, code in codes.items() if not code and (group, tp) in groups.committed)
+        known = groups.committed.get(group, {})
+        gone = dict.fromkeys(tp for tp, code in codes.items() if not code and tp in known)
 
         def written(code: int) -> None:
             of_each = _of_each({**codes, **dict.fromkeys(gone, 0)})
             reply({"error_code": code, "topics": [] if code else of_each["topics"]})
 
         if gone:
-            self._writes(groups, group, gone, now, written)
+            self._writes(group, gone, now, written)
         else:
             written(0)
 
@@ -363,15 +348,6 @@ class GroupRequests:
 
 
 _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
-_AS_COORDINATOR: Final = {
-    Error.NOT_LEADER_OR_FOLLOWER: NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: NOT_COORDINATOR,
-    Error.UNKNOWN_TOPIC_OR_PARTITION: COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS: COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: COORDINATOR_NOT_AVAILABLE,
-    Error.REQUEST_TIMED_OUT: COORDINATOR_NOT_AVAILABLE,
-}
-"""What a commit that was not written is called (GroupMetadataManager.storeOffsets)."""
 
 
 def _nothing(answer: ClientAnswer, records: bytes) -> None:
@@ -417,8 +393,7 @@ def _fetches(found: Mapping[str, Groups | int], body: Fields) -> Answer:
 
 
 def _committed(groups: Groups | None, group: str, asked: Fields, error: int) -> list[Answer]:
-    everything = groups.committed if groups is not None else {}
-    known = {tp: said for (name, tp), said in everything.items() if name == group}
+    known = groups.committed.get(group, {}) if groups is not None else {}
     wanted = list(known)
     if asked.has("topics"):
         wanted = list[TopicPartition]()

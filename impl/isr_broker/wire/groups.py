@@ -99,6 +99,14 @@ class Group:
         """The member that has this name for life; None if nobody has, or it is no name."""
         return next((m for m in self.members.values() if instance and m.instance == instance), None)
 
+    def due(self) -> Millis | None:
+        """When something happens to it if nobody asks for anything."""
+        times = [m.heard + m.session_ms for m in self.members.values() if m.joining is None]
+        if self.state is State.JOINING:
+            everybody = all(m.joining is not None for m in self.members.values())
+            times.append(self.not_before if everybody else self.deadline)
+        return min(times, default=None)
+
     def chosen(self, members: Sequence[Member]) -> str:
         """The protocol that all of them have and the leader, or else the first of them, likes best."""
         common = set(members[0].protocols).intersection(*(m.protocols for m in members))
@@ -110,13 +118,15 @@ class Group:
 class Groups:
     """The groups of one coordinator, with what they have `committed`.
 
-    `initial_delay_ms` is how long the first member of a group waits for others.
+    `initial_delay_ms` is how long the first member of a group waits for others. Until `wake` nothing is due; who is
+    heard of again only puts off his own end, so that what runs with every request does not grow with members.
     """
 
     initial_delay_ms: Millis
     committed: Committed = attrs.field(factory=Committed)
     groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
     members: int = 0
+    wake: Millis | None = None
 
     # Questions
 
@@ -150,7 +160,7 @@ class Groups:
 
     def knows(self, name: str) -> bool:
         """The group has members, or has committed something."""
-        return name in self.groups or any(group == name for group, _ in self.committed)
+        return name in self.groups or name in self.committed
 
     def may_be_deleted(self, name: str) -> int:
         """DeleteGroups: nobody may be in it (ClassicGroup.validateDeleteGroup)."""
@@ -219,6 +229,7 @@ class Groups:
             group.leader = member.identity
         if group.state is State.STABLE and group.chosen(list(group.members.values())) == group.protocol:
             # A leader that has nothing to divide is told that it is none (before version 9).
+            self._wakes(group)
             answer = {"generation_id": group.generation, "protocol_type": group.kind, "protocol_name": group.protocol}
             reply({**answer, "leader": leader, "member_id": member.identity, "members": []})
             return
@@ -238,6 +249,10 @@ class Groups:
         group.deadline = now + max((m.rebalance_ms for m in group.members.values()), default=0)
 
     def _maybe_joined(self, group: Group, now: Millis) -> None:
+        self._joined(group, now)
+        self._wakes(group)
+
+    def _joined(self, group: Group, now: Millis) -> None:
         """If all have joined, they are a generation; the leader learns of all others, to divide the partitions."""
         if group.state is not State.JOINING or now < group.not_before:
             return
@@ -357,18 +372,19 @@ class Groups:
 
     # Time
 
+    def _wakes(self, group: Group) -> None:
+        times = [at for at in (self.wake, group.due()) if at is not None]
+        self.wake = min(times, default=None)
+
     def deadline(self) -> Millis | None:
-        """When `tick` is next wanted."""
-        times: list[Millis] = []
-        for group in self.groups.values():
-            if group.state is State.JOINING:
-                everybody = all(m.joining is not None for m in group.members.values())
-                times.append(group.not_before if everybody else group.deadline)
-            times += [m.heard + m.session_ms for m in group.members.values() if m.joining is None]
-        return min(times, default=None)
+        """When `tick` is next wanted, or sooner."""
+        return self.wake
 
     def tick(self, now: Millis) -> None:
         """Members that were not heard of are out; a group that has waited long enough goes on without the others."""
+        if self.wake is None or now < self.wake:
+            return
+        self.wake = None
         for name, group in list(self.groups.items()):
             lost = [m for m in group.members.values() if m.joining is None and m.heard + m.session_ms <= now]
             for member in lost:

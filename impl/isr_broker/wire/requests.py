@@ -47,6 +47,9 @@ _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 """The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
+_ELR: Final = "eligible.leader.replicas.version"
+_SINCE_LEVEL_0: Final = 4
+"""The first version of ApiVersions whose readers know of a feature at level 0."""
 
 
 @attrs.define
@@ -84,7 +87,7 @@ class Requests:
             case key if self.groups.serves(key):
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
-                reply({"api_keys": protocol.api_keys()})
+                reply({"api_keys": protocol.api_keys(), **self._features(request.version)})
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
@@ -105,6 +108,20 @@ class Requests:
                 reply(self._producer_id(body))
             case _:
                 raise AssertionError(f"API {request.key} is advertised but not served")
+
+    def _features(self, version: int) -> Answer:
+        """The one feature of Kafka's that is here, in designs that have it: the ELR (EligibleLeaderReplicasVersion).
+
+        Clients before version 4 cannot read a feature that may be at level 0 (KAFKA-17492).
+        """
+        if not self.runtime.settings.insync_design.eligible_leader_replicas:
+            return {}
+        supported: list[Answer] = [{"name": _ELR, "min_version": 0, "max_version": 1}]
+        return {
+            "supported_features": supported if version >= _SINCE_LEVEL_0 else [],
+            "finalized_features_epoch": self.runtime.node.metadata_offset,
+            "finalized_features": [{"name": _ELR, "min_version_level": 1, "max_version_level": 1}],
+        }
 
     # Records
 

@@ -18,7 +18,7 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_conform.conformance import ConformanceResult, Difference, Explain, Limits, Schedule
+    from isr_conform.conformance_result import ConformanceResult, Difference, Explain, Limits, Schedule
     from isr_lang import Design, Value
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
@@ -101,13 +101,14 @@ def command(sut: str, home: Path | None) -> str:
 
 def known(sut: str) -> Explain:
     """What is known of differences: of Kafka's some, of another system nothing."""
+    from isr_conform.conformance_result import nothing_known
     from isr_kafka.known import explain
 
-    return explain if re.match(r"kafka(=|$)", sut) else lambda kind, before, action, parameters, places: ""
+    return explain if re.match(r"kafka(=|$)", sut) else nothing_known
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:
-    from isr_conform.conformance import Limits
+    from isr_conform.conformance_result import Limits
 
     return Limits(
         schedule=schedule,
@@ -126,7 +127,7 @@ def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) ->
 def story(file: Path | None, design: Design, given: Mapping[str, Value]) -> tuple[Schedule | None, Mapping[str, Value]]:
     """What a trace tells, and the constants: those given, and else the trace's, as far as the design has them."""
     from insync_cli import tracefiles
-    from isr_conform.conformance import Schedule
+    from isr_conform.conformance_result import Schedule
 
     if file is None:
         return None, given

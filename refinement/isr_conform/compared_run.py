@@ -1,0 +1,336 @@
+"""A run against a system under test: a step is asked for, its outcome compared with the model's, what differs noted.
+
+Which steps are asked for, and in which order, is `driving`'s affair.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum, auto
+from typing import Final, cast
+
+import attrs
+
+from isr_broker.snapshot import Json
+from isr_conform.conformance_result import ConformanceResult, Difference, Explain, Limits, Progress, nothing_known
+from isr_conform.edge_cover import Edge, ModelGraph, ReachableStates, sample_edges
+from isr_conform.model_rules import ModelRules, step_text
+from isr_conform.sut_client import SutClient, SutFailure
+from isr_conform.sut_messages import Hello, ModelMessages, Place, greet
+from isr_conform.value_json import JsonObject, json_text
+from isr_lang import Instance
+from isr_replay.packed_states import Packing
+from isr_replay.replay import Kind
+
+MOST_COUNTED: Final = 200_000
+"""States of the model that are counted before its graph is driven, or when only a part of it is."""
+
+
+class StepOutcome(Enum):
+    """In which state a system is after it was asked for a step."""
+
+    TAKEN = auto()
+    """In the state after the step, as the model is."""
+    NOT_TAKEN = auto()
+    """Still in the state before the step."""
+    DIVERGED = auto()
+    """In another state; nothing can be driven from there without a reset."""
+
+
+class BudgetSpent(Exception):
+    """The limit of steps or seconds is reached, or the run was to stop at the first difference."""
+
+
+class ComparedRun:
+    """One run against one system under test."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        client: SutClient,
+        limits: Limits,
+        progress: Progress = lambda what, done, of: None,
+        explain: Explain = nothing_known,
+    ) -> None:
+        self.explain = explain
+        self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
+        self.hello: Hello = greet(client, instance)
+        self.packing = Packing(instance)
+        self.messages = ModelMessages(instance, self.packing, self.hello.variables)
+        self.graph = ModelGraph(instance, self.packing, self.hello.actions)
+        self.labels = self.graph.labels
+        self.rules = ModelRules(instance)
+        self.began = time.monotonic()
+        self.blocked: set[Edge] = set()
+        self.tried: set[Edge] = set()
+        self.undeclared: set[Edge] = set()
+        """Steps of the model that the system did not list as enabled."""
+        self.asked_in: set[int] = set()
+        self.reached: set[int] = set()
+        self.pairs: set[tuple[str, str]] = set()
+        self.found: dict[tuple[Kind, str], tuple[Difference, int, int]] = {}
+        self.path: list[int] = []
+        self.start = 0
+        self.asking: int | None = None
+        self._reason = ""
+        self.predecessor: dict[int, Edge | None] = {}
+        self.drawn: set[Edge] = set()
+        self.counted, self.done, self.of = "edges", 0, cast("int | None", None)
+        """What is told of the progress: what is counted, how many are done, and of how many."""
+        off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
+        self.result = ConformanceResult(
+            name=self.hello.name,
+            design=instance.design.name,
+            constants=instance.constants,
+            walks=limits.walks,
+            per_action=limits.per_action,
+            seed=limits.seed,
+            scheduled=limits.schedule is not None,
+            saves=self.hello.saves,
+            variables=self.hello.variables,
+            left_out=off,
+        )
+
+    # One request
+
+    def reset(self, initial: int) -> None:
+        """Put the system into an initial state; SutFailure if its snapshot then shows another state."""
+        self.path, self.start, self.asking = [], initial, None
+        self.client.ask("reset", state=self.messages.state(initial))
+        self.result.resets += 1
+        places = self.messages.differences(self.client, initial)
+        if places:
+            place, model, system = places[0]
+            raise SutFailure(f"after its reset {place} is {json_text(system)}, not {json_text(model)}")
+        self._note_state(initial)
+
+    def _note_state(self, state: int) -> None:
+        self.reached.add(state)
+        if self.hello.lists_enabled and state not in self.asked_in:
+            self.note_enabled(state, self.messages.enabled(self.client, self.labels))
+
+    def note_enabled(self, state: int, listed: set[int]) -> None:
+        self.asked_in.add(state)
+        model = self.graph.steps(state).keys()
+        for label in sorted(listed - model):
+            self._note_difference(Kind.UNEXPECTED, state, label)
+        self.undeclared |= {(state, label) for label in model - listed}
+
+    def step(self, state: int, label: int) -> StepOutcome:
+        """Ask for a step that the model allows, and compare the state after it."""
+        self.check_limits()
+        answer = self._ask_step(state, label)
+        moved = self.messages.differences(self.client, state) if isinstance(answer, str) else []
+        went = self.judge(state, label, answer, moved)
+        if went is StepOutcome.TAKEN:
+            self.path.append(label)
+            self._note_state(self.graph.steps(state)[label])
+        return went
+
+    def judge(self, state: int, label: int, answer: list[Place] | str | None, moved: list[Place]) -> StepOutcome:
+        """What came of a step: see `_ask_step`; `moved` is where a refused one has changed the state nevertheless."""
+        action, _ = self.labels.name(label)
+        edge = (state, label)
+        self.result.steps += 1
+        new = self._first_try(edge)
+        if answer is None or isinstance(answer, str):
+            self.blocked.add(edge)
+            if new and answer is not None:
+                self._note_difference(Kind.MISSING, state, label, moved, answer)
+            elif new:
+                self.result.cannot[self._reason] += 1
+            return StepOutcome.DIVERGED if moved else StepOutcome.NOT_TAKEN
+        if answer:
+            self.blocked.add(edge)
+            if new:
+                self._note_difference(Kind.INCONSISTENT, state, label, answer)
+            return StepOutcome.DIVERGED
+        if new and edge in self.undeclared:
+            self._note_difference(
+                Kind.MISSING, state, label, reason="it takes it, and does not say so among what is enabled"
+            )
+        elif new:
+            self.result.edges += 1
+            self.result.actions[action] += 1
+        if self.path:
+            self.pairs.add((self.labels.name(self.path[-1])[0], action))
+        return StepOutcome.TAKEN
+
+    def _ask_step(self, state: int, label: int) -> list[Place] | str | None:
+        """Ask for a step: the places that differ after it.
+
+        Or the reason if it is refused; None if the answer is `cannot`.
+        """
+        action, parameters = self.labels.name(label)
+        self.asking = label
+        answer = self.client.ask("step", action=action, parameters=self.messages.parameters(action, parameters))
+        if not self.was_done(answer):
+            return self.why_not(answer)
+        places = self.messages.differences(self.client, self.graph.steps(state)[label])
+        self.asking = None
+        return places
+
+    def was_done(self, answer: JsonObject) -> bool:
+        if answer.get("done") is True:
+            return True
+        if "cannot" in answer or answer.get("done") is False:
+            return False
+        raise SutFailure(f"its answer to step says neither that it is done nor that it is not: {answer}")
+
+    def why_not(self, answer: JsonObject) -> str | None:
+        if "cannot" not in answer:
+            return str(answer.get("why", ""))
+        self._reason = str(answer["cannot"])
+        return None
+
+    def _first_try(self, edge: Edge) -> bool:
+        if edge in self.tried:
+            return False
+        self.tried.add(edge)
+        if self.limits.walks is None and (not self.drawn or edge in self.drawn):
+            self.done += 1
+        return True
+
+    def check_limits(self) -> None:
+        limits, done = self.limits, self.result
+        if limits.max_steps is not None and done.steps >= limits.max_steps:
+            raise BudgetSpent
+        if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
+            raise BudgetSpent
+        if limits.stop():
+            raise BudgetSpent
+        if done.steps % 64 == 63:
+            self.progress(f"{self.counted} driven", self.done, self.of)
+
+    def steps_so_far(self) -> str:
+        """The steps since the last reset, for an error message."""
+        named = [step_text(self.instance, *self.labels.name(label)) for label in self.path]
+        if self.asking is not None:
+            named.append(step_text(self.instance, *self.labels.name(self.asking)))
+        if not named:
+            return ""
+        *before, last = named
+        return f" (in step {len(named)}, {last}" + (f", after {', '.join(before)})" if before else ")")
+
+    # The graph
+
+    def explore(self) -> ReachableStates:
+        """The states of the model; the sample is drawn from their edges, and how much is to do is known."""
+        reached = self.graph.explore(None, told=self._explored)
+        if self.limits.per_action is not None:
+            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
+            self.counted, self.of = "sampled edges", len(self.drawn)
+        else:
+            self.count_edges(reached)
+        return reached
+
+    def _explored(self, states: int) -> None:
+        if self.limits.stop():
+            raise BudgetSpent
+        self.progress("states of the model explored", states, None)
+
+    def count_edges(self, reached: ReachableStates) -> None:
+        if reached.complete:
+            self.of = sum(len(self.graph.steps(state)) for state in reached.predecessor)
+
+    def save(self) -> Json:
+        answer = self.client.ask("save")
+        if "token" not in answer:
+            raise SutFailure("its answer to save has no token")
+        return answer["token"]
+
+    # Differences
+
+    def _note_difference(
+        self, kind: Kind, state: int, label: int, places: list[Place] | None = None, reason: str = ""
+    ) -> None:
+        """Count a difference; for each kind and action, keep the one that is nearest to an initial state."""
+        action, parameters = self.labels.name(label)
+        given = self.messages.parameters(action, parameters)
+        known_as = self.explain(kind.value, self.messages.state(state), action, given, places or ())
+        if known_as:
+            self.result.explained[known_as] += 1
+            return
+        self.result.count[kind] += 1
+        known = self.found.get((kind, action))
+        if known is not None and self._distance(known[1]) <= self._distance(state):
+            return
+        rules = self._rules(kind, state, label, [place.partition("[")[0] for place, _, _ in places or ()])
+        difference = Difference(
+            kind=kind,
+            action=action,
+            parameters=parameters,
+            initial=self.start,
+            path=tuple(self.labels.name(step) for step in self.path),
+            places=tuple(places or ()),
+            reason=reason,
+            rules=(self.rules.summary(action), *rules),
+        )
+        self.found[kind, action] = (difference, state, label)
+        if self.limits.stop_at_first:
+            raise BudgetSpent
+
+    def _rules(self, kind: Kind, state: int, label: int, variables: list[str]) -> list[str]:
+        action, parameters = self.labels.name(label)
+        match kind:
+            case Kind.INCONSISTENT:
+                return self.rules.updates(action, variables)
+            case Kind.MISSING:
+                return self.rules.guards(action, parameters)
+            case Kind.UNEXPECTED:
+                return self.rules.false_guard(action, parameters, self.packing.unpacked(state))
+
+    def _distance(self, state: int) -> int:
+        """How many steps a state is from an initial one, if that is known.
+
+        Else how many were driven since the reset.
+        """
+        return len(ReachableStates(self.predecessor).path(state)[1]) if state in self.predecessor else len(self.path)
+
+    def _shortest_examples(self) -> list[Difference]:
+        """The differences that were kept, each with the shortest path on which the system shows it when driven
+        again."""
+        found: list[Difference] = []
+        for difference, state, label in self.found.values():
+            short = ReachableStates(self.predecessor).path(state) if state in self.predecessor else None
+            if (
+                short is not None
+                and len(short[1]) < len(difference.path)
+                and self._reproduces(difference.kind, *short, label)
+            ):
+                path = tuple(self.labels.name(step) for step in short[1])
+                difference = attrs.evolve(difference, initial=short[0], path=path)
+            found.append(difference)
+        return sorted(found, key=lambda u: len(u.path))
+
+    def _reproduces(self, kind: Kind, initial: int, labels: list[int], last: int) -> bool:
+        """Whether the system shows a difference of this kind again after these steps."""
+        self.client.ask("reset", state=self.messages.state(initial))
+        state = initial
+        for label in labels:
+            if self._ask_step(state, label) != []:
+                return False
+            state = self.graph.steps(state)[label]
+        if kind is Kind.UNEXPECTED:
+            return last in self.messages.enabled(self.client, self.labels)
+        answer = self._ask_step(state, last)
+        if kind is Kind.INCONSISTENT:
+            return isinstance(answer, list) and bool(answer)
+        return isinstance(answer, str) or last not in self.messages.enabled(self.client, self.labels)
+
+    # Totals
+
+    def count_totals(self) -> None:
+        """Fill in the totals of the model and the differences."""
+        done = self.result
+        done.states, done.pairs = len(self.reached), len(self.pairs)
+        done.drawn, done.of_drawn = len((self.drawn & self.tried) - self.blocked), len(self.drawn)
+        done.asked, done.seconds = self.client.asked, time.monotonic() - self.began
+        graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not done.complete else None)
+        self.predecessor = graph.predecessor if graph.complete else self.predecessor
+        done.differences = self._shortest_examples()
+        if not graph.complete:
+            return
+        done.of_states = len(graph.predecessor)
+        done.of_actions, done.of_pairs = self.graph.totals(graph)
+        done.of_edges = done.of_actions.total()

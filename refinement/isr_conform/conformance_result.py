@@ -1,0 +1,136 @@
+"""What `insync conform` is asked to drive, and what comes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from isr_broker.snapshot import Json
+from isr_check.reference import Parameters
+from isr_conform.sut_messages import Place
+from isr_conform.value_json import JsonObject
+from isr_lang.declare import Value
+from isr_replay.replay import Kind, Named
+
+
+@attrs.frozen(kw_only=True)
+class Schedule:
+    """The steps of a stored trace: the parameters of its initial state, then each action with its parameters.
+
+    Values are the integers that the engines use.
+    """
+
+    initial: Mapping[str, object]
+    steps: tuple[tuple[str, Mapping[str, object]], ...]
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """How much is driven: a schedule, or walks, or a sample of the edges, or (with none of these given) every edge."""
+
+    schedule: Schedule | None = None
+    walks: int | None = None
+    """How many walks, each of at most `walk_length` steps."""
+    per_action: int | None = None
+    """How many edges of each action are drawn at random; the edges on the paths to them are driven as well."""
+    paths: bool = False
+    """Drive paths from resets even if the system can save its state."""
+    walk_length: int = 40
+    seed: int = 0
+    stop_at_first: bool = False
+    """End the run at the first difference."""
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    stop: Callable[[], bool] = lambda: False
+    """Asked before each step: whether somebody wants the run to end with what it has."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the run can go without the whole state graph."""
+        return self.walks is not None or self.schedule is not None
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """A step at which system and model differ, with the shortest path known to it."""
+
+    kind: Kind
+    action: str
+    parameters: Parameters
+    initial: int
+    path: tuple[Named, ...]
+    places: tuple[tuple[str, Json, Json], ...] = ()
+    """Where the states differ, with the model's value and the system's value."""
+    reason: str = ""
+    """What the system gave as its reason to refuse the step."""
+    rules: tuple[str, ...] = ()
+    """What the action is, then the guards or updates of the model that the system breaks."""
+
+
+Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place]], str]"
+"""What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is."""
+
+
+def nothing_known(kind: str, before: JsonObject, action: str, parameters: JsonObject, places: Sequence[Place]) -> str:
+    """Of most systems no difference is known."""
+    return ""
+
+
+Progress: TypeAlias = "Callable[[str, int, int | None], None]"
+"""Called on the way with what is counted, how many are done, and of how many, None if that is not known."""
+
+
+@attrs.define(kw_only=True)
+class ConformanceResult:
+    """What was driven, and what differed.
+
+    Fields `of_...` are the totals in the model, None if they were not counted.
+    """
+
+    name: str
+    design: str
+    constants: Mapping[str, Value]
+    walks: int | None
+    seed: int
+    saves: bool
+    variables: tuple[str, ...]
+    scheduled: bool = False
+    """Whether a stored trace was driven."""
+    per_action: int | None = None
+    drawn: int = 0
+    of_drawn: int = 0
+    """Edges that were drawn at random, `per_action` of each action; `drawn` counts those that were driven."""
+    left_out: tuple[str, ...] = ()
+    """Actions that the system does not implement, by its answer to `hello`."""
+    complete: bool = False
+    """Whether everything that the limits ask for was driven."""
+    states: int = 0
+    of_states: int | None = None
+    edges: int = 0
+    of_edges: int | None = None
+    steps: int = 0
+    resets: int = 0
+    asked: int = 0
+    """Requests of any kind."""
+    actions: Counter[str] = attrs.field(factory=Counter[str])
+    of_actions: Counter[str] | None = None
+    pairs: int = 0
+    """Pairs of actions that were driven one right after the other."""
+    of_pairs: int | None = None
+    skipped: list[str] = attrs.field(factory=list[str])
+    """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
+    cannot: Counter[str] = attrs.field(factory=Counter[str])
+    """How many edges the system answered with `cannot`, by the reason that it gave."""
+    explained: Counter[str] = attrs.field(factory=Counter[str])
+    """Differences that are known, by what is known of them; they are not in `count`."""
+    count: Counter[Kind] = attrs.field(factory=Counter[Kind])
+    differences: list[Difference] = attrs.field(factory=list[Difference])
+    seconds: float = 0.0
+
+    @property
+    def conforms(self) -> bool:
+        """Whether no difference was found."""
+        return not self.count

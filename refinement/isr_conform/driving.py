@@ -1,0 +1,240 @@
+"""The ways in which a system under test is driven: along every edge, a sample, walks, or the steps of a stored trace.
+
+A system that can save its state is driven along every edge, each from the saved state before it; any other is driven
+along paths that begin with a reset.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, cast
+
+from isr_broker.snapshot import Json
+from isr_check.reference import Evaluator
+from isr_conform.compared_run import MOST_COUNTED, BudgetSpent, ComparedRun, StepOutcome
+from isr_conform.conformance_result import Schedule
+from isr_conform.edge_cover import RandomWalk, ReachableStates, SpanningTree, UncoveredEdges
+from isr_conform.model_rules import step_text
+from isr_conform.sut_client import SutFailure
+
+AHEAD: Final = 8
+"""Branches that are asked for before the answer to the first of them has come."""
+PIPE: Final = 1 << 15
+"""Bytes of requests that may lie in the pipe to the system, which holds twice as many."""
+
+
+def drive_every_edge(run: ComparedRun) -> None:
+    """Drive every edge, each from the saved state before it."""
+    run.count_edges(run.graph.explore(MOST_COUNTED))
+    tokens: dict[int, Json] = {}
+    for initial in run.graph.initial:
+        run.reset(initial)
+        run.predecessor[initial], tokens[initial] = None, run.save()
+        level = [initial]
+        while level:
+            run.graph.expand(level)
+            new: list[int] = []
+            for state in level:
+                for label, target in run.graph.steps(state).items():
+                    if (state, label) in run.tried:
+                        continue
+                    run.client.ask("restore", token=tokens[state])
+                    _, run.path = ReachableStates(run.predecessor).path(state)
+                    if run.step(state, label) is StepOutcome.TAKEN and target not in tokens:
+                        run.predecessor[target], tokens[target] = (state, label), run.save()
+                        new.append(target)
+            level = new
+
+
+def drive_depth_first(run: ComparedRun) -> None:
+    """Drive every edge from the saved state before it; no more states are saved at a time than lie on one path."""
+    run.predecessor = run.explore().predecessor
+    visited = set(run.graph.initial)
+    for initial in run.graph.initial:
+        run.reset(initial)
+        way: list[int] = []
+        ahead = [(initial, run.save(), list(run.graph.steps(initial)))]
+        while ahead:
+            state, token, labels = ahead[-1]
+            if not labels:
+                run.client.ask("forget", token=token)
+                ahead.pop()
+                way = way[:-1]
+                continue
+            run.client.ask("restore", token=token)
+            run.path, label = list(way), labels.pop()
+            target = run.graph.steps(state)[label]
+            if run.step(state, label) is StepOutcome.TAKEN and target not in visited:
+                visited.add(target)
+                way.append(label)
+                ahead.append((target, run.save(), list(run.graph.steps(target))))
+
+
+def drive_tree(run: ComparedRun) -> None:
+    """Drive every edge, or a sample, from saved states, to each of which a shortest path leads.
+
+    A state behind an edge that the system does not pass is gone to another way.
+    """
+    reached = run.explore()
+    left: dict[int, set[int]] = {}
+    for state, label in sorted(run.drawn):
+        left.setdefault(state, set()).add(label)
+    if run.limits.per_action is None:
+        left = {state: set(run.graph.steps(state)) for state in reached.predecessor}
+    while left:
+        run.predecessor = reached.predecessor
+        before = len(left)
+        _climb(run, SpanningTree(reached, left), left)
+        if len(left) == before:
+            break
+        reached = run.graph.explore(None, lambda edge: edge not in run.blocked)
+
+
+def _climb(run: ComparedRun, tree: SpanningTree, left: dict[int, set[int]]) -> None:
+    """Drive what is left from each state of the tree, and take from `left` what was driven.
+
+    Some requests are on their way at a time, so that the system works while an answer is compared.
+    """
+    for initial in run.graph.initial:
+        if initial not in tree.children:
+            continue
+        run.reset(initial)
+        ahead = [(initial, run.save())]
+        flying: deque[tuple[int, list[int], int]] = deque()
+        used: list[Json] = []
+        try:
+            while ahead or flying:
+                while ahead and (not flying or (len(flying) < AHEAD and sum(f[2] for f in flying) < PIPE)):
+                    state, token = ahead.pop()
+                    labels = sorted(left.get(state, set()).union(tree.children[state]))
+                    size = _send_branch(run, state, token, labels, tree, used)
+                    flying.append((state, labels, size))
+                    used = [token]
+                state, labels, _ = flying.popleft()
+                ahead += _receive_branch(run, state, labels, tree)
+                left.pop(state, None)
+        except BudgetSpent:
+            for _ in flying:  # their answers are still to come
+                run.client.receive()
+            raise
+
+
+def _send_branch(
+    run: ComparedRun, state: int, token: Json, labels: list[int], tree: SpanningTree, used: list[Json]
+) -> int:
+    steps: list[Json] = []
+    for label in labels:
+        action, parameters = run.labels.name(label)
+        given = run.messages.parameters(action, parameters)
+        steps.append({"action": action, "parameters": given, "save": label in tree.children[state]})
+    enabled = run.hello.lists_enabled and state not in run.asked_in
+    return run.client.send("branch", token=token, enabled=enabled, steps=steps, forget=used)
+
+
+def _receive_branch(run: ComparedRun, state: int, labels: list[int], tree: SpanningTree) -> list[tuple[int, Json]]:
+    """Compare what came of the steps from a state: the states to go on from, with their tokens."""
+    run.start, run.path = ReachableStates(run.predecessor).path(state)
+    answer = run.client.receive()
+    after = answer.get("after")
+    if not isinstance(after, list) or len(after) != len(labels):
+        raise SutFailure("its answer to branch has not one answer for each step")
+    run.reached.add(state)
+    if "enabled" in answer:
+        run.note_enabled(state, run.messages.listed(answer["enabled"], run.labels))
+    found: list[tuple[int, Json]] = []
+    for label, came in zip(labels, after, strict=True):
+        run.check_limits()
+        run.asking = label
+        if not isinstance(came, dict):
+            raise SutFailure("its answer to branch has not one object for each step")
+        target = run.graph.steps(state)[label]
+        outcome = run.messages.unlike(came.get("state"), target) if run.was_done(came) else run.why_not(came)
+        run.asking = None
+        if run.judge(state, label, outcome, []) is not StepOutcome.TAKEN:
+            continue
+        run.reached.add(target)
+        if label in tree.children[state]:
+            if "token" not in came:
+                raise SutFailure("its answer to branch has no token for a step that was to be saved")
+            found.append((target, came["token"]))
+    return found
+
+
+def drive_paths(run: ComparedRun) -> None:
+    """Drive every edge, or a sample, along paths from resets.
+
+    A path goes on for as long as edges are left nearby.
+    """
+    reached = run.explore()
+    run.predecessor = reached.predecessor
+    remaining = UncoveredEdges(run.graph, reached, None if run.limits.per_action is None else run.drawn)
+    while (nearest := remaining.begin()) is not None:
+        initial, route = nearest
+        run.reset(initial)
+        state: int | None = initial
+        while state is not None and (label := _next_label(run, remaining, state, route)) is not None:
+            state = _drive(run, remaining, state, label)
+
+
+def _next_label(run: ComparedRun, remaining: UncoveredEdges, state: int, route: list[int]) -> int | None:
+    """The next step: of the route to an uncovered edge, or else an uncovered edge itrun.
+
+    None if no edge is left.
+    """
+    if route:
+        return route.pop(0)
+    if (label := remaining.next_from(state)) is not None:
+        return label
+    if (more := remaining.route(state)) is None:
+        return None
+    route += more
+    return route.pop(0)
+
+
+def _drive(run: ComparedRun, remaining: UncoveredEdges, state: int, label: int) -> int | None:
+    """Drive an edge; the state to go on from, None if the path ends here."""
+    went = run.step(state, label)
+    remaining.done((state, label), went is StepOutcome.TAKEN)
+    match went:
+        case StepOutcome.TAKEN:
+            return run.graph.steps(state)[label]
+        case StepOutcome.NOT_TAKEN:
+            return state if remaining.next_from(state) is not None else None
+        case StepOutcome.DIVERGED:
+            return None
+
+
+def drive_walks(run: ComparedRun, walks: int) -> None:
+    """Drive so many walks, each from a reset."""
+    walk = RandomWalk(run.graph, run.limits.seed)
+    run.counted, run.of = "walks", walks
+    for run.done in range(walks):
+        state, before, went = walk.start(), "", StepOutcome.TAKEN
+        run.reset(state)
+        while went is not StepOutcome.DIVERGED and len(run.path) < run.limits.walk_length:
+            label = walk.step(state, before, run.blocked)
+            if label is None:
+                break
+            went = run.step(state, label)
+            if went is StepOutcome.TAKEN:
+                state, before = run.graph.steps(state)[label], run.labels.name(label)[0]
+
+
+def drive_schedule(run: ComparedRun, schedule: Schedule) -> None:
+    """Drive the steps of a stored trace, without those that the model forbids in its present state."""
+    starts = Evaluator(run.instance).initial_states()
+    names = [name for name, _ in run.instance.initial.parameters]
+    wanted = tuple(schedule.initial.get(name) for name in names)
+    state = run.packing.packed(next((s for given, s in starts if given == wanted), starts[0][1]))
+    run.reset(state)
+    run.of = len(schedule.steps)
+    for action, given in schedule.steps:
+        parameters = tuple(cast("int", value) for value in given.values())
+        label = run.labels.number(action, *parameters)
+        target = run.graph.steps(state).get(label)
+        if target is None or run.step(state, label) is StepOutcome.NOT_TAKEN:
+            run.result.skipped.append(step_text(run.instance, action, parameters))
+        elif (state, label) in run.blocked:
+            break
+        else:
+            state = target
