@@ -277,7 +277,7 @@ SAID_OF_STEPS = {
         5: "controller_fences_leader",
     },
     "forgotten-proposal": {
-        5: "leader_proposes_shrink",
+        4: "leader_proposes_shrink",
         6: "controller_accepts_alter_partition",
         7: "leader_adopts_isr",
         8: "leader_proposes_expansion",
