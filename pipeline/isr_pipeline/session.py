@@ -228,7 +228,8 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
         try:
             builder = SparkSession.builder.remote(master)
             for name, value in settings.items():
-                builder = builder.config(name, value)
+                if name.startswith("spark.sql."):  # a client sets nothing else: the server runs already
+                    builder = builder.config(name, value)
             return builder.getOrCreate()
         except ImportError as problem:
             raise Unavailable(f"Spark Connect ({master}) needs more: {last_line(str(problem))}") from None

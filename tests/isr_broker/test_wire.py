@@ -424,7 +424,7 @@ def asked(requests: Requests, key: int, version: int, fields: protocol.Answer) -
 
 @pytest.mark.parametrize(("design", "level"), [("kip-966", [1]), ("kip-903", [])])
 def test_the_elr_is_a_feature_of_designs_that_have_it(design: str, level: list[int]) -> None:
-    """Before version 4 no feature is told that may be at level 0: clients cannot read it (KAFKA-17492)."""
+    """Before version 4 none is told that may be at level 0 (ApiVersionsResponse.maybeFilterSupportedFeatureKeys)."""
     requests = one_broker(changed={"insync.design": design})
     for version, told in ((3, []), (4, level)):
         said = asked(requests, protocol.API_VERSIONS, version, {})

@@ -20,9 +20,11 @@ from tests.support.apart import bare
 from tests.support.planted_anomalies import PLANTED
 from tests.support.sparks import SPARK, environment, found_in, require_spark
 
+from insync_cli.exits import Exit
 from isr_check import native
 from isr_designs import DESIGNS
 from isr_lang import Instance
+from isr_pipeline.explore import QUICKLY
 from isr_pipeline.locations import Location
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -54,7 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings |= {"spark.ui.enabled": "false", "spark.local.dir": folder / "local"}
     given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    command = [str(SPARK / "bin" / "spark-submit"), "--class", main, "--master", "local[2]", *given, "spark-internal"]
+    asked = ["--class", main, "--master", "local[2]", "--driver-java-options", QUICKLY, *given, "spark-internal"]
+    command = [str(SPARK / "bin" / "spark-submit"), *asked]
     with ExitStack() as closing:
         url, python = closing.enter_context(s3.server(folder)), closing.enter_context(bare())
         log = folder / "server.log"
@@ -68,21 +71,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_an_exploration(server: Server, tmp_path: Path) -> None:
-    asked = [
-        "check",
-        "kip-966",
-        "--replicas",
-        "2",
-        "--epochs",
-        "1",
-        "--partitions",
-        "2",
-        "--handover",
-        "300",
-        "--quiet",
-    ]
-    ended = server.run(tmp_path, *asked, "--store", server.url.format("run"), "--out", "out")
-    assert ended.returncode == 0, ended.stderr
+    asked = "kip-966 --replicas 2 --isr-changes 1 --partitions 2 --handover 230 --quiet"
+    ended = server.run(tmp_path, "check", *asked.split(), "--store", server.url.format("run"), "--out", "out")
+    assert ended.returncode == Exit.TOO_SMALL, ended.stderr
     said = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)

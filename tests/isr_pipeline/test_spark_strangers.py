@@ -24,6 +24,7 @@ from tests.support.expected import outcome, table
 from tests.support.models import two_phase_commit
 from tests.support.sparks import answer
 
+from insync_cli.exits import Exit
 from isr_check import native
 from isr_check.engine import Progress
 from isr_designs import DESIGNS
@@ -189,7 +190,7 @@ def test_the_driver_killed_then_resumed_by_another(apart: Apart, tmp_path: Path)
     first.wait()
     done = len(commits(apart, "driver"))
     second = subprocess.run([*command, "--resume", "second"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert second.returncode == 0, second.stderr
+    assert second.returncode == Exit.TOO_SMALL, second.stderr
     said = json.loads((tmp_path / "second" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert done < len(found.levels)
