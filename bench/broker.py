@@ -37,9 +37,9 @@ from isr_broker.storage.offsets_topic import TOPIC, Committed, batch_of, learn
 from isr_broker.wire.committed_offsets import PIECE_BYTES
 
 
-def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, linger: int) -> float:
+def produced(bootstrap: str, topic: str, count: int, size: int, acks: str, linger: int) -> float:
     """Records a second."""
-    producer = Confluent(cluster.bootstrap, {"acks": acks, "linger.ms": linger, "queue.buffering.max.messages": 10**6})
+    producer = Confluent(bootstrap, {"acks": acks, "linger.ms": linger, "queue.buffering.max.messages": 10**6})
     value, began = b"x" * size, time.perf_counter()
     for number in range(count):
         producer.producer.produce(topic, value, partition=0)
@@ -49,9 +49,9 @@ def produced(cluster: Cluster, topic: str, count: int, size: int, acks: str, lin
     return count / (time.perf_counter() - began)
 
 
-def latencies(cluster: Cluster, topic: str, count: int) -> list[float]:
-    """Seconds of each of so many writes, one after the other, with acks=all."""
-    producer, found = Confluent(cluster.bootstrap, {"acks": "all", "linger.ms": 0}), list[float]()
+def latencies(bootstrap: str, topic: str, count: int, acks: str = "all") -> list[float]:
+    """Seconds of each of so many writes, one after the other."""
+    producer, found = Confluent(bootstrap, {"acks": acks, "linger.ms": 0}), list[float]()
     for _ in range(count):
         began = time.perf_counter()
         producer.send(topic, b"x" * 100)
@@ -66,7 +66,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def written_after(bootstrap: str, partitions: list[int], began: float) -> list[float]:
+def written_after(bootstrap: str, topic: str, partitions: list[int], began: float) -> list[float]:
     """When one record to each of the partitions was acknowledged by all in sync, in seconds since `began`."""
     impatient = {"topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "message.timeout.ms": 120_000}
     impatient |= {"retry.backoff.max.ms": 100, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
@@ -80,7 +80,7 @@ def written_after(bootstrap: str, partitions: list[int], began: float) -> list[f
         found.append(time.perf_counter() - began)
 
     for partition in partitions:
-        producer.produce("many", b"x" * 100, partition=partition, on_delivery=told)
+        producer.produce(topic, b"x" * 100, partition=partition, on_delivery=told)
     assert producer.flush(120) == 0
     return sorted(found)
 
@@ -117,7 +117,7 @@ def many(partitions: int, folder: str | None) -> None:
                 break
             time.sleep(0.05)
         listed = time.perf_counter() - began
-        wrote = written_after(brokers.bootstrap, list(range(partitions)), began)[-1]
+        wrote = written_after(brokers.bootstrap, "many", list(range(partitions)), began)[-1]
         print(f"{partitions} partitions, three replicas each, three processes, data in {folder or 'the disk'}")
         print(f"  created and in sync after {listed:.2f} s, each written to with acks=all after {wrote:.2f} s")
         time.sleep(3)
@@ -129,7 +129,7 @@ def many(partitions: int, folder: str | None) -> None:
         lost = [n for n, p in admin.list_topics(timeout=30).topics["many"].partitions.items() if p.leader == 3]
         began = time.perf_counter()
         brokers.kill(3)
-        took = written_after(brokers.bootstrap, lost, began)
+        took = written_after(brokers.bootstrap, "many", lost, began)
         changes, moved = changes_without(root, 3)
         print(f"  a leader killed: {moved} partitions moved in {changes} change of the metadata; unavailable for")
         print(f"  {took[0]:.2f} s (first), {statistics.median(took):.2f} s (median), {took[-1]:.2f} s (last), with a")
@@ -171,12 +171,12 @@ def main() -> None:
                 topic = f"t-{acks}-{linger}"
                 create_topic(cluster.bootstrap, topic, 1, 2)
                 cluster.in_sync(topic)
-                speed = produced(cluster, topic, records, 100, acks, linger)
+                speed = produced(cluster.bootstrap, topic, records, 100, acks, linger)
                 print(f"  produce  acks={acks:3}  linger {linger:2} ms  {speed:10,.0f} records/s")
         began = time.perf_counter()
         confluent_read(cluster.bootstrap, "t-all-50", records)
         print(f"  consume                        {records / (time.perf_counter() - began):10,.0f} records/s")
-        cuts = statistics.quantiles(latencies(cluster, "t-all-0", 500), n=100)
+        cuts = statistics.quantiles(latencies(cluster.bootstrap, "t-all-0", 500), n=100)
         print(f"  acks=all, one at a time: median {cuts[49] * 1e3:.2f} ms, 99 % below {cuts[98] * 1e3:.2f} ms")
     loading(int(options.commits))
     many(int(options.partitions), options.data)

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -28,20 +29,23 @@ from isr_kafka.node import new_id, node_files
 SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2"}
 
 
-def cluster(root: Path, kafka: str | None) -> System:
-    """Three brokers with default settings."""
+def cluster(
+    root: Path, kafka: str | None, more: Mapping[str, str] | None = None, options: Sequence[str] = ()
+) -> System:
+    """Three brokers with default settings; with Kafka `more` settings of its nodes, and `options` of their JVMs."""
     *ports, controller = free_ports(4)
     by_broker = dict(enumerate(ports, 1))
     if kafka is None:
         return Processes(root, by_broker, SETTINGS)
-    at = (HOST, controller)
-    return KafkaProcesses(root, by_broker, SETTINGS, new_id(), files=node_files(kafka), controller=(at, at))
+    at, settings = (HOST, controller), {**SETTINGS, **(more or {})}
+    files = node_files(kafka)
+    return KafkaProcesses(root, by_broker, settings, new_id(), files=files, controller=(at, at), options=options)
 
 
-def in_sync(admin: AdminClient, partitions: int) -> None:
+def in_sync(admin: AdminClient, name: str, partitions: int) -> None:
     """Wait until every replica is in sync."""
     while True:
-        topic = admin.list_topics(timeout=60).topics.get("idle")
+        topic = admin.list_topics(timeout=60).topics.get(name)
         if topic and sum(len(p.isrs) == 3 and p.leader > 0 for p in topic.partitions.values()) == partitions:
             return
         time.sleep(0.2)
@@ -70,7 +74,7 @@ def main() -> None:
         while len(admin.list_topics(timeout=60).brokers) < 3:
             time.sleep(0.1)
         create_topic(brokers.bootstrap, "idle", options.partitions, 2)
-        in_sync(admin, options.partitions)
+        in_sync(admin, "idle", options.partitions)
         del admin
         time.sleep(options.settle)
         for _ in range(options.times):

@@ -1,13 +1,14 @@
 """Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
-    python bench/spark.py [throughput] [fixed] [executors] [apart] [memory] [equality]     the last three: only if named
+    python bench/spark.py [throughput] [fixed] [stores] [executors] [apart] [memory] [equality]
+
+The last three only if named.
 
 Processor time is that of all processes that take part, Java included, as the system counts it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -118,10 +120,10 @@ def warm(workers: int, memory: int | None = None, scratch: Path | None = None) -
     return lambda: session.stop(spark)
 
 
-def spent(folder: Path) -> dict[str, float]:
+def spent(place: Location) -> dict[str, float]:
     total = dict[str, float]()
-    for file in (folder / "commits").glob("*.json"):
-        for on, seconds in json.loads(file.read_text())["spent"].items():
+    for commit in Store(place).commits():
+        for on, seconds in commit.spent.items():
             total[on] = total.get(on, 0.0) + seconds
     return total
 
@@ -150,14 +152,14 @@ def throughput(folder: Path) -> list[str]:
         base = found.distinct / by_native[0].wall, found.distinct / by_native[0].cpu
         parts = [f"{r:,.0f} | {r / b:.2f}" for r, b in zip(rates, base, strict=True)]
         lines.append(f"| {name} | {used.wall:.1f} | {parts[0]} | {used.cpu:.1f} | {parts[1]} |")
-    lines += ["", *where(spent(folder / "large"), by_spark[0], found), "", *travelled(folder / "large", found)]
+    place = Location.of(folder / "large")
+    lines += ["", *where(spent(place), by_spark[0], found), "", *travelled(place, found)]
     return lines
 
 
-def travelled(folder: Path, found: Exploration) -> list[str]:
+def travelled(place: Location, found: Exploration) -> list[str]:
     """How much goes through Spark, which is what a network would have to carry."""
-    commits = [json.loads(file.read_text()) for file in (folder / "commits").glob("*.json")]
-    sent, words = sum(c["sent"] for c in commits), json.loads((folder / "plan.json").read_text())["words"]
+    sent, words = sum(c.sent for c in Store(place).commits()), cast("int", Store(place).plan()["words"])
     each, size = sent / found.distinct, 8 * words
     return [
         f"Of {found.generated / found.distinct:.2f} successors per distinct state {each:.2f} are sent to their owners, "
@@ -199,6 +201,31 @@ def fixed(folder: Path) -> list[str]:
     ]
 
 
+def stores(folder: Path) -> list[str]:
+    """What a level costs more where it lasts in an S3 store; all tasks are done by this process."""
+    rows, asked = dict[str, list[tuple[float, float, float]]](), instance(SMALL)
+    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60)  # machine code is in the cache from now on
+    files = dict[str, int]()
+    with s3.server(folder) as url:
+        for turn in range(3):
+            for name, place in (("a folder", str(folder / str(turn))), ("S3", url.format(turn))):
+                kept = used_by("versitygw")
+                with using() as used:
+                    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60, store=place)
+                level = [1000 * s / len(found.levels) for s in (used[0].driver, used_by("versitygw") - kept)]
+                rows.setdefault(name, []).append((level[0], level[1], 1000 * used[0].wall / len(found.levels)))
+                files = Location.of(place).files()
+    least = [(name, min(turns)) for name, turns in rows.items()]
+    lines = ["| store | cpu ms | cpu ms of the S3 server | ms of the clock |", "|---|---|---|---|"]
+    lines += [f"| {name} | {cpu:.0f} | {server:.0f} | {wall:.0f} |" for name, (cpu, server, wall) in least]
+    return [
+        f"A level of hardly any states ({found.distinct:,} states, {len(found.levels)} levels, 4 partitions, no Spark, "
+        f"the least of three; {len(files)} files of {sum(files.values()) / 1e3:.0f} kB in all), by where it lasts:",
+        "",
+        *lines,
+    ]
+
+
 def executors(folder: Path) -> list[str]:
     """By a standalone cluster on this machine, with one and with two executors of a core each, in turns."""
     best, travel, cores = dict[int, tuple[float, float]](), list[str](), os.sched_getaffinity(0)
@@ -211,7 +238,7 @@ def executors(folder: Path) -> list[str]:
             explore(instance(SMALL), ("type-ok",), partitions=2, handover=2000)
             with using() as used:
                 found = explore(asked, folder=home / "states", partitions=2)
-        states, travel = found.distinct, travelled(home / "states", found)
+        states, travel = found.distinct, travelled(Location.of(home / "states"), found)
         best[workers] = min(best.get(workers, (float("inf"), 0.0)), (used[0].wall, used[0].cpu))
     lines = ["| executors | partitions | s | cpu s | distinct/s | times one |", "|" + "---|" * 6]
     for workers, (wall, cpu) in sorted(best.items()):
@@ -223,10 +250,8 @@ def executors(folder: Path) -> list[str]:
 
 def apart(folder: Path) -> list[str]:
     """By two users who share nothing but a store, beside a cluster that sees one folder, in turns."""
-    asked, rows = instance({"isr_changes": 3}), list[str]()
+    asked, rows, travel = instance({"isr_changes": 3}), list[str](), list[str]()
     os.environ.update(environment())
-    (folder / "spark-defaults.conf").write_text("spark.shuffle.readHostLocalDisk false\n", encoding="utf-8")
-    os.environ["SPARK_CONF_DIR"] = str(folder)
     with using() as by_native:
         expected = native.explore(asked, workers=2)
     with s3.server(folder) as url, strangers("nobody", "daemon") as users:
@@ -235,24 +260,31 @@ def apart(folder: Path) -> list[str]:
             home.mkdir()
             place = url.format("run") if owners else str(home / "states")
             with cluster(home, 2, owners=owners) as master, session.running(master, settings=SETTINGS):
-                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=f"{place}", master=master)
+                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
+                kept = used_by("versitygw")
                 with using() as used:
                     found = explore(asked, partitions=4, store=place, master=master)
+                kept = used_by("versitygw") - kept
             assert answer(found) == answer(expected)
             commits, store = Store(Location.of(place)).commits(), Location.of(place).files()
+            travel = travelled(Location.of(place), found)
             again = sum((c.remade for c in commits), Remade())
-            wall = used[0].wall
-            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | {len(commits)} | "
+            wall, cpu = used[0].wall, used[0].cpu
+            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
+            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {kept:.1f} | {len(commits)} | "
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
-    took = f"native took {by_native[0].wall:.1f} s with two workers"
+    took = f"native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
     said = f"{expected.distinct:,} states, 4 partitions, two executors of a core each"
     return [
         f"`kip-966 --isr-changes 3`: {said}; {took}.",
         "",
-        "| store | s | distinct/s | part of native | levels | visited sets made again | files in the store |",
-        "|" + "---|" * 7,
+        "| store | s | distinct/s | part of native | cpu s | part of native | cpu s of the S3 server | levels | "
+        "visited sets made again | files in the store |",
+        "|" + "---|" * 10,
         *rows,
+        "",
+        *travel,
     ]
 
 
@@ -333,6 +365,7 @@ def options(settings: Mapping[str, Value]) -> str:
 PARTS: dict[str, Callable[[Path], list[str]]] = {
     "throughput": throughput,
     "fixed": fixed,
+    "stores": stores,
     "executors": executors,
     "apart": apart,
     "memory": memory,
@@ -341,7 +374,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
 
 
 def main() -> None:
-    for name in sys.argv[1:] or ("throughput", "fixed", "executors"):
+    for name in sys.argv[1:] or ("throughput", "fixed", "stores", "executors"):
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
             lines = PARTS[name](Path(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import isr_bugs as bugs
+import isr_calm as calm
 import isr_cleared_elr as cleared
 import isr_directories as directories
 import isr_forgotten_proposal as forgotten
@@ -14,6 +15,7 @@ import isr_reassignment as reassigned
 import isr_registration as registered
 import isr_removed_replica as removed
 import isr_unclean_recovery as recovery
+import isr_unclean_stops as stops
 from isr_lang import Design
 from isr_model import KIP_966
 
@@ -74,6 +76,8 @@ DESIGNS: dict[str, Design] = {
         cleared.KAFKA_16540,
         cleared.KAFKA_CLEARED_ELR,
         cleared.ELR_KEPT_BELOW_MINIMUM,
+        stops.KIP_966_WITHIN_ENVELOPE,
+        calm.KIP_966_CALM,
         directories.KAFKA_16234,
         directories.DIRECTORY_OUT_OF_REACH,
         directories.KAFKA_16297,

@@ -57,6 +57,12 @@ class Directories(State):
     told: Set[Replica] = var("brokers that told of a failed directory in which the controller knows no replica")
 
 
+class Calmed(State):
+    """The state with the moment from which on nothing more goes wrong."""
+
+    calm: Bool = var("nothing goes wrong any more, and nothing is written")
+
+
 class Recovering(State):
     """The state where the controller remembers whom to ask when nobody is eligible (KIP-966, unclean recovery)."""
 

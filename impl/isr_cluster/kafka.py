@@ -99,18 +99,10 @@ class KafkaProcesses(System):
         return self.files.command(properties, [*self.options, f"-Dinsync.logs={data.resolve()}", *notes])
 
     def write_decisions(self, partition: TopicPartition, settings: Mapping[str, str]) -> None:
-        """Add to the traces what `__cluster_metadata` says of a partition, once no node runs; `settings` are those by
-        which the traces are to be judged."""
+        """Add to the traces what `__cluster_metadata` says of a partition, once no node runs."""
         log = self.data(CONTROLLER_BROKER) / METADATA_LOG
-        if self.traces is None or not log.is_file():
-            return
-        head = {"format": "insync/kafka-trace/1", "node": "controller", "life": 1, "at": 0, "settings": dict(settings)}
-        lines: list[object] = [head]
-        for number, told in enumerate(decisions(log.read_bytes(), partition), 1):
-            lines.append({"n": number, "since": number - 1, "at": number, **_line(told, partition)})
-        self.traces.mkdir(parents=True, exist_ok=True)
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        (self.traces / "controller.1.jsonl").write_text(text, encoding="utf-8")
+        if self.traces is not None and log.is_file():
+            write_decisions(log, self.traces, partition, settings)
 
     def serves(self, broker: int) -> bool:
         """It says of itself that it is a broker with a session."""
@@ -129,6 +121,20 @@ class KafkaProcesses(System):
         """The same; a JVM's orderly end counts as 0."""
         code = super().stop(broker, number)
         return 0 if number is signal.SIGTERM and code == SIGTERM_EXIT else code
+
+
+def write_decisions(log: Path, traces: Path, partition: TopicPartition, settings: Mapping[str, str]) -> None:
+    """Add to the traces in a folder what a log of `__cluster_metadata` says of a partition.
+
+    `settings` are those by which the traces are to be judged.
+    """
+    head = {"format": "insync/kafka-trace/1", "node": "controller", "life": 1, "at": 0, "settings": dict(settings)}
+    lines: list[object] = [head]
+    for number, told in enumerate(decisions(log.read_bytes(), partition), 1):
+        lines.append({"n": number, "since": number - 1, "at": number, **_line(told, partition)})
+    traces.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    (traces / "controller.1.jsonl").write_text(text, encoding="utf-8")
 
 
 def _line(told: Decided | Session, partition: TopicPartition) -> dict[str, object]:

@@ -28,7 +28,10 @@ _BROKER: Final = 0
 
 @attrs.frozen
 class Decided:
-    """A partition as the controller has it; `version` is its partition epoch, `last_known` the last known ELR."""
+    """A partition as the controller has it; `version` is its partition epoch, `last_known` the last known ELR.
+
+    `replicas` are in the order in which they are preferred as leaders; the ISR and the others in that of their ids.
+    """
 
     leader: int | None
     epoch: int
@@ -98,7 +101,7 @@ class KafkaDecisions:
             told.get(6, self.now.elr),
             self.now.version + 1,
             told.get(7, self.now.last_known),
-            self.now.replicas,
+            told.get(2, self.now.replicas),
         )
 
 
@@ -190,12 +193,14 @@ def values(data: bytes) -> Iterator[bytes]:
 
 
 def _tagged(tag: int, cursor: Cursor) -> tuple[int, ...]:
-    """Of a PartitionChangeRecord: 0 is the ISR, 1 the leader, 6 the ELR, 7 the last known ELR."""
-    return (_int(cursor),) if tag == 1 else _ints(cursor) if tag in (0, 6, 7) else ()
+    """Of a PartitionChangeRecord: 0 is the ISR, 1 the leader, 2 the replicas, 6 the ELR, 7 the last known ELR."""
+    if tag == 1:
+        return (_int(cursor),)
+    return _ordered(cursor) if tag == 2 else _ints(cursor) if tag in (0, 6, 7) else ()
 
 
 def _created(cursor: Cursor, version: int) -> Decided:
-    replicas = _ints(cursor)
+    replicas = _ordered(cursor)
     isr = _ints(cursor)
     _ints(cursor)  # those that are removed
     _ints(cursor)  # those that are added
@@ -223,8 +228,12 @@ def _int(cursor: Cursor) -> int:
     return int.from_bytes(cursor.take(4), "big", signed=True)
 
 
+def _ordered(cursor: Cursor) -> tuple[int, ...]:
+    return tuple(_int(cursor) for _ in range(cursor.varint() - 1))
+
+
 def _ints(cursor: Cursor) -> tuple[int, ...]:
-    return tuple(sorted(_int(cursor) for _ in range(cursor.varint() - 1)))
+    return tuple(sorted(_ordered(cursor)))
 
 
 def _values(data: bytes, position: int, count: int) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ change of Kafka's byte code that our Java makes (`found/java/fixes`), put first 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import threading
@@ -24,10 +25,13 @@ from typing import Final
 import attrs
 
 from isr_kafka import Unavailable, build, classpath, jars, java, tools
+from isr_kafka.node import node_files
 
 PLACES: Final = ("classes", "brokers")
 """Where a bug can be reproduced."""
 JAVA_ROOT: Final = Path(__file__).parents[2] / "found" / "java"
+METADATA: Final = "metadata.log"
+"""Beside traces: the log of `__cluster_metadata` as the controller left it."""
 PATIENCE_S: Final = {"classes": 300.0, "brokers": 900.0}
 """Seconds after which a reproduction is ended: many times what it takes."""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
@@ -111,13 +115,17 @@ FOUND: Final = {
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """One run: where, on which Kafka, without the decisive condition (`control`), with a fix in Kafka's byte code."""
+    """One run: where, on which Kafka, without the decisive condition (`control`), with a fix in Kafka's byte code.
+
+    `traces`: on brokers, where these write what they do (docs/kafka-trace.md), and `METADATA` of the controller's disk.
+    """
 
     on: str = "classes"
     release: str | None = None
     home: Path | None = None
     control: bool = False
     fix: str | None = None
+    traces: Path | None = None
 
 
 @attrs.define
@@ -156,12 +164,16 @@ class Reproduction:
         more = tools() if self.trial.fix else []
         classes = build([JAVA_ROOT / r for r in roots], self.trial.release, self.trial.home, beside=more)
         path = classpath(classes, found, more)
+        options: list[str] = []
+        if self.trial.traces is not None:
+            path = os.pathsep.join((str(classes), node_files(self.trial.release, self.trial.home, tracing=True).path))
+            options = [f"-Dinsync.traces={self.trial.traces}"]
         if self.trial.fix:
             changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
             write_fix(self.trial.fix, changed, path)
             path = classpath(changed, classes, found, more)
         main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
-        return [java(), *JVM, "-cp", path, main, *(["--control"] if self.trial.control else [])]
+        return [java(), *JVM, *options, "-cp", path, main, *(["--control"] if self.trial.control else [])]
 
 
 def _outcome(code: int, trial: Trial) -> Outcome:

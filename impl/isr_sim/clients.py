@@ -160,6 +160,7 @@ class Consumer:
 
     def _gives_up(self, world: World, request: int) -> None:
         if request == self._request:
+            self._request = -1
             self.next(world)
 
     def _hears(self, world: World, request: int, reply: Reply) -> None:

@@ -7,6 +7,7 @@ The chain follows what the cores were told is done, and is made again from the d
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import is_
 from typing import Final, TypeAlias
 
 import attrs
@@ -98,7 +99,7 @@ class Invariants:
     `lossy` is whether unflushed records may have been lost by now: then no-divergence is promised only between a leader
     and the followers it has met, as in the model. `topics` are the ids of the topics that this is about: when one is
     made again everything begins anew. If it `forgives`, so does what is committed with an unclean leader, whose epoch
-    is then in `forked`.
+    is then in `forked`. `looked_at` is what each was when it was looked at last: the same again is as good.
     """
 
     logs: dict[Copy, Chain] = attrs.field(factory=dict[Copy, Chain])
@@ -115,10 +116,14 @@ class Invariants:
     topics: dict[TopicPartition, int] = attrs.field(factory=dict[TopicPartition, int])
     forked: dict[TopicPartition, LeaderEpoch] = attrs.field(factory=dict[TopicPartition, LeaderEpoch])
     checks: int = 0
+    looked_at: dict[TopicPartition, tuple[object, ...]] = attrs.field(factory=dict[TopicPartition, tuple[object, ...]])
     governed_up_to: int = 0
 
     def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
-        return self.logs.setdefault((broker, tp), Chain())
+        chain = self.logs.get((broker, tp))
+        if chain is None:
+            chain = self.logs[broker, tp] = Chain()
+        return chain
 
     def starts(self, broker: BrokerId, disk: Disk) -> None:
         """A process is about to load its logs: every checkpoint is whole, the newest or the one before."""
@@ -177,6 +182,11 @@ class Invariants:
             if self.forgives:
                 self._forks(tp, metadata)
             held = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
+            settled, brokers = world.controller.written == world.controller.offset, world.controller.brokers
+            looked_at = (metadata, brokers, settled, self.lossy, *held.values())
+            if _same(self.looked_at.get(tp, ()), looked_at):
+                continue
+            self.looked_at[tp] = looked_at
             self.kept_from[tp] = max([self.kept_from.get(tp, 0), *(replica.log.start for replica in held.values())])
             for broker, replica in held.items():
                 if isinstance(replica.role, Leading) and replica.leader_epoch >= self.forked.get(tp, 0):
@@ -317,6 +327,11 @@ class Invariants:
                 offset, record = batch.base_offset + number, hash((batch.crc, batch.leader_epoch, number))
                 if committed.end <= offset or committed.records[offset] != record:
                     raise Violation("reads-committed", f"{tp}: what was read at {offset} is not committed there")
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """The very same values: a core that has taken an input and changed nothing keeps its own."""
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _replicas(world: World, tp: TopicPartition, topic_id: int) -> Iterator[tuple[BrokerId, Replica]]:

@@ -189,8 +189,13 @@ def constants(defaults: Callable[[], Mapping[str, Value]] = dict, about: str = "
     return cast("Mapping[str, Value]", attrs.field(factory=dict, metadata={SPEC: spec}))
 
 
+def without_secret(word: str) -> str:
+    """A word without the key and secret that the URL of a store may have before its name."""
+    return re.sub(r"(?<=://)[^/@:\s]*:[^/@\s]*@", "", word)
+
+
 def command() -> tuple[str, ...]:
-    """The whole command as it was typed: files of results quote it."""
+    """The whole command as it was typed, without secrets: files of results quote it."""
     return cast("tuple[str, ...]", _field(_Spec(command=True), ()))
 
 
@@ -460,7 +465,7 @@ class Parser(argparse.ArgumentParser):
             elif spec.constants is not None:
                 values[name] = {n: self.value(n, str(words[CONSTANT + n])) for n in self.constants if _given(n, words)}
             elif spec.command:
-                values[name] = (*self.prog.split(), *argv)
+                values[name] = (*self.prog.split(), *map(without_secret, argv))
             else:
                 value = words[path + name]
                 values[name] = tuple(cast("list[object]", value or ())) if spec.repeats else value

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from linecache import checkcache
+from linecache import cache, checkcache
 from pathlib import Path
 from traceback import TracebackException
 from types import CodeType, ModuleType, TracebackType
@@ -24,15 +24,20 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """Names of designs are words of a command and parts of file names."""
 
 
-def load(file: Path, taken: Mapping[str, Design]) -> dict[str, Design]:
+def load(file: Path, taken: Mapping[str, Design], text: str | None = None) -> dict[str, Design]:
     """The designs in a file by name: its values of the type Design whose Python name does not begin with `_`.
 
     The file is run, as any program of its owner. `taken`: the designs that are known already, whose names the file's
-    must differ from. InputError says in a sentence with the line what is wrong with the file.
+    must differ from. `text`: what is in the file, where this machine does not have it. InputError says in a sentence
+    with the line what is wrong with the file.
     """
     from isr_lang import Design
 
-    text = _text(file)
+    if text is None:
+        text = _text(file)
+        checkcache(str(file))  # lines of the model are read through it
+    else:
+        cache[str(file)] = len(text), None, text.splitlines(keepends=True), str(file)
     module = _run(file, _compiled(file, text))
     known = {id(design) for design in taken.values()}
     found: dict[str, Design] = {}
@@ -74,7 +79,6 @@ def _run(file: Path, code: CodeType) -> ModuleType:
     module = ModuleType(f"own designs of {file}")
     module.__file__ = str(file)
     sys.modules[module.__name__] = module  # annotations of its classes are looked up there
-    checkcache(str(file))  # lines of the model are read through it
     try:
         with redirect_stdout(sys.stderr):
             exec(code, vars(module))

@@ -185,12 +185,16 @@ class Ticker:
         if self.memory is not None and at.state_bytes and not self.quiet:
             sys.stderr.write(forecast(self.memory, at.state_bytes) + "\n")
             self.memory = None
-        if at.page and at.page != self.page and not self.quiet:
-            self.close()
-            sys.stderr.write(f"the work of this run in Spark's own words: {at.page}\n")
-        self.page = at.page or self.page
+        self.name_page(at.page)
         if self._due(now):
             self.draw(self.parts(at), now)
+
+    def name_page(self, page: str) -> None:
+        """Say once where the page about the work is, if there is one."""
+        if page and page != self.page and not self.quiet:
+            self.close()
+            sys.stderr.write(f"the work of this run in Spark's own words: {page}\n")
+        self.page = page or self.page
 
     def count(self, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
         """Tell how many things are done and how long the rest takes. `grows`: more become known on the way."""

@@ -15,30 +15,36 @@ from typing import TYPE_CHECKING, cast
 from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from isr_check.engine import Engine, Exploration
+    from isr_check.engine import Engine, Exploration, Limits, Progress
     from isr_lang import Conjunct, Design, Instance, Node, Property, Value
 
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer", "spark": "isr_pipeline.explore"}
+WALKERS = {"native": "isr_check.native.simulation", "reference": "isr_check.simulation"}
+"""The engines that also walk at random."""
 
 
 _own: dict[str, Design] = {}
 """The designs of the files that this command was given, by name."""
 
 
-def take_own(files: Iterable[Path]) -> None:
-    """From now on the designs of these files are known, too, and no others of somebody's own."""
+def take_own(files: Iterable[Path], texts: Mapping[Path, str] | None = None) -> None:
+    """From now on the designs of these files are known, too, and no others of somebody's own.
+
+    `texts` has what is in the files, where they are not on this machine.
+    """
     _own.clear()
     for file in files:
         from insync_cli.own_designs import load
         from isr_planted import PLANTED
 
         planted = {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
-        _own.update(load(file, {**planted, **designs()}))
+        _own.update(load(file, {**planted, **designs()}, (texts or {}).get(file)))
 
 
-def own_files() -> tuple[Path, ...]:
-    """The files of designs that were given, each once, as other processes find them."""
-    return tuple(dict.fromkeys(Path(own.file).absolute() for own in _own.values()))
+def own_files() -> tuple[tuple[Path, str], ...]:
+    """The files of designs that were given, each once, with what is in them: other machines do not have them."""
+    files = dict.fromkeys(Path(own.file).absolute() for own in _own.values())
+    return tuple((file, file.read_text(encoding="utf-8")) for file in files)
 
 
 def own_option(design: Design) -> str:
@@ -200,10 +206,29 @@ def default_engine() -> str:
 
 def engine_named(name: str, workers: int | None = None) -> tuple[Engine, int]:
     """The engine and how many workers it really uses: all cores unless told otherwise."""
-    if not available(name):
-        raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
-    explore = cast("Callable[..., Exploration]", vars(importlib.import_module(ENGINES[name]))["explore"])
+    explore = _of_engine(name, ENGINES[name], "explore")
     if "workers" not in inspect.signature(explore).parameters:
         return explore, 1
     used = workers or os.cpu_count() or 1
     return partial(explore, workers=used), used
+
+
+def walker_named(name: str, walks: int, seed: int, workers: int | None = None) -> tuple[Engine, int]:
+    """The engine that makes random walks in place of an exploration, and how many workers it really uses."""
+    if name not in WALKERS:
+        raise UsageError(f"the engine '{name}' does not walk at random; --simulate is for {' and '.join(WALKERS)}")
+    simulate = _of_engine(name, WALKERS[name], "simulate")
+    threads = {"workers": workers or os.cpu_count() or 1} if "workers" in inspect.signature(simulate).parameters else {}
+
+    def walk(
+        instance: Instance, wanted: tuple[str, ...], limits: Limits, progress: Callable[[Progress], None]
+    ) -> Exploration:
+        return simulate(instance, wanted, walks, seed, limits, progress, **threads)
+
+    return walk, threads.get("workers", 1)
+
+
+def _of_engine(name: str, module: str, function: str) -> Callable[..., Exploration]:
+    if not available(name):
+        raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
+    return cast("Callable[..., Exploration]", vars(importlib.import_module(module))[function])

@@ -163,11 +163,15 @@ def write_json(target: str | None, value: object) -> None:
     """To stdout for '-', to a file otherwise, nowhere for None."""
     if target is None:
         return
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     if target == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(json_text(value))
     else:
-        write_text(Path(target), text)
+        write_text(Path(target), json_text(value))
+
+
+def json_text(value: object) -> str:
+    """JSON as every file of results has it."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -61,7 +61,7 @@ def explore(
     is true, and `resume` goes on from the last complete level. `memory`: bytes for Java, here and in each executor.
     `graph`: write states and steps as tables, too.
     """
-    session.check()
+    session.check(master)
     from isr_check.native.layout import SLACKS
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS

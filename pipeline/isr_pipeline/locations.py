@@ -4,6 +4,9 @@
 
 The interface is what an object store can do: put, read, list, delete. Nothing is renamed, locked, mapped, appended.
 What writes a file in pieces names it by a number that nobody else has; the name counts when something sealed says it.
+Only on a machine's own disks, whose files come to be in pieces, does `put` write beside the place and rename.
+
+Where a store refuses, `Refused` says so in one sentence that names the file, on the driver and in tasks alike.
 
 Options of a store, such as its endpoint, stand in the query of the URL, as pyarrow.fs.FileSystem.from_uri takes them.
 Credentials come from there, or from where Arrow looks for them: the environment, a profile, the role of the machine.
@@ -11,7 +14,10 @@ Credentials come from there, or from where Arrow looks for them: the environment
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -28,6 +34,22 @@ from isr_check.engine import Unavailable
 SCHEMES = ("s3", "gs", "abfs", "hdfs", "file")
 AT_ONCE = 8
 """Requests to a store at a time."""
+CREDENTIALS = "its credentials were not found or not accepted, or do not allow this"
+REFUSALS = {
+    "NO_SUCH_BUCKET": "there is no such bucket",
+    "ACCESS_DENIED": CREDENTIALS,
+    "INVALID_ACCESS_KEY_ID": CREDENTIALS,
+    "SIGNATURE_DOES_NOT_MATCH": CREDENTIALS,
+    "NETWORK_CONNECTION": "nobody answers at the endpoint of this store",
+}
+"""What Amazon's library calls a mistake, and what is said of it."""
+
+
+class Refused(OSError):
+    """What a store refused and why, in one sentence."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
 
 
 class _Entry(Protocol):
@@ -82,8 +104,10 @@ class Location:
     path: str
 
     @staticmethod
-    def of(given: str | Path) -> Location:
+    def of(given: str | Path | Location) -> Location:
         """The location of a URL or of a path here; Unavailable if Arrow has no such store."""
+        if isinstance(given, Location):
+            return given
         at = urlsplit(str(given))
         if isinstance(given, Path) or "://" not in given:
             return Location("", str(Path(given).absolute()))
@@ -101,6 +125,11 @@ class Location:
         return Location(root, unquote(at.path).strip("/"))
 
     @property
+    def name(self) -> str:
+        """The last word of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def here(self) -> bool:
         """Whether this is a path of the machine's own file systems."""
         return not self.root
@@ -115,52 +144,126 @@ class Location:
         system, base = filesystem(self.root)
         return system, self.path if self.here else f"{base.rstrip('/')}/{self.path}".rstrip("/")
 
+    @contextmanager
+    def _asked(self) -> Generator[tuple[FileSystem, str], None, None]:
+        """The file system and the path there. What it refuses becomes Refused, FileNotFoundError by this name."""
+        try:
+            try:
+                yield self._at()
+            except FileNotFoundError:
+                self._look_for_bucket()
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
+        except (Refused, FileNotFoundError):
+            raise
+        except OSError as problem:
+            raise Refused(errno.EIO, refusal(problem), str(self)) from None
+
+    def _look_for_bucket(self) -> None:
+        """OSError if there is no such bucket: a store says of a file there only that it is not found."""
+        if not self.here:
+            system, base = filesystem(self.root)
+            system.get_file_info(fs.FileSelector(base.rstrip("/"), allow_not_found=False, recursive=False))
+
     def put(self, content: bytes) -> None:
-        """Write a file in one piece. Who reads it must know by its content whether it is whole."""
-        with self.written() as file:
+        """Write a file in one piece, whole or not at all where the store can. Who reads it must know whether it is."""
+        if not self.here:
+            with self.written() as file:
+                file.write(content)
+            return
+        path = Path(self.path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        with attrs.evolve(self, path=str(beside)).written() as file:
             file.write(content)
+        beside.replace(path)
 
     @contextmanager
     def written(self) -> Generator[BinaryIO, None, None]:
         """A file to be written from begin to end."""
-        system, path = self._at()
-        if self.here:
-            system.create_dir(str(Path(path).parent), recursive=True)
-        with system.open_output_stream(path) as file:
-            yield file
+        with self._asked() as (system, path):
+            if self.here:
+                system.create_dir(str(Path(path).parent), recursive=True)
+            with system.open_output_stream(path) as file:
+                yield file
 
     @contextmanager
     def opened(self) -> Generator[BinaryIO, None, None]:
         """A file to be read at any place; FileNotFoundError if there is none."""
-        system, path = self._at()
-        with system.open_input_file(path) as file:
+        with self._asked() as (system, path), system.open_input_file(path) as file:
             yield file
 
     def read(self) -> bytes:
         with self.opened() as file:
             return file.read()
 
+    def size(self) -> int:
+        """The bytes of this file; FileNotFoundError if there is none."""
+        with self.opened() as file:
+            return file.seek(0, os.SEEK_END)
+
     def files(self) -> dict[str, int]:
         """The sizes in bytes of all files in this folder and those below, by path from here; empty if there is none."""
-        system, path = self._at()
-        selector = fs.FileSelector(path, allow_not_found=True, recursive=True)
+        if self.here and not Path(self.path).is_dir():
+            return {}
+        with self._asked() as (system, path):
+            found = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+            if not found:
+                self._look_for_bucket()
         begin = len(path) + 1
-        found = system.get_file_info(selector)
         return {entry.path[begin:]: entry.size for entry in sorted(found, key=_path) if entry.is_file}
 
     def delete(self) -> None:
         """Remove this file; nothing happens if there is none."""
-        system, path = self._at()
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self._asked() as (system, path):
             system.delete_file(path)
 
     def delete_folder(self) -> None:
         """Remove all files in this folder and below, and the folders of a store that has folders."""
-        with ThreadPoolExecutor(AT_ONCE) as beside:
-            list(beside.map(Location.delete, [self / name for name in self.files()]))
+        _several(lambda name: (self / name).delete(), self.files())
         system, path = self._at()
         with suppress(OSError):  # an object store may have none
             system.delete_dir(path)
+
+    # for what knows no other paths than those of this machine
+
+    @contextmanager
+    def filled(self) -> Generator[Path, None, None]:
+        """A folder whose files are here in the end, however the block ends: this one, or one of this machine."""
+        if self.here:
+            yield Path(self.path)
+            return
+        with tempfile.TemporaryDirectory(prefix="insync-") as folder:
+            made = Path(folder)
+            try:
+                yield made
+            finally:
+                names = [str(file.relative_to(made)) for file in made.rglob("*") if file.is_file()]
+                _several(lambda name: (self / name).put((made / name).read_bytes()), names)
+
+    @contextmanager
+    def fetched(self) -> Generator[Path, None, None]:
+        """A folder with the files that are here: this one, or one of this machine for as long as the block takes."""
+        if self.here:
+            yield Path(self.path)
+            return
+
+        def fetch(name: str) -> None:
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / name).write_bytes((self / name).read())
+
+        with tempfile.TemporaryDirectory(prefix="insync-") as folder:
+            _several(fetch, self.files())
+            yield Path(folder)
+
+
+def _several(work: Callable[[str], object], names: Iterable[str]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as beside:
+        list(beside.map(work, names))
+
+
+def refusal(problem: OSError) -> str:
+    """Why a store refused: in plain words where its library's are none, otherwise its first line."""
+    said = first_line(problem)
+    return next((plain for word, plain in REFUSALS.items() if word in said), said)
 
 
 def _path(entry: _Entry) -> str:

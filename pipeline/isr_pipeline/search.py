@@ -174,7 +174,9 @@ class Search:
         last, spark = self.commits[-1], self.spark.spark if self.spark is not None else None
         progress = Progress(last.level, last.states, self.distinct, sum(last.taken), self.elapsed())
         if spark is not None:
-            progress = attrs.evolve(progress, beside=(*session.tasks(spark), *self.again()), page=session.page(spark))
+            done = session.tasks(spark)
+            told = (f"{done[0]} of {done[1]} tasks",) if done else ()
+            progress = attrs.evolve(progress, beside=(*told, *self.again()), page=session.page(spark))
         self.progress(progress)
 
     def again(self) -> tuple[str, ...]:

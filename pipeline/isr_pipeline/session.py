@@ -58,6 +58,16 @@ class Gateway(Protocol):
     def shutdown(self) -> None: ...
 
 
+Tell = Callable[[str, int, int], object]
+"""Hears what tasks are for, how many of them are done, and how many there are."""
+LOOK = 0.5
+"""Seconds between two looks at how far a job is."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
 Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
 
 
@@ -76,12 +86,21 @@ def java() -> str:
     return found
 
 
-def check() -> None:
-    """Unavailable, with a sentence of what to install, unless a session can be started here."""
+def check(master: str | None = None) -> None:
+    """Unavailable, with a sentence of what to install, unless a session can be started here.
+
+    Spark Connect has its Java elsewhere.
+    """
     for name in ("pyspark", "pyarrow"):
         if find_spec(name) is None:
             raise Unavailable(f"the engine 'spark' needs {name}, which is not installed: {EXTRA}")
-    java()
+    if not remote(master):
+        java()
+
+
+def remote(master: str | None) -> bool:
+    """Whether this master is a server of Spark Connect."""
+    return master is not None and master.startswith("sc://")
 
 
 def local(workers: int | None = None) -> str:
@@ -111,7 +130,7 @@ def running(
     `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks. Executors of
     a cluster get the code from here, so that they need Python with what insync depends on, and not insync.
     """
-    check()
+    check(master)
     from pyspark.sql import SparkSession
 
     if (active := SparkSession.getActiveSession()) is not None:
@@ -152,7 +171,7 @@ def own_code() -> dict[str, Path]:
     """The files of all modules of this project by their names in an archive."""
     found = dict[str, Path]()
     for root in (Path(entry or ".") for entry in reversed(sys.path)):
-        for file in (*root.glob("isr_*.py"), *root.glob("isr_*/**/*.py")):
+        for file in (*root.glob("isr_*.py"), *root.glob("isr_*/**/*.py"), *root.glob("insync_cli/**/*.py")):
             found[str(file.relative_to(root))] = file
     return found
 
@@ -170,14 +189,34 @@ def page(spark: SparkSession) -> str:
     return ""
 
 
-def tasks(spark: SparkSession) -> tuple[str, ...]:
-    """How many tasks of the running stages are done, in words; nothing where Spark does not tell."""
+def tasks(spark: SparkSession) -> tuple[int, int] | None:
+    """How many tasks of the running stages are done, and how many there are; None where Spark does not tell."""
     with suppress(Exception):
         tracker = spark.sparkContext.statusTracker()
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
         if stages:
-            return (f"{sum(s.numCompletedTasks for s in stages)} of {sum(s.numTasks for s in stages)} tasks",)
-    return ()
+            return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+    return None
+
+
+@contextmanager
+def watched(spark: SparkSession, what: str, tell: Tell) -> Generator[None, None, None]:
+    """Name the jobs that the block starts, and tell meanwhile how many of their tasks are done."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK):
+            if counted := tasks(spark):
+                tell(f"tasks: {what}", *counted)
+
+    describe(spark, what)
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def start(master: str, settings: Mapping[str, str]) -> SparkSession:
@@ -185,11 +224,12 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master.startswith("sc://"):
+    if remote(master):
         try:
             builder = SparkSession.builder.remote(master)
             for name, value in settings.items():
-                builder = builder.config(name, value)
+                if name.startswith("spark.sql."):  # a client sets nothing else: the server runs already
+                    builder = builder.config(name, value)
             return builder.getOrCreate()
         except ImportError as problem:
             raise Unavailable(f"Spark Connect ({master}) needs more: {last_line(str(problem))}") from None

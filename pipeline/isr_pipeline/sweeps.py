@@ -39,16 +39,25 @@ class _Answering(Generic[Q, A]):
                 yield _from_pydict({"number": [number], "answer": [answer]}, schema=SCHEMA)
 
 
-def sweep(spark: SparkSession, work: Callable[[Q], A], questions: Sequence[Q], *, most: int = 1000) -> list[A]:
+def sweep(
+    spark: SparkSession,
+    work: Callable[[Q], A],
+    questions: Sequence[Q],
+    *,
+    most: int = 1000,
+    what: str = "questions",
+    tell: session.Tell = session.silent,
+) -> list[A]:
     """The answers of `work` to the questions, in their order, by at most `most` tasks. Failed if a task fails.
 
     `work`, questions and answers are pickled; a function of a module is pickled by its name. If an executor dies, its
-    task is done again: whatever `work` writes must be the same the second time.
+    task is done again: whatever `work` writes must be the same the second time. `what` the questions are is the name of
+    the job, and `tell` hears how many of its tasks are done.
     """
     if not questions:
         return []
     tasks = min(len(questions), most)
-    with session.plainly():
+    with session.plainly(), session.watched(spark, f"{len(questions):,} {what}", tell):
         frame = spark.range(0, len(questions), 1, tasks).mapInArrow(_Answering(work, tuple(questions)), DDL)
         found = {int(row[0]): bytes(row[1]) for row in frame.collect()}
     return [cast("A", pickle.loads(found[number])) for number in range(len(questions))]

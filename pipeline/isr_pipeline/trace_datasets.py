@@ -1,18 +1,17 @@
 """Trace datasets: random walks by seed, or covers of all edges or of all pairs of actions.
 
-A dataset is a folder. `traces/part-*/` has ITF files, and `index/part-*.parquet` a row for each of them. A task makes a
-part. A part depends on its recipe only, so making it again, or elsewhere, gives the same files. For covers every task
-explores the whole graph with kernels, and covers its share of edges or pairs; the graph must fit into a process.
+A dataset is a folder, on a disk or in a store. `traces/part-*/` has ITF files, and `index/part-*.parquet` a row for
+each of them. A task makes a part. A part depends on its recipe only, so making it again, or elsewhere, gives the same
+files. For covers every task explores the whole graph with kernels, and covers its share of edges or pairs; the graph
+must fit into a process.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 from zlib import crc32
 
@@ -25,6 +24,7 @@ from isr_check.sample import sample
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
+from isr_pipeline.locations import Location
 from isr_replay.packed_states import Packing
 from isr_trace.itf import write_itf
 from isr_trace.replay import record
@@ -55,7 +55,7 @@ class Recipe:
 
     instance: Callable[[], Instance]
     cover: Cover
-    folder: Path
+    folder: Location
     steps: int
     """The most steps of a walk. A trace of a cover goes on for at most so many steps after its first uncovered edge."""
 
@@ -74,7 +74,7 @@ class Part:
 def parts(recipe: Recipe, many: int, seeds: range) -> list[Part]:
     """The parts of a dataset; files of an earlier one in the folder are removed."""
     for kind in ("traces", "index"):
-        shutil.rmtree(recipe.folder / kind, ignore_errors=True)
+        (recipe.folder / kind).delete_folder()
     if recipe.cover is not Cover.WALKS:
         return [Part(recipe, number, many) for number in range(many)]
     cuts = [seeds.start + len(seeds) * n // many for n in range(many + 1)]
@@ -87,11 +87,12 @@ def make_part(part: Part) -> int:
     evaluator = Evaluator(instance)
     name = f"part-{part.number:05}"
     rows: list[Row] = []
-    for number, (seed, way) in enumerate(_ways(part, instance, evaluator)):
-        trace = record(evaluator, way.initial, way.steps, verdict="SAMPLED")
-        file = f"traces/{name}/{number:06}{SUFFIX}"
-        write_itf(trace, recipe.folder / file)
-        rows.append(_row(recipe, file, seed, trace, evaluator))
+    with recipe.folder.filled() as folder:
+        for number, (seed, way) in enumerate(_ways(part, instance, evaluator)):
+            trace = record(evaluator, way.initial, way.steps, verdict="SAMPLED")
+            file = f"traces/{name}/{number:06}{SUFFIX}"
+            write_itf(trace, folder / file)
+            rows.append(_row(recipe, file, seed, trace, evaluator))
     columns = {column: [row[column] for row in rows] for column in INDEX.names}
     keep(recipe.folder / "index" / f"{name}.parquet", columns, INDEX)
     return len(rows)

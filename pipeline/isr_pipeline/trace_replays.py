@@ -20,6 +20,7 @@ from isr_check.reference import Evaluator, State
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import keep, schema
+from isr_pipeline.locations import Location
 from isr_pipeline.trace_datasets import SUFFIX
 from isr_replay.core_system import State as Cores
 from isr_replay.environment import Environment
@@ -123,35 +124,37 @@ class ReplayPart:
     """The traces in a part of a dataset, for a task: `instance` makes the model, `planted` names a bug of the cores."""
 
     instance: Callable[[], Instance]
-    dataset: Path
-    out: Path
+    dataset: Location
+    out: Location
     planted: Planted | None = None
 
     def __call__(self, part: str) -> dict[str, int]:
         """Replay the part and write its table and reduced traces; the number of traces by verdict."""
         instance = self.instance()
         on, evaluator = CoresOnTrace(instance, self.planted), Evaluator(instance)
-        rows = [self.row(path, on, evaluator) for path in sorted((self.dataset / "traces" / part).glob(f"*{SUFFIX}"))]
+        with (self.dataset / "traces" / part).fetched() as traces, self.out.filled() as out:
+            rows = [self.row(part, path, out, on, evaluator) for path in sorted(traces.glob(f"*{SUFFIX}"))]
         columns = {name: [row[name] for row in rows] for name in REPLAYED.names}
         keep(self.out / "replayed" / f"{part}.parquet", columns, REPLAYED)
         verdicts = [str(row["verdict"]) for row in rows]
         return {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
 
-    def row(self, path: Path, on: CoresOnTrace, evaluator: Evaluator) -> Row:
+    def row(self, part: str, path: Path, out: Path, on: CoresOnTrace, evaluator: Evaluator) -> Row:
+        """What became of a trace. Where the cores differ, `out` gets it without the steps that this does not need."""
         trace = read_itf(path, on.instance.design.model_hash())
         start = tuple(trace.states[0][v.name] for v in on.instance.variables)
         labels = [
             on.numbers[step.action, tuple(cast("Sequence[int]", step.parameters.values()))] for step in trace.steps
         ]
         found, taken = on.follow(start, labels)
-        file = str(path.relative_to(self.dataset))
+        file = f"traces/{part}/{path.name}"
         minimal, least = "", taken
         if found.verdict == DIFFERS:
             least = on.least(start, taken, found)
             initial = next(one for one, state in evaluator.initial_states() if tuple(state) == start)
             steps = [on.graph.labels.name(label) for label in least]
-            minimal = f"minimal/{Path(file).parent.name}-{path.name}"
-            write_itf(record(evaluator, initial, steps, verdict="SAMPLED"), self.out / minimal)
+            minimal = f"minimal/{part}-{path.name}"
+            write_itf(record(evaluator, initial, steps, verdict="SAMPLED"), out / minimal)
         return {
             "file": file,
             "verdict": found.verdict,
@@ -167,16 +170,21 @@ class ReplayPart:
 
 
 def validate_folder(folder: str) -> Row:
-    """One run's logs, a folder of NODE.LIFE.jsonl, against the model.
+    """One run's logs, a folder of NODE.LIFE.jsonl on this machine or in a store, against the model.
 
     Where it is rejected, the row says at which line, and how small a part of it still is rejected.
     """
     from isr_validate.reduction import reduce_trace, validator_at
     from isr_validate.trace_lines import Level
 
-    none: Row = {"folder": folder, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
+    place = Location.of(folder)
+    said = folder if place.here else str(place)  # which has no secrets
+    none: Row = {"folder": said, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
     try:
-        lives = read_files((file.name, file.read_bytes()) for file in sorted(Path(folder).glob("*.jsonl")))
+        names = [name for name in place.files() if name.endswith(".jsonl") and "/" not in name]
+        if not names:
+            raise BadTrace(f"there is no trace, NODE.LIFE.jsonl, in {said}")
+        lives = read_files((name, (place / name).read()) for name in names)
         done = validate(lives, budget=BUDGET)
     except (BadTrace, OSError) as problem:
         return {**none, "verdict": "bad", "why": str(problem)}

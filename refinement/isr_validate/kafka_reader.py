@@ -32,6 +32,7 @@ class KafkaLine(Line):
     - `what`: its name; `index`: its place in the chain; `first`: before which line there it may have happened already.
     - `told`: variables after the step, as the line has them; `ends`: of followers, where for the leader their logs end.
     - `watermark`: of an answer to a fetch, the watermark in it.
+    - `start`: where a follower begins its log again; `reorders`: a decision about no more than who is preferred.
     """
 
     what: str = ""
@@ -40,6 +41,8 @@ class KafkaLine(Line):
     told: Mapping[str, object] = attrs.field(factory=dict[str, object])
     ends: Mapping[int, int] = attrs.field(factory=dict[int, int])
     watermark: int | None = None
+    start: int | None = None
+    reorders: bool = False
 
     @property
     def checks(self) -> bool:
@@ -63,6 +66,9 @@ class KafkaReader:
     appended: dict[Place, tuple[int, int, int]] = attrs.field(factory=dict[Place, tuple[int, int, int]])
     decided: dict[tuple[str, int], Fields] = attrs.field(factory=dict[tuple[str, int], Fields])
     ends: dict[tuple[str, str], set[int]] = attrs.field(factory=dict[tuple[str, str], set[int]])
+    starts: dict[tuple[str, str], set[int]] = attrs.field(factory=dict[tuple[str, str], set[int]])
+    committed: dict[str, int] = attrs.field(factory=dict[str, int])
+    proposed: dict[tuple[str, str], Fields] = attrs.field(factory=dict[tuple[str, str], Fields])
     numbers: dict[Owner, list[int]] = attrs.field(factory=dict[Owner, list[int]])
     floor: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
     barrier: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
@@ -110,7 +116,12 @@ class KafkaReader:
             for row in _rows(says.get("wrote" if what == "appends" else "log")):
                 self.written.setdefault((tp, row[0], row[1]), row)
         if what == "proposes":
-            self.lines.proposals.setdefault(tp, []).append(_proposal(says, node))
+            self.proposed[event.life, tp] = _proposal(says, node)
+            self.lines.proposals.setdefault(tp, []).append(self.proposed[event.life, tp])
+        if what == "refused" and says.get("rolled_back") is True and (event.life, tp) in self.proposed:
+            given_up = self.proposed.pop((event.life, tp))
+            self.lines.proposals[tp].remove(given_up)
+            self.lines.withdrawn.setdefault(tp, []).append(given_up)
         if what in ("fetched", "diverges"):
             self.taken[node, tp, str(says.get("request"))] = says
         if what == "answers":
@@ -133,6 +144,7 @@ class KafkaReader:
         line = self.readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
+        self.committed[tp] = max(self.committed.get(tp, 0), number(event.says.get("high_watermark")))
 
     def _start_life(self, place: int, event: Event, node: str) -> None:
         """Start another life of a node: what it had in memory is lost."""
@@ -158,16 +170,18 @@ class KafkaReader:
 
     def _opened(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         log, watermark = _rows(event.says.get("log")), number(event.says.get("high_watermark"), -1)
-        end = 0
+        end = start = log[0][0] if log else number(event.says.get("log_end"))
         for row in log:
             if row[0] != end:
                 raise LineRefused(f"the log that is found has the batch {list(row)} at {end}")
             self._note(tp, row)
             end = row[0] + row[2]
+        if start not in self.starts.get((node, tp), {0}):
+            raise LineRefused(f"the log that is found begins at {start}, where its replica has never begun it")
         if not 0 <= watermark <= end:
             raise LineRefused(f"the watermark that is found is {watermark}, the log ends at {end}")
         self._ends_at(node, tp, end)
-        return attrs.evolve(line, found=found_on_disk(log, watermark))
+        return attrs.evolve(line, found=found_on_disk(log, watermark, start))
 
     def _appends(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
@@ -209,7 +223,13 @@ class KafkaReader:
         return attrs.evolve(line, actions=("follower_truncates",), mail=mail, told=_log(event.says))
 
     def _restarts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
-        raise LineRefused(f"a follower begins its log again, at {event.says.get('to')}: the model's never does")
+        """A follower whose log ends before that of its leader begins: what was between them, all replicas had."""
+        start = number(event.says.get("to"), -1)
+        if not 0 <= start <= self.committed.get(tp, 0):
+            raise LineRefused(f"a follower begins its log again at {start}, which nobody has said to be committed")
+        self._ends_at(node, tp, start)
+        self.starts.setdefault((node, tp), {0}).add(start)
+        return attrs.evolve(line, start=start, told=_log(event.says))
 
     def _note(self, tp: str, row: Row) -> None:
         known = self.written.setdefault((tp, row[0], row[1]), row)
@@ -297,6 +317,9 @@ class KafkaReader:
             "leader_epoch": _epoch(says.get("leader_epoch")),
             "last_epoch": _epoch(says.get("last_epoch")),
         }
+        begins = number(says.get("offset")) in self.starts.get((str(says.get("follower")), tp), ())
+        if begins and told["last_epoch"] == -1:
+            told["begins"] = True
         return SentMessage(str(says.get("request")), str(says.get("follower")), node, "FetchRequest", told)
 
     def _watermark(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
@@ -361,7 +384,8 @@ class KafkaReader:
             owner = (CONTROLLER, each)
             if says.get("what") == "decides" and each == tp:
                 state = _controller(says, partition.ids, self.brokers)
-                line = KafkaLine(place, event, what="decides", controller=state)
+                before = self.decided.get((tp, number(says.get("partition_epoch")) - 1), NOTHING)
+                line = KafkaLine(place, event, what="decides", controller=state, reorders=_reorders(before, says))
             elif says.get("what") == "broker" and owner in known and says.get("broker") in partition.ids:
                 line = KafkaLine(place, event, what="broker")
             else:
@@ -391,6 +415,13 @@ def _diverging(says: Fields) -> dict[str, Json]:
 def _proposal(says: Fields, node: str) -> dict[str, Json]:
     told = {"leader_epoch": _epoch(says.get("leader_epoch")), "partition_epoch": says.get("partition_epoch")}
     return {"isr": says.get("isr"), "leader": int(node), **told}
+
+
+def _reorders(before: Fields, after: Fields) -> bool:
+    """Whether a decision changes the order of the replicas, and nothing else."""
+    names = ("leader", "leader_epoch", "isr", "elr", "last_known_elr")
+    one, other = numbers(before.get("replicas")), numbers(after.get("replicas"))
+    return one != other and sorted(one) == sorted(other) and all(before.get(n) == after.get(n) for n in names)
 
 
 def _log(says: Fields) -> dict[str, object]:

@@ -21,7 +21,7 @@ from isr_validate.model_step import OffsetRanks
 from isr_validate.replica_state import ControllerState, ReplicaState, differences_between
 from isr_validate.replica_steps import ReplicaSteps
 from isr_validate.trace_lines import Level, Line
-from isr_validate.trace_values import Fields, SentMessage, number
+from isr_validate.trace_values import Fields, SentMessage, number, rows
 from isr_validate.verdict import FailedAttempt, LineRefused
 
 EARLY: Final = 4
@@ -29,6 +29,8 @@ EARLY: Final = 4
 
 STEPS_AT_ONCE: Final = 3
 """How many steps of the model one decision of the controller may be."""
+
+NO_STEPS: Final = "no steps of the model lead to this decision"
 
 
 @attrs.frozen
@@ -179,7 +181,9 @@ class KafkaReplicaSteps:
         mine: list[FailedAttempt] = []
         before = state.replica
         line = self._as_logged(line, state)
-        for after in self.steps.after(line, before, mine):
+        for after in (
+            self._restarted(line, before, mine) if line.start is not None else self.steps.after(line, before, mine)
+        ):
             wrong = self._differences(line, after)
             if wrong:
                 mine.append(FailedAttempt(str(after), "the step leads elsewhere in the model", (), wrong))
@@ -188,6 +192,20 @@ class KafkaReplicaSteps:
                 self.outside[line.place] = "a leader hears the metadata that it has, and forgets what it has proposed"
             yield attrs.evolve(state, replica=after, noted=self._noted(state, after))
         attempts += mine
+
+    def _restarted(self, line: KafkaLine, before: ReplicaState, attempts: list[FailedAttempt]) -> list[ReplicaState]:
+        """A follower has begun its log again where its leader's begins (`UnifiedLog.truncateFullyAndStartAt`).
+
+        That is as if it had what its leader has deleted, all of it committed, and of no epoch that it knows. It does so
+        only where its log ends before that (`AbstractFetcherThread.fetchOffsetAndTruncate`).
+        """
+        start = line.start or 0
+        if before.leader in (None, int(self.steps.node)) or start <= before.end:
+            why = f"a follower begins its log again at {start}, but it leads, follows nobody, or has more than that"
+            attempts.append(FailedAttempt(str(before), why))
+            return []
+        self.outside[line.place] = "a follower begins its log where its leader's begins"
+        return [attrs.evolve(before, end=start, epochs=(), high_watermark=start)]
 
     def _differences(self, line: KafkaLine, after: ReplicaState) -> Mapping[str, tuple[str, str]]:
         """The variables for which a line tells other values than the model has after the step."""
@@ -199,8 +217,15 @@ class KafkaReplicaSteps:
         return wrong
 
     def _as_logged(self, line: KafkaLine, state: KafkaState) -> KafkaLine:
-        """The line with the epoch of the last record where Kafka tells that of its epoch cache, which has no record."""
+        """The line with the epoch of the last record where Kafka tells another.
+
+        It tells that of its epoch cache, which has epochs without a record. And a follower that has begun its log
+        again tells none, and its leader takes what comes before for its own (`Partition.readRecords`).
+        """
         mail = line.mail
+        if mail is not None and mail.says.get("begins") is True:
+            says = {**mail.says, "last_epoch": state.replica.epoch_at(number(mail.says.get("offset")) - 1)}
+            return attrs.evolve(line, mail=SentMessage(mail.id, mail.source, mail.to, mail.kind, says))
         if mail is None or mail.kind != "FetchResponse" or not state.noted:
             return line
         if mail.says.get("last_epoch") != state.noted or state.replica.last_epoch == state.noted:
@@ -228,6 +253,7 @@ class KafkaControllerSteps:
 
     inner: ControllerSteps
     proposals: list[Fields]
+    withdrawn: list[Fields]
 
     @property
     def outside(self) -> dict[int, str]:
@@ -249,7 +275,28 @@ class KafkaControllerSteps:
         if line.controller is not None and not state.controller_epoch:
             yield line.controller
             return
+        if line.reorders and line.controller is not None:
+            self.outside[line.place] = "the replicas are preferred in another order"
+            after = attrs.evolve(state, controller_partition_epoch=line.controller.controller_partition_epoch)
+            if after == line.controller:
+                yield after
+                return
+        led = False
+        for after in self._decided(line, state):
+            led = True
+            yield after
+        if not led and not self.inner.bounded:
+            told = line.controller
+            refused = told is not None and any(_proposes(one, told) for one in self.withdrawn)
+            why = "the controller accepts a proposal that it has refused" if refused else NO_STEPS
+            differs = differences_between(state, told) if told is not None else {}
+            attempts.append(FailedAttempt(str(state), why, (), differs))
+
+    def _decided(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
+        """Every state after a decision, by the fewest steps first."""
         edge, seen, agreed = [state], {state}, STEPS_AT_ONCE + 1
+        told = line.controller
+        newest = state.controller_epoch + STEPS_AT_ONCE if told is None else told.controller_epoch
         for turn in range(STEPS_AT_ONCE + 1):
             for one in edge:
                 if (right := self._agrees(line, one, turn)) is not None:
@@ -257,15 +304,12 @@ class KafkaControllerSteps:
                     yield right
             if turn > agreed or turn == STEPS_AT_ONCE:
                 break  # what else may have happened can wait until a later decision tells of it
-            edge = [n for n in dict.fromkeys(n for one in edge for n in self._next(line, one)) if n not in seen]
+            following = dict.fromkeys(n for one in edge for n in self._next(line, one))
+            edge = [n for n in following if n not in seen and n.controller_epoch <= newest]
             seen.update(edge)
             if self.inner.hidden > HIDDEN_STATES:
                 self.inner.bounded = True
                 return
-        if agreed > STEPS_AT_ONCE:
-            told = line.controller
-            differs = differences_between(state, told) if told is not None else {}
-            attempts.append(FailedAttempt(str(state), "no steps of the model lead to this decision", (), differs))
 
     def _agrees(self, line: KafkaLine, state: ControllerState, turn: int) -> ControllerState | None:
         """The state, if a line about a broker or about the partition agrees with it."""
@@ -303,3 +347,10 @@ class KafkaControllerSteps:
             for p in self.proposals
             if (p.get("leader_epoch"), p.get("partition_epoch"), p.get("leader")) == now
         ]
+
+
+def _proposes(proposal: Fields, told: ControllerState) -> bool:
+    """Whether a decision is what a leader has proposed."""
+    members = tuple(sorted(member[0] for member in rows(proposal.get("isr"))))
+    wanted = (proposal.get("leader_epoch"), number(proposal.get("partition_epoch")) + 1, members)
+    return wanted == (told.controller_epoch, told.controller_partition_epoch, told.controller_isr)

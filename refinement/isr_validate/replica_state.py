@@ -226,9 +226,9 @@ def controller_names(partition: Fields) -> Fields:
     }
 
 
-def found_on_disk(log: Sequence[Row], high_watermark: int) -> ReplicaState:
-    """A replica that has just opened this log."""
-    return attrs.evolve(ReplicaState().with_batches(log), high_watermark=high_watermark)
+def found_on_disk(log: Sequence[Row], high_watermark: int, start: int = 0) -> ReplicaState:
+    """A replica that has just opened this log, which begins at `start`."""
+    return attrs.evolve(ReplicaState(end=start).with_batches(log), high_watermark=high_watermark)
 
 
 def brokers_in(ids: Sequence[int], members: int) -> tuple[int, ...]:

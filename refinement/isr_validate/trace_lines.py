@@ -101,7 +101,8 @@ class Line:
 class TraceLines:
     """A trace by owners. `refused` is the place of the first line that the reader refused, and why.
 
-    `proposals`: of Kafka's traces, by partition, every AlterPartition that a leader prepared.
+    `proposals`: of Kafka's traces, by partition, every AlterPartition that a leader prepared, but for those in
+    `withdrawn`: it was told that they are refused, or never sent them.
     """
 
     level: Level
@@ -115,6 +116,7 @@ class TraceLines:
     stutters: Counter[str] = attrs.field(factory=Counter[str])
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
     proposals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
+    withdrawn: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
     unchecked: int = 0
     refused: tuple[int, LineRefused] | None = None
 

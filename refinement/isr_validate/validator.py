@@ -147,7 +147,8 @@ def _search_owner(
     if lines.design.startswith(KAFKA):
         kafka = [line for line in wanted if isinstance(line, KafkaLine)]
         if node == CONTROLLER:
-            decided = KafkaControllerSteps(ControllerSteps(lines, tp), lines.proposals.get(tp, []))
+            made, withdrawn = lines.proposals.get(tp, []), lines.withdrawn.get(tp, [])
+            decided = KafkaControllerSteps(ControllerSteps(lines, tp), made, withdrawn)
             return decided, search(decided, wanted, budget, progress)
         taken = KafkaReplicaSteps(ReplicaSteps(lines, node, tp), kafka)
         return taken, search(taken, wanted, budget, progress)

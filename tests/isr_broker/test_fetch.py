@@ -91,7 +91,7 @@ def rows(answer: Fields | None) -> dict[int, tuple[int, bool]]:
 EMPTY, FULL = (0, False), (0, True)
 
 
-@pytest.mark.parametrize("version", [7, 12, 13, 17])
+@pytest.mark.parametrize("version", [7, 12, 13, 18])
 def test_a_session_is_told_what_is_new_and_nothing_else(client: Client, version: int) -> None:
     client.version = version
     client.produce(1)

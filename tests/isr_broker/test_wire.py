@@ -424,7 +424,7 @@ def asked(requests: Requests, key: int, version: int, fields: protocol.Answer) -
 
 @pytest.mark.parametrize(("design", "level"), [("kip-966", [1]), ("kip-903", [])])
 def test_the_elr_is_a_feature_of_designs_that_have_it(design: str, level: list[int]) -> None:
-    """Before version 4 no feature is told that may be at level 0: clients cannot read it (KAFKA-17492)."""
+    """Before version 4 none is told that may be at level 0 (ApiVersionsResponse.maybeFilterSupportedFeatureKeys)."""
     requests = one_broker(changed={"insync.design": design})
     for version, told in ((3, []), (4, level)):
         said = asked(requests, protocol.API_VERSIONS, version, {})
@@ -501,3 +501,12 @@ def test_connections_are_bounded() -> None:
         few.wait(lambda: no_client(few), "both have ended", 10)
         with connected(few) as four:
             assert serves(four)
+
+
+def test_the_size_of_each_log_is_told_to_an_admin(alone: Requests) -> None:
+    asked(alone, protocol.PRODUCE, 8, {"acks": 1, "timeout": 100, "topic_data": FIELDS["topic_data"]})
+    for wanted, names in ((None, {"t", "__consumer_offsets"}), ([{"topic": "t", "partitions": [0]}], {"t"})):
+        (found,) = asked(alone, protocol.DESCRIBE_LOG_DIRS, 1, {"topics": wanted}).all("results")
+        sizes = {t.text("name"): [p.number("partition_size") for p in t.all("partitions")] for t in found.all("topics")}
+        assert sizes.keys() == names
+        assert sizes["t"] == [len(new_batch(b"x"))]

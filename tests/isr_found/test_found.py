@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from insync_cli.main import main
-from isr_found import FOUND, JAVA_ROOT, JVM, Outcome, Reproduction, Trial
+from isr_broker.core.messages import TopicPartition
+from isr_cluster.kafka import write_decisions
+from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial
 from isr_kafka import Unavailable, build, classpath, jars, java, javac, tools
+from isr_validate import Level, Validation, read_traces, validate
 
 FOLDER = JAVA_ROOT.parent
 RELEASES = ("4.4.0", "4.3.1")
@@ -111,6 +114,58 @@ def test_without_the_condition_it_is_not_lost(bug: str, on: str) -> None:
 @pytest.mark.parametrize(("bug", "fix", "on"), FIXES_ON)
 def test_with_a_fix_it_is_not_lost(bug: str, fix: str, on: str) -> None:
     assert outcome_of(bug, Trial(on=on, fix=fix)) is Outcome.HELD
+
+
+def trace_of(bug: str, folder: Path, control: bool) -> Validation:
+    """What the validator says of the trace of the brokers of one run."""
+    trial = Trial(on="brokers", release="4.4.0", control=control, traces=folder)
+    assert outcome_of(bug, trial) is (Outcome.HELD if control else Outcome.LOST)
+    settings = {"insync.design": "kip-966", "min.insync.replicas": "2"}
+    write_decisions(folder / METADATA, folder, TopicPartition("t", 0), settings)
+    return validate(
+        read_traces((file.name, file.read_bytes()) for file in sorted(folder.glob("*.jsonl"))), Level.EVENTS
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("bug", "place", "why", "differs"),
+    [
+        (
+            "kept-positions",
+            ("1.1", "watermark"),
+            "the step leads elsewhere in the model",
+            {"high_watermark": ("0", "1")},
+        ),
+        (
+            "overtaken-request",
+            ("controller.1", "decides"),
+            "the controller accepts a proposal that it has refused",
+            {"controller_isr": ("(1, 2)", "(1, 2, 3)")},
+        ),
+    ],
+)
+def test_the_trace_of_its_brokers_is_rejected(
+    tmp_path: Path, bug: str, place: tuple[str, str], why: str, differs: dict[str, tuple[str, str]]
+) -> None:
+    no = trace_of(bug, tmp_path, control=False).rejected
+    assert no is not None
+    assert (no.life, no.action) == place
+    assert no.why == why
+    assert differs.items() <= no.differences.items()
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("bug", ["kept-positions", "overtaken-request"])
+def test_without_the_condition_the_trace_is_accepted(tmp_path: Path, bug: str) -> None:
+    done = trace_of(bug, tmp_path, control=True)
+    assert done.accepted, done.rejected
 
 
 @pytest.mark.slow

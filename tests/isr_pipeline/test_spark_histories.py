@@ -26,6 +26,7 @@ from isr_anomalies import ANOMALIES, Claims, Partition, check_partition, pair_op
 from isr_anomalies.history import OperationIndexer
 from isr_pipeline.histories import Unreadable, check_files, chunks, cycles, jobs, pairing, shares
 from isr_pipeline.histories.rows import Column, Numbers, kept
+from isr_pipeline.locations import Location
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -193,7 +194,9 @@ def test_the_command_writes_tables_and_the_same_report(tmp_path: Path, capsys: p
     assert main([*asked, "--out", out]) == 12
     local, large = (json.loads((tmp_path / name).read_text()) for name in ("local.json", "spark.json"))
     assert {**large, "command": local["command"]} == local
-    rows = kept(Path(out) / "anomalies.parquet", ("anomaly", "verdict"))
+    tables = Location.of(out)
+    rows = kept(tables / "anomalies.parquet", ("anomaly", "verdict"))
     assert set(rows["anomaly"][rows["verdict"] == "VIOLATED"].tolist()) == {"lost-write", "unseen", "offset-gap"}
-    assert sum(len(kept(file, ["f"])["f"]) for file in (Path(out) / "operations").iterdir()) == 4
+    operations = tables / "operations"
+    assert sum(len(kept(operations / name, ["f"])["f"]) for name in operations.files()) == 4
     assert main(["history", str(file), "--out", out]) == 64

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from insync_cli import places
 from insync_cli.main import main
 from isr_check.engine import Unavailable
 from isr_pipeline import session
@@ -73,6 +74,27 @@ def test_without_pyspark_the_extra_is_named(
     assert f"needs {missing}, which is not installed: pip install 'insync[spark]'" in capsys.readouterr().err
 
 
+def test_without_pyarrow_a_store_is_refused_and_a_path_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(_: str) -> None:
+        """No module of any name."""
+
+    monkeypatch.setattr(places, "find_spec", found)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["history", "s3://bucket/history.jsonl"]) == 64
+    assert "s3:// needs pyarrow, which is not installed: pip install 'insync[spark]'" in capsys.readouterr().err
+    (folder / "history.jsonl").write_text("", encoding="utf-8")
+    assert main(["history", "history.jsonl", "--quiet"]) == main(["history", f"file://{folder}/history.jsonl"]) == 21
+
+
+def test_spark_connect_needs_no_java_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    session.check("sc://host")
+    with pytest.raises(Unavailable, match="needs Java"):
+        session.check("spark://host:7077")
+
+
 def test_the_engine_is_known_without_importing_what_it_needs() -> None:
     script = "import sys, isr_pipeline.explore; sys.exit(any(m in sys.modules for m in ('pyspark', 'pyarrow', 'py4j')))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
@@ -134,7 +156,7 @@ def test_of_what_failed_the_last_line_is_told(text: str, line: str) -> None:
 def test_the_code_that_executors_get_is_all_of_it_and_nothing_else() -> None:
     code = session.own_code()
     assert {"isr_pipeline/tasks.py", "isr_check/native/kernels.py", "isr_lang/__init__.py", "isr_model.py"} <= set(code)
-    assert all(name.startswith("isr_") and name.endswith(".py") for name in code)
+    assert all(name.startswith(("isr_", "insync_cli/")) and name.endswith(".py") for name in code)
     assert Path(str(session.__file__)) == code["isr_pipeline/session.py"]
 
 

@@ -1,7 +1,6 @@
-"""A cluster whose workers are two users that may not read each other's files; they share an S3 server with the driver.
+"""Exploration by a cluster whose workers share nothing but a store with each other and the driver (support/apart.py).
 
 Without these, exploration could need a file that only one machine of a cluster has, or code that is installed on none.
-The executors' Python lacks insync: it comes from the driver.
 """
 
 from __future__ import annotations
@@ -11,27 +10,27 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import venv
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
-import attrs
 import pytest
-from tests.support import s3
+from pyspark.sql import SparkSession
+from tests.support.apart import Apart
+from tests.support.apart import apart as cluster_apart
 from tests.support.expected import outcome, table
 from tests.support.models import two_phase_commit
-from tests.support.sparks import Stranger, answer, cluster, environment, require_spark, strangers
+from tests.support.sparks import answer
 
+from insync_cli.exits import Exit
 from isr_check import native
 from isr_check.engine import Progress
 from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline import session
 from isr_pipeline.explore import SETTINGS, explore
-from isr_pipeline.locations import Location
 from isr_pipeline.store import Commit, Remade, Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -42,55 +41,15 @@ BUCKETS = 4
 PATIENT = {"spark.locality.wait": "100s"}
 """A task waits for the executor that has its bucket, however slow this machine is."""
 
-APART = "spark.shuffle.readHostLocalDisk false"
-"""Executors of one address read each other's files, unless Spark is told that they cannot. Machines have addresses."""
-
-
-@attrs.frozen
-class Apart:
-    """What the machines of a cluster have in common, its address and a bucket of a store; and who they are."""
-
-    master: str
-    url: str
-    users: list[Stranger]
-
-    def store(self, name: str) -> str:
-        return self.url.format(name)
-
-    def commits(self, name: str) -> list[Commit]:
-        return Store(Location.of(self.store(name))).commits()
-
-
-@contextmanager
-def bare() -> Generator[str]:
-    """A Python for everybody that has what insync depends on, and not insync."""
-    site = next(entry for entry in sys.path if (Path(entry) / "pyarrow").is_dir())
-    with tempfile.TemporaryDirectory(prefix="insync-python-") as folder:
-        Path(folder).chmod(0o755)
-        venv.create(folder, with_pip=False)
-        packages = next(Path(folder).glob("lib/python*/site-packages"))
-        (packages / "dependencies.pth").write_text(f"{site}\n", encoding="utf-8")
-        yield str(Path(folder) / "bin" / "python")
-
 
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
-    require_spark()
-    folder = tmp_path_factory.mktemp("cluster")
-    before = dict(os.environ)
-    with s3.server(folder) as url, strangers("nobody", "daemon") as users, bare() as python:
-        for user in users:
-            asked = [*user.command, python, "-c", "import pyspark, pyarrow, isr_pipeline"]
-            lacks = subprocess.run(asked, capture_output=True, text=True, check=False)
-            assert "No module named 'isr_pipeline'" in lacks.stderr
-        (folder / "spark-defaults.conf").write_text(f"{APART}\n", encoding="utf-8")
-        os.environ.update({**environment(), "PYSPARK_PYTHON": python, "SPARK_CONF_DIR": str(folder)})
-        try:
-            with cluster(folder, 2, owners=users) as master:
-                yield Apart(master, url, users)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    with cluster_apart(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+def commits(apart: Apart, name: str) -> list[Commit]:
+    return Store(apart.place(name)).commits()
 
 
 @pytest.fixture
@@ -124,9 +83,9 @@ def test_a_bucket_stays_where_its_visited_set_is(apart: Apart) -> None:
     """Each executor makes the sets of its buckets once, after the levels that the driver has done; then it has them."""
     found = explore(FIVE, store=apart.store("stays"), master=apart.master, partitions=BUCKETS, handover=100)
     assert answer(found) == answer(native.explore(FIVE))
-    commits = apart.commits("stays")
-    assert sum(c.remade.buckets for c in commits) == BUCKETS
-    assert sum(c.states > 100 for c in commits) > 3
+    done = commits(apart, "stays")
+    assert sum(c.remade.buckets for c in done) == BUCKETS
+    assert sum(c.states > 100 for c in done) > 3
 
 
 def executors() -> list[int]:
@@ -154,9 +113,61 @@ def test_an_executor_killed_again_and_again(apart: Apart) -> None:
     )
     assert answer(found) == answer(native.explore(FIVE))
     assert len(killed) == 4
-    remade = sum((c.remade for c in apart.commits("killed")), Remade())
+    remade = sum((c.remade for c in commits(apart, "killed")), Remade())
     assert remade.buckets > BUCKETS
     assert remade.seconds > 0
+
+
+SPECULATIVE = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.25",
+    "spark.speculation.minTaskRuntime": "500ms",
+}
+
+
+def workers_of(user: str) -> list[int]:
+    """Spark's Python processes of a user, those that run tasks included."""
+    found = subprocess.run(["pgrep", "-u", user, "-f", "pyspark.daemon"], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def speculated(spark: SparkSession) -> int:
+    """How many tasks were begun a second time because the first attempt was slow, as Spark's own page has it."""
+    url = f"{session.page(spark)}/api/v1/applications/{spark.sparkContext.applicationId}/stages?details=true"
+    with urlopen(url) as page:
+        stages = json.load(page)
+    return sum(task["speculative"] for stage in stages for task in stage.get("tasks", {}).values())
+
+
+def test_a_task_that_hangs_is_begun_again_elsewhere(apart: Apart) -> None:
+    """With speculation two attempts at a task can both end, and both write; one of them counts."""
+    halted = dict[int, list[int]]()
+
+    def halt(at: Progress) -> None:
+        for depth in [d for d in halted if d < at.depth]:
+            for process in halted.pop(depth):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+            ended.append(depth)
+        if (
+            at.depth in (5, 7, 9)
+            and at.depth not in halted
+            and (there := workers_of(apart.users[at.depth // 2 % 2].name))
+        ):
+            for process in there:
+                os.kill(process, signal.SIGSTOP)
+            halted[at.depth] = there
+
+    ended = list[int]()
+    with session.running(apart.master, settings={**session.SETTINGS, **SETTINGS, **SPECULATIVE}) as spark:
+        found = explore(
+            FIVE, (), None, halt, store=apart.store("hung"), master=apart.master, partitions=BUCKETS, handover=100
+        )
+        again = speculated(spark)
+    assert answer(found) == answer(native.explore(FIVE))
+    assert ended == [5, 7, 9]
+    assert again >= 3
 
 
 def waited(done: Callable[[], bool], running: subprocess.Popen[str]) -> None:
@@ -166,16 +177,20 @@ def waited(done: Callable[[], bool], running: subprocess.Popen[str]) -> None:
 
 
 def test_the_driver_killed_then_resumed_by_another(apart: Apart, tmp_path: Path) -> None:
-    """The second driver has nothing of the first one but the address of the store."""
-    run = f"check kip-966 --replicas 2 --engine spark --master {apart.master} --partitions {BUCKETS} --handover 700"
-    command = [INSYNC, *run.split(), "--memory", "512M", "--quiet", "--store", apart.store("driver")]
+    """The second driver has nothing of the first one but the address of the store.
+
+    Both have the cluster do levels: the first those from level 6 on, the second all that are left.
+    """
+    run = f"check kip-966 --replicas 2 --isr-changes 1 --engine spark --master {apart.master}"
+    more = f"--partitions {BUCKETS} --handover 230"
+    command = [INSYNC, *run.split(), *more.split(), "--memory", "512M", "--quiet", "--store", apart.store("driver")]
     first = subprocess.Popen([*command, "--out", "first"], cwd=tmp_path, text=True)
-    waited(lambda: "0007.json" in Location.of(apart.store("driver/commits")).files(), first)
+    waited(lambda: "0007.json" in apart.place("driver/commits").files(), first)
     first.kill()
     first.wait()
-    done = len(apart.commits("driver"))
+    done = len(commits(apart, "driver"))
     second = subprocess.run([*command, "--resume", "second"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert second.returncode == 0, second.stderr
+    assert second.returncode == Exit.TOO_SMALL, second.stderr
     said = json.loads((tmp_path / "second" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert done < len(found.levels)

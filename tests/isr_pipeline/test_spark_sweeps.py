@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import sleep
 from typing import cast
 
 import pytest
@@ -55,6 +56,19 @@ def test_the_matrix_is_the_same_as_by_processes(tmp_path: Path) -> None:
 def test_answers_come_in_the_order_of_the_questions() -> None:
     assert sweep(spark(), str, range(20), most=3) == [str(n) for n in range(20)]
     assert sweep(spark(), str, list[int]()) == []
+
+
+def test_while_tasks_run_it_is_told_how_many_are_done_and_the_job_has_a_name() -> None:
+    heard: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        heard.append((what, done, total))
+
+    sweep(spark(), sleep, [0.7] * 8, what="naps", tell=tell)
+    assert heard
+    assert {(what, total) for what, _, total in heard} == {("tasks: 8 naps", 8)}
+    assert {done for _, done, _ in heard} & set(range(1, 8))
+    assert spark().sparkContext.getLocalProperty("spark.job.description") == "insync: 8 naps"
 
 
 def test_a_task_that_fails_says_its_last_line() -> None:

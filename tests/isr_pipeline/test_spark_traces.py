@@ -22,6 +22,7 @@ from isr_check import native
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
 from isr_pipeline.histories.rows import kept
+from isr_pipeline.locations import Location
 from isr_pipeline.sweeps import sweep
 from isr_pipeline.trace_datasets import INDEX, Cover, Recipe, make_part, parts
 from isr_pipeline.trace_replays import DIFFERS, REPLAYED, CoresOnTrace, ReplayPart, validate_folder
@@ -42,13 +43,13 @@ def graph_of(instance: Instance) -> ModelGraph:
 def table(folder: Path, kind: str, names: tuple[str, ...]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for file in sorted((folder / kind).glob("*.parquet")):
-        columns = kept(file, names)
+        columns = kept(Location.of(file), names)
         rows += [dict(zip(names, row, strict=True)) for row in zip(*(columns[n].tolist() for n in names), strict=True)]
     return rows
 
 
 def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
-    recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
+    recipe = Recipe(MAKE, Cover.EDGES, Location.of(tmp_path), 30)
     for part in parts(recipe, 3, range(0)):
         make_part(part)
     instance = MAKE()
@@ -68,7 +69,7 @@ def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
 
 
 def test_a_cover_of_pairs_shows_every_pair_and_the_index_says_what_is_there(tmp_path: Path) -> None:
-    recipe = Recipe(MAKE, Cover.PAIRS, tmp_path, 30)
+    recipe = Recipe(MAKE, Cover.PAIRS, Location.of(tmp_path), 30)
     for part in parts(recipe, 2, range(0)):
         make_part(part)
     graph = graph_of(MAKE())
@@ -107,11 +108,11 @@ def test_spark_makes_the_same_walks_and_cores_follow_them(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_path: Path) -> None:
-    recipe = Recipe(MAKE, Cover.EDGES, tmp_path, 30)
+    recipe = Recipe(MAKE, Cover.EDGES, Location.of(tmp_path), 30)
     [part] = parts(recipe, 1, range(0))
     make_part(part)
-    planted = PLANTED["commit-under-minimum"]
-    counts = ReplayPart(MAKE, tmp_path, tmp_path, planted)("part-00000")
+    here, planted = Location.of(tmp_path), PLANTED["commit-under-minimum"]
+    counts = ReplayPart(MAKE, here, here, planted)("part-00000")
     assert counts[DIFFERS] > 0
     rows = [r for r in table(tmp_path, "replayed", tuple(REPLAYED.names)) if r["verdict"] == DIFFERS]
     on = CoresOnTrace(MAKE(), planted)
@@ -122,7 +123,7 @@ def test_a_bug_of_the_cores_is_found_along_traces_and_its_trace_is_small(tmp_pat
         labels = [on.numbers[s.action, tuple(s.parameters.values())] for s in trace.steps]  # type: ignore[arg-type]
         found, _ = on.follow(start, labels)
         assert (found.verdict, found.kind, found.action) == (DIFFERS, row["kind"], row["action"])
-    assert ReplayPart(MAKE, tmp_path, tmp_path)("part-00000").get(DIFFERS, 0) == 0
+    assert ReplayPart(MAKE, here, here)("part-00000").get(DIFFERS, 0) == 0
 
 
 @pytest.mark.spark

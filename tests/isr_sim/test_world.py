@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import attrs
 import pytest
 
@@ -11,7 +13,9 @@ from isr_broker.core.messages import MetadataSnapshot, Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.runtime import Runtime
 from isr_broker.storage.metadata_log import NAME, MetadataLog
+from isr_sim.clients import PATIENCE_MS
 from isr_sim.faults import ALL, Kind
+from isr_sim.histories import Silent, telling
 from isr_sim.simulate import QUICK, Config, Run, finished, simulate
 
 pytestmark = pytest.mark.explores
@@ -126,3 +130,19 @@ def test_each_kind_of_fault_strikes() -> None:
         if struck == set(Kind):
             return
     assert struck == set(Kind)
+
+
+def test_a_consumer_that_stops_while_it_gives_up_hears_no_late_answer() -> None:
+    """Else the history would have the end of a poll twice, and could not be read."""
+    run = telling(Config(safety_ms=100), 0)
+    run.set_up()
+    (consumer,), silent = run.consumers, run.invariants
+    assert isinstance(silent, Silent)
+    while json.loads(silent.lines[-1]).get("type") != "invoke" or '"poll"' not in silent.lines[-1]:
+        run.world.run(run.world.now + 1)
+    for leader in run.world.hosts:
+        run.world.lag[leader, consumer.identity] = 2 * PATIENCE_MS
+    consumer.stopped = True
+    run.world.run(run.world.now + 5 * PATIENCE_MS)
+    told = [json.loads(line) for line in silent.lines]
+    assert [line["type"] for line in told if line["f"] == "poll"][-2:] == ["invoke", "info"]

@@ -1,8 +1,9 @@
 """What our agent writes in Apache Kafka's brokers against the model: a real run is accepted, a forged one is not.
 
 `kafka-4.4.0/` are the first seconds of a run of `insync experiment acks-1 --cell acks=all --system apache-kafka=4.4.0
---agent`: a leader that is cut off, a shrink, an election, two followers that truncate. Without these tests a validator
-that accepts whatever the agent writes would look like a Kafka without bugs.
+--agent`: a leader that is cut off, a shrink, an election, two followers that truncate. In `kafka-4.4.0-deleted/` there
+are 10 records when broker 4 is killed and 20 when the first 15 are deleted (DeleteRecords); then it is started, twice.
+Without these tests a validator that accepts whatever the agent writes would look like a Kafka without bugs.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from isr_validate.kafka_trace import FORMAT
 pytestmark = pytest.mark.explores
 
 RECORDED = Path(__file__).parent / "kafka-4.4.0"
+DELETED = Path(__file__).parent / "kafka-4.4.0-deleted"
 Says = dict[str, Json]
 Files = dict[str, list[Says]]
 
 
 @cache
-def recorded() -> str:
-    return json.dumps({file.stem: file.read_text().splitlines() for file in sorted(RECORDED.glob("*.jsonl"))})
+def recorded(folder: Path) -> str:
+    return json.dumps({file.stem: file.read_text().splitlines() for file in sorted(folder.glob("*.jsonl"))})
 
 
-def lines() -> Files:
+def lines(folder: Path = RECORDED) -> Files:
     return {
         life: [cast("Says", json.loads(line)) for line in text]
-        for life, text in cast("dict[str, list[str]]", json.loads(recorded())).items()
+        for life, text in cast("dict[str, list[str]]", json.loads(recorded(folder))).items()
     }
 
 
@@ -167,6 +169,79 @@ def test_a_decision_without_a_proposal_is_rejected() -> None:
     assert no is not None
     assert (no.life, no.action) == ("controller.1", "decides")
     assert no.differences["controller_isr"] == ("(3, 4)", "(2, 3, 4)")
+
+
+@pytest.mark.slow
+def test_a_proposal_that_was_refused_is_not_accepted() -> None:
+    files = lines()
+    life, place = one(files, "proposes", lambda says: says["partition_epoch"] == 1, -1)
+    told = files[life][place]
+    refusal: Says = {**told, "what": "refused", "error": "INELIGIBLE_REPLICA", "rolled_back": True}
+    later = [{**says, "n": cast("int", says["n"]) + 1} for says in files[life][place + 1 :]]
+    files[life] = [*files[life][: place + 1], {**refusal, "n": place + 1, "since": place}, *later]
+    no = judged(files).rejected
+    assert no is not None
+    assert (no.life, no.action, no.why) == (
+        "controller.1",
+        "decides",
+        "the controller accepts a proposal that it has refused",
+    )
+
+
+@pytest.mark.slow
+def test_an_order_of_replicas_is_no_step_and_any_other_decision_without_a_cause_is_rejected() -> None:
+    files = lines()
+    told = files["controller.1"]
+    last = [says for says in told if says.get("what") == "decides"][-1]
+    version = cast("int", last["partition_epoch"]) + 1
+    more: Says = {**last, "n": len(told), "partition_epoch": version, "replicas": [3, 2, 4]}
+    done = judged({**files, "controller.1": [*told, more]})
+    assert done.accepted, done.rejected
+    assert ("controller.1", len(told) + 1, "the replicas are preferred in another order") in done.outside
+    no = judged({**files, "controller.1": [*told, {**more, "replicas": last["replicas"]}]}).rejected
+    assert no is not None
+    assert no.why == "no steps of the model lead to this decision"
+
+
+# A log that begins later
+
+
+@pytest.mark.parametrize("level", [Level.EVENTS, Level.CLIENT])
+def test_a_follower_may_begin_its_log_again_where_its_leader_s_begins(level: Level) -> None:
+    done = judged(lines(DELETED), level)
+    assert done.accepted, done.rejected
+    assert [why for _, _, why in done.outside] == ["a follower begins its log where its leader's begins"]
+
+
+def until(files: Files, last: Says) -> Files:
+    """The trace as it was when this line was written, before the ISR had all three again."""
+    now = cast("int", last["at"])
+    cut = {life: [says for says in told if cast("int", says["at"]) <= now] for life, told in files.items()}
+    again = next(n for n, says in enumerate(cut["controller.1"]) if says.get("partition_epoch") == 4)
+    return {**cut, "controller.1": cut["controller.1"][:again]}
+
+
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [
+        (21, "a follower begins its log again at 21, which nobody has said to be committed"),
+        (9, "a follower begins its log again at 9, but it leads, follows nobody, or has more than that"),
+    ],
+)
+def test_a_log_that_begins_again_elsewhere_is_rejected(at: int, why: str) -> None:
+    files = lines(DELETED)
+    life, place = one(files, "restarts")
+    files[life][place] |= {"to": at, "log_end": at, "high_watermark": at}
+    no = judged(until(files, files[life][place])).rejected
+    assert no is not None
+    assert (no.life, no.line, no.action, no.why) == (life, place + 1, "restarts", why)
+
+
+def test_a_log_that_begins_again_unsaid_is_rejected() -> None:
+    files = lines(DELETED)
+    no = judged(without(files, one(files, "restarts"))).rejected
+    assert no is not None
+    assert no.why == "broker 4 fetches from 15, where its log has never ended"
 
 
 # Handlers at the same time

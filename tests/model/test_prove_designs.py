@@ -89,7 +89,16 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
 )
 """Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
 
-PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"} | {
+PROVED = {
+    "kip-966",
+    "kip-966-calm",
+    "kip-966-within-envelope",
+    "kraft-3.5",
+    "kip-903",
+    "kip-841",
+    "jepsen-halt",
+    "refusal-in-new-version",
+} | {
     "jepsen-bounded-halt",
     "recovery-manual",
     "recovery-asks-all",

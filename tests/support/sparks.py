@@ -93,17 +93,18 @@ def cluster(
 ) -> Generator[str, None, None]:
     """The address of a master with so many workers of one core each, which work in `folder`.
 
-    With `owners` each worker is of another user, and works in that user's folder.
+    With `owners` each worker is of another user, works in that user's folder, and has an address of its own.
     """
     with ExitStack() as closing:
         log = started(closing, folder, "master", "--host", "127.0.0.1", "--port", "0")
         url = found_in(log, r"spark://127\.0\.0\.1:\d+")
-        each = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory]
         logs = list[Path]()
         everybody: Sequence[Stranger | None] = owners or [None] * workers
-        for owner in everybody:
+        for number, owner in enumerate(everybody, 2):
+            host = f"127.0.0.{number}" if owner is not None else "127.0.0.1"
             work = str((owner.folder if owner is not None else folder) / "work")
-            logs.append(started(closing, folder, "worker", *each, "--work-dir", work, url, owner=owner))
+            each = ["--host", host, "--cores", "1", "--memory", memory, "--work-dir", work]
+            logs.append(started(closing, folder, "worker", *each, url, owner=owner))
         for log in logs:
             found_in(log, "Successfully registered with master")
         yield url

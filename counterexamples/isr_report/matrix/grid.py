@@ -87,17 +87,25 @@ def is_probe(entry: PromiseEntry) -> bool:
     return entry["kind"].startswith("sometimes")
 
 
+def parsed_matrix(text: str, name: str) -> Matrix:
+    """The matrix in the text of a file; TraceError, with the name of the file, when it is none."""
+    try:
+        found = cast("Mapping[str, object]", json.loads(text))
+    except ValueError:
+        raise TraceError(f"{name}: not a matrix: it is not JSON") from None
+    if found.get("schema") != SCHEMA:
+        raise TraceError(f"{name}: not a matrix: its schema is not {SCHEMA}")
+    return cast("Matrix", found)
+
+
 def read_matrix(path: Path) -> Matrix:
     """The matrix in a file; TraceError when it is none, or names a run that is not there."""
     try:
-        found = cast("Mapping[str, object]", json.loads(path.read_text(encoding="utf-8")))
+        matrix = parsed_matrix(path.read_text(encoding="utf-8"), str(path))
     except OSError as problem:
         raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
-    except ValueError:
+    except UnicodeDecodeError:
         raise TraceError(f"{path}: not a matrix: it is not JSON") from None
-    if found.get("schema") != SCHEMA:
-        raise TraceError(f"{path}: not a matrix: its schema is not {SCHEMA}")
-    matrix = cast("Matrix", found)
     for cell in matrix["cells"]:
         named = [cell["run"], *(p["trace"] for p in cell["promises"] if p["trace"])]
         missing = [name for name in named if not (path.parent / name).is_file()]

@@ -112,7 +112,7 @@ class Requests:
     def _features(self, version: int) -> Answer:
         """The one feature of Kafka's that is here, in designs that have it: the ELR (EligibleLeaderReplicasVersion).
 
-        Clients before version 4 cannot read a feature that may be at level 0 (KAFKA-17492).
+        Before version 4 none is told that may be at level 0 (ApiVersionsResponse.maybeFilterSupportedFeatureKeys).
         """
         if not self.runtime.settings.insync_design.eligible_leader_replicas:
             return {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import on_spark, options, places, terminal
 from insync_cli.clusters import history_spark, history_text
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import (
@@ -44,6 +44,7 @@ from isr_anomalies.read_json import checked_claims, paused_garbage_collection
 
 if TYPE_CHECKING:
     from isr_anomalies import Anomaly, History
+    from isr_pipeline.locations import Location
 
 EXAMPLE = """\
 insync history run/history.jsonl
@@ -82,7 +83,9 @@ class Bounds:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    files: tuple[Path, ...] = arguments("FILE", "JSON lines, or EDN of Jepsen's kafka workload (.edn)", Path)
+    files: tuple[Path | Location, ...] = arguments(
+        "FILE", "JSON lines, or EDN of Jepsen's kafka workload (.edn); may be s3://...", places.place
+    )
     list: bool = flag("the table of anomalies, and nothing else")
     anomaly: tuple[str, ...] = repeated("A", "look for this one only", str)
     said: Said = group(Said, "claims", "instead of those in the file; what nobody says is Kafka's default")
@@ -122,7 +125,7 @@ def run(argv: Sequence[str]) -> int:
         report = history_text.report(path, answer, claims, quotes, given.command)
         reports.append(report)
         if output.json is None:
-            terminal.write_json(str(beside(path)), report)
+            places.write_json(beside(path), report)
         if output.for_people:
             written = None if output.json else beside(path)
             history_text.render(output.console(), report, written, quiet=output.quiet)
@@ -131,11 +134,13 @@ def run(argv: Sequence[str]) -> int:
     return next(code for code in WORST_FIRST if code in codes)
 
 
-def answers(wanted: tuple[Anomaly, ...], given: Options) -> Iterator[tuple[Path, Answer, Claims, dict[int, str]]]:
+def answers(
+    wanted: tuple[Anomaly, ...], given: Options
+) -> Iterator[tuple[Path | Location, Answer, Claims, dict[int, str]]]:
     """Each file's verdicts with the claims that they follow from, and the lines that witnesses point to."""
-    if given.spark.engine == history_spark.SPARK:
-        said = given.claims
-        for one in history_spark.checked(given.files, wanted, lambda of: checked_claims(0, said, of), given.spark):
+    if given.spark.engine == on_spark.SPARK:
+        claimed = partial(checked_claims, 0, given.claims)
+        for one in history_spark.checked(given.files, wanted, claimed, given.spark, given.output.ticker()):
             yield one.path, one.answer, one.claims, one.quotes
         return
     for path in given.files:
@@ -154,16 +159,16 @@ def chosen(names: Sequence[str]) -> tuple[Anomaly, ...]:
     return tuple(anomaly for anomaly in ANOMALIES if not asked or anomaly.number in asked)
 
 
-def beside(path: Path) -> Path:
+def beside(path: Path | Location) -> Path | Location:
     """history.json beside history.jsonl or history.edn; never the history itself."""
-    return path.with_suffix(".verdict.json" if path.suffix == ".json" else ".json")
+    return places.with_suffix(path, ".verdict.json" if places.suffix(path) == ".json" else ".json")
 
 
-def read(path: Path, given: Options, tell: Tell = silent) -> History:
-    if path.suffix == ".parquet":
-        raise UsageError(f"{path}: a history in Parquet is for --engine {history_spark.SPARK}")
+def read(path: Path | Location, given: Options, tell: Tell = silent) -> History:
+    if places.suffix(path) == ".parquet":
+        raise UsageError(f"{path}: a history in Parquet is for --engine {on_spark.SPARK}")
     try:
-        with path.open(encoding="utf-8") as file:
+        with places.text_of(path) as file:
             items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(_told(file, path, tell))
             return pair_operations(with_claims(items, given.claims))
     except OSError as problem:
@@ -174,19 +179,20 @@ def read(path: Path, given: Options, tell: Tell = silent) -> History:
         raise InputError(f"{path}, {problem}") from None
 
 
-def _told(lines: Iterable[str], path: Path, tell: Tell) -> Iterator[str]:
+def _told(lines: Iterable[str], path: Path | Location, tell: Tell) -> Iterator[str]:
     """The lines of a file, counted by their size."""
-    done, size = 0, path.stat().st_size
+    done, size = 0, places.size(path)
     for line in lines:
         done += len(line)
         tell(f"bytes of {path}", done, size)
         yield line
 
 
-def is_edn(path: Path, file: TextIO) -> bool:
+def is_edn(path: Path | Location, file: TextIO) -> bool:
     """Whether a file is EDN: by its suffix, or else by its first key, which JSON quotes and EDN writes as a keyword."""
-    if path.suffix in (".edn", ".jsonl", ".ndjson", ".json"):
-        return path.suffix == ".edn"
+    suffix = places.suffix(path)
+    if suffix in (".edn", ".jsonl", ".ndjson", ".json"):
+        return suffix == ".edn"
     start = file.read(4096).lstrip()
     file.seek(0)
     return start[:1] in "[;#" or start[1:].lstrip()[:1] == ":"
@@ -199,12 +205,12 @@ def with_claims(items: Iterator[Item | Claims], said: dict[str, object]) -> Iter
         yield checked_claims(0, said, item) if isinstance(item, Claims) else item
 
 
-def quoted(path: Path, answer: Answer) -> dict[int, str]:
+def quoted(path: Path | Location, answer: Answer) -> dict[int, str]:
     """The lines that witnesses point to, from a second pass over the file."""
     lines = {line for judgement in answer.judgements for found in judgement.witnesses for line in found.lines}
     if not lines:
         return {}
-    with suppress(OSError), path.open(encoding="utf-8") as file:
+    with suppress(OSError), places.text_of(path) as file:
         return {number: text.strip() for number, text in enumerate(file, 1) if number in lines}
     return {}
 

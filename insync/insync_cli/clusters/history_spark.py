@@ -8,64 +8,69 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import terminal
-from insync_cli.exits import Inconclusive, InputError, UsageError
+from insync_cli import on_spark, places, terminal
+from insync_cli.exits import InputError, UsageError
 from insync_cli.options import choice, option, size, workers_at_most
+from insync_cli.progress import Ticker
 from isr_anomalies import Claims
-from isr_check.engine import Failed, Unavailable
+from isr_pipeline import session
 
 if TYPE_CHECKING:
     from isr_anomalies import Anomaly
     from isr_pipeline.histories import Checked
-
-SPARK = "spark"
+    from isr_pipeline.locations import Location
 
 
 @attrs.frozen(kw_only=True)
 class OnSpark:
     """For files that are too large for one process."""
 
-    engine: str = choice(("local", SPARK), "who checks", "local")
+    engine: str = choice(("local", on_spark.SPARK), "who checks", "local")
     master: str | None = option("URL", "spark://host:7077, sc://host; without it, this machine alone", str)
     workers: int | None = option("N", "tasks at once on this machine", workers_at_most)
     memory: int | None = option("SIZE", "of Java, such as 2G", size)
-    out: Path | None = option("DIR", "keep the tables of operations, anomalies, witnesses, availability", Path)
+    out: Path | Location | None = option(
+        "DIR", "keep tables of operations, anomalies, witnesses, availability; may be s3://...", places.place
+    )
 
 
 def check(given: OnSpark) -> None:
-    """UsageError for options that say nothing without this engine."""
+    """UsageError for options that say nothing without this engine, and for a cluster without a place for its files."""
     only = {"master": given.master, "workers": given.workers, "out": given.out, "memory": given.memory}
     for name, value in only.items():
-        if value is not None and given.engine != SPARK:
-            raise UsageError(f"--{name} is for --engine {SPARK}")
+        if value is not None and given.engine != on_spark.SPARK:
+            raise UsageError(f"--{name} is for --engine {on_spark.SPARK}")
+    if given.out is None and not session.alone(given.master):
+        raise UsageError(
+            "--master needs --out, where executors leave files for each other: a store such as s3://bucket/prefix, "
+            "or a folder that all of them have"
+        )
 
 
 def checked(
-    files: Sequence[Path], wanted: tuple[Anomaly, ...], claims: Callable[[Claims | None], Claims], given: OnSpark
+    files: Sequence[Path | Location],
+    wanted: tuple[Anomaly, ...],
+    claims: Callable[[Claims | None], Claims],
+    given: OnSpark,
+    ticker: Ticker,
 ) -> list[Checked]:
     """All files, each a history of its own, in the same jobs."""
-    from isr_pipeline import session
-
     for path in files:
-        if path.suffix == ".edn":
+        if places.suffix(path) == ".edn":
             raise UsageError(f"{path}: Spark reads JSON lines and Parquet; --engine local reads EDN")
-    folder = terminal.make_folder(given.out) if given.out else None
+    folder = places.make_folder(given.out) if given.out is not None else None
     try:
-        session.check()
-        from isr_pipeline.histories import Unreadable, check_files
-        from isr_pipeline.histories.tables import write
+        with on_spark.running(ticker, given.master, given.workers, given.memory) as (spark, tell):
+            from isr_pipeline.histories import Unreadable, check_files
+            from isr_pipeline.histories.tables import write
+            from isr_pipeline.locations import Location, Refused
 
-        try:
-            with session.running(given.master, workers=given.workers, memory=given.memory) as spark:
-                found = check_files(spark, files, folder, wanted, claims)
-        except Unreadable as problem:
-            raise InputError(str(problem)) from None
-        if folder is not None:
-            write(folder, found)
-    except Unavailable as problem:
-        raise UsageError(str(problem)) from None
-    except Failed as problem:
-        raise Inconclusive(str(problem)) from None
+            try:
+                found = check_files(spark, files, folder, wanted, claims, tell=tell)
+                if folder is not None:
+                    write(Location.of(folder), found)
+            except (Unreadable, Refused) as problem:
+                raise InputError(str(problem)) from None
     except OSError as problem:
         raise InputError(f"cannot read {problem.filename}: {terminal.reason(problem)}") from None
     return found

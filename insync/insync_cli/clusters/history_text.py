@@ -16,6 +16,8 @@ from isr_anomalies.results import Counts
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_pipeline.locations import Location
+
 SHOWN = 160
 """The most characters of a quoted line that are printed. The report has the whole line."""
 
@@ -71,7 +73,9 @@ class Report(TypedDict):
     anomalies: list[Line]
 
 
-def report(path: Path, answer: Answer, claims: Claims, quotes: dict[int, str], command: Sequence[str]) -> Report:
+def report(
+    path: Path | Location, answer: Answer, claims: Claims, quotes: dict[int, str], command: Sequence[str]
+) -> Report:
     counted = {field.name: int(getattr(answer.counts, field.name)) for field in attrs.fields(Counts)}
     return {
         "schema": "insync/history/1",
@@ -127,7 +131,7 @@ def print_list(out: Console) -> None:
     terminal.print_table(out, header, rows)
 
 
-def render(out: Console, answer: Report, written: Path | None, *, quiet: bool) -> None:
+def render(out: Console, answer: Report, written: Path | Location | None, *, quiet: bool) -> None:
     if not quiet:
         out.print(f"{answer['history']}: {terminal.count(answer['operations'], 'operation')}", style="bold")
         claims = [f"{name} {said(name, value)}" for name, value in answer["claims"].items() if value is not None]

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, Inconclusive, InputError, UsageError
+from insync_cli import on_spark, options, places, registry
+from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, choice, flag, group, natural, option, positive, required, workers_at_most
 from insync_cli.progress import Brake
 from insync_cli.terminal import Output, QuietOutput
-from isr_check.engine import Failed, Unavailable
 
 if TYPE_CHECKING:
     from isr_lang import Instance
+    from isr_pipeline.locations import Location
 
 EXAMPLE = """\
 insync traces kip-966 --count 10000 --out traces --engine spark
 insync traces kip-966 --replicas 2 --cover edges --out traces --replay
 insync traces kip-966 --replicas 2 --cover pairs --out traces"""
-SPARK = "spark"
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -50,22 +50,23 @@ class Options:
     steps: int = option("N", "at most in a walk", positive, 20)
     seed: int = option("N", "of the first walk", natural, 1)
     parts: int = option("N", "parts of the dataset", positive, 8)
-    out: Path = required("DIR", "where the dataset goes", Path)
+    out: Path | Location = required("DIR", "where the dataset goes; may be s3://...", places.place)
     replay: bool = flag("then follow each trace on the broker's cores")
     engine: Engine = group(Engine, "running")
     output: QuietOutput = group(QuietOutput)
 
 
 @lru_cache(maxsize=4)
-def instance_made(name: str, without: tuple[str, ...], constants: str, own: tuple[Path, ...]) -> Instance:
-    """The model of a question that can be sent: names and JSON, and files of designs, which are read where needed."""
+def instance_made(name: str, without: tuple[str, ...], constants: str, own: tuple[tuple[Path, str], ...]) -> Instance:
+    """The model of a question that can be sent: names and JSON, and files of designs with what is in them."""
     if name not in registry.designs():
-        registry.take_own(own)
+        registry.take_own(dict(own), dict(own))
     return registry.instance_of(registry.design_less(name, without), json.loads(constants))
 
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
+    from isr_pipeline.locations import Location
     from isr_pipeline.trace_datasets import Cover, Recipe, make_part, parts
 
     design, output = given.world.design, given.output
@@ -73,7 +74,7 @@ def run(argv: Sequence[str]) -> int:
     output.check()
     if given.engine.engine != SPARK and (given.engine.master is not None or given.engine.workers is not None):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
-    folder = terminal.make_folder(given.out).absolute()
+    folder = Location.of(places.make_folder(given.out))
     gone, constants = registry.left_out(design), json.dumps(dict(instance.constants))
     make = partial(instance_made, design.name, gone, constants, registry.own_files())
     recipe = Recipe(make, Cover(given.cover), folder, given.steps)
@@ -101,12 +102,12 @@ def run(argv: Sequence[str]) -> int:
     return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS
 
 
-def replayed(make: Callable[[], Instance], folder: Path, each: Each) -> Counter[str]:
+def replayed(make: Callable[[], Instance], folder: Location, each: Each) -> Counter[str]:
     """How many traces ended how on the cores; the table is in the dataset."""
     from isr_pipeline.trace_replays import ReplayPart
     from isr_replay import NoSuchCores
 
-    names = sorted(path.stem for path in (folder / "index").glob("*.parquet"))
+    names = [Path(name).stem for name in (folder / "index").files() if name.endswith(".parquet")]
     total = Counter[str]()
     try:
         for verdicts in each(ReplayPart(make, folder, folder), names, "parts followed"):
@@ -123,7 +124,7 @@ class Each:
         self.given, self.output, self.stopped = given, output, ""
 
     def __call__(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
-        return self._here(work, parts, what) if self.given.engine != SPARK else self._on_spark(work, parts)
+        return self._here(work, parts, what) if self.given.engine != SPARK else self._on_spark(work, parts, what)
 
     def _here(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
         done: list[A] = []
@@ -135,16 +136,8 @@ class Each:
                     break
         return done
 
-    def _on_spark(self, work: Callable[[Q], A], parts: Sequence[Q]) -> list[A]:
-        from isr_pipeline import session
-
-        try:
-            session.check()
+    def _on_spark(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
+        with on_spark.running(self.output.ticker(), self.given.master, self.given.workers) as (spark, tell):
             from isr_pipeline.sweeps import sweep
 
-            with session.running(self.given.master, workers=self.given.workers) as spark:
-                return sweep(spark, work, parts)
-        except Unavailable as problem:
-            raise UsageError(str(problem)) from None
-        except Failed as problem:
-            raise Inconclusive(str(problem)) from None
+            return sweep(spark, work, parts, what=what, tell=tell)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import options, places, terminal
 from insync_cli.exits import Exit, InputError
 from insync_cli.options import Usage, arguments, choice, group, option, positive
 from insync_cli.progress import Tell, silent, telling
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_broker.trace_reader import Life
+    from isr_pipeline.locations import Location
     from isr_validate import Level, Rejection, Validation
 
 EXAMPLE = """insync validate traces
@@ -30,8 +31,8 @@ USAGE = Usage("validate", "Traces of brokers against the model: is each line a s
 
 @attrs.frozen(kw_only=True)
 class Options:
-    logs: tuple[Path, ...] = arguments(
-        "LOG", "a folder with traces, or files NODE.LIFE.jsonl of one run", Path, at_least=1
+    logs: tuple[Path | Location, ...] = arguments(
+        "LOG", "a folder with traces, or files NODE.LIFE.jsonl of one run; may be s3://...", places.place, at_least=1
     )
     level: str = choice(
         ("full", "events", "client"),
@@ -101,18 +102,16 @@ def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | Non
     return notes
 
 
-def lives_of(logs: Sequence[Path], tell: Tell = silent) -> list[Life]:
+def lives_of(logs: Sequence[Path | Location], tell: Tell = silent) -> list[Life]:
     """Every life in the folders and files; InputError for what is none."""
     from isr_broker.trace_reader import BadTrace
     from isr_validate import read_traces
 
-    files: list[Path] = []
-    for log in logs:
-        files += sorted(log.glob("*.jsonl")) if log.is_dir() else [log]
-    if not files:
-        raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
     try:
-        return read_traces((file.name, file.read_bytes()) for file in telling(files, "files read", tell))
+        files = [file for log in logs for file in places.files_of(log, ".jsonl")]
+        if not files:
+            raise InputError(f"there is no trace, NODE.LIFE.jsonl, in {', '.join(map(str, logs))}")
+        return read_traces((file.name, places.bytes_of(file)) for file in telling(files, "files read", tell))
     except OSError as problem:
         raise InputError(f"{problem.filename}: cannot be read: {terminal.reason(problem)}") from None
     except BadTrace as problem:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, registry, room, runfile, terminal
+from insync_cli import options, places, registry, room, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
+from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, design_name, group, option, repeated
-from insync_cli.progress import interruptible
+from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix_spark
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
@@ -28,6 +29,7 @@ from isr_report.matrix.grid import (
     FaultEntry,
     Matrix,
     PromiseEntry,
+    parsed_matrix,
     read_matrix,
     verdict_of,
 )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_lang import Instance
+    from isr_pipeline.locations import Location
 
 EXAMPLE = """\
 insync matrix
@@ -46,7 +49,7 @@ insync matrix --plan mine.toml --json -"""
 FILE = "matrix.json"
 PARTIAL = "matrix.partial.json"
 """The cells of a run that was stopped. What was there before stays."""
-FOLDER = Path("runs/matrix")
+FOLDER: Path | Location = Path("runs/matrix")
 WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN = "BROKEN"
 LONGEST = 1_000_000
@@ -62,7 +65,7 @@ class Options:
     designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
     own: options.OwnDesigns = group(options.OwnDesigns)
     faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
-    out: Path = option("DIR", f"where {FILE} and the runs go", Path, FOLDER)
+    out: Path | Location = option("DIR", f"where {FILE} and the runs go; may be s3://...", places.place, FOLDER)
     running: options.RunningEach = group(options.RunningEach, "running")
     master: str | None = option("URL", "with --engine spark; without it, this machine alone", str)
     output: QuietOutput = group(QuietOutput)
@@ -71,10 +74,10 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     given.output.check()
-    if given.master is not None and given.running.engine != matrix_spark.SPARK:
-        raise UsageError(f"--master is for --engine {matrix_spark.SPARK}")
+    if given.master is not None and given.running.engine != SPARK:
+        raise UsageError(f"--master is for --engine {SPARK}")
     plan = plan_of(given.plan, given.designs, given.faults)
-    folder = terminal.make_folder(given.out)
+    folder = places.make_folder(given.out)
     check_folder(folder, plan)
     found = made(plan, given.running, given.output, folder, given.master)
 
@@ -113,30 +116,37 @@ def questions(plan: Plan) -> list[tuple[Cell, Instance]]:
     return [pair for name in plan.designs for pair in cells(plan, registry.design_named(name))]
 
 
-def check_folder(folder: Path, plan: Plan) -> None:
+def check_folder(folder: Path | Location, plan: Plan) -> None:
     """UsageError where the folder has a matrix with cells that this one lacks: it would be overwritten by a part."""
+    file = folder / FILE
     try:
-        before = {c["name"] for c in read_matrix(folder / FILE)["cells"]}
-    except TraceError:
+        found = read_matrix(file) if isinstance(file, Path) else parsed_matrix(file.read().decode(), str(file))
+        before = {c["name"] for c in found["cells"]}
+    except (TraceError, OSError, UnicodeDecodeError):
         return  # there is none, or none that can be read
     lost = len(before - {cell.name for cell, _ in questions(plan)})
     if lost:
         raise UsageError(
-            f"{folder / FILE} has {terminal.count(lost, 'cell')} that this run would not make, and would be replaced; "
+            f"{file} has {terminal.count(lost, 'cell')} that this run would not make, and would be replaced; "
             "choose another folder with --out"
         )
 
 
 def made(
-    plan: Plan, running: options.RunningEach, output: QuietOutput, folder: Path, master: str | None = None
+    plan: Plan, running: options.RunningEach, output: QuietOutput, out: Path | Location, master: str | None = None
 ) -> Matrix:
     """Run every cell; the document is written into the folder, too. Inconclusive if Ctrl-C, TERM or HUP ends it."""
+    with places.filled(out) as folder:
+        return _made(plan, Cells(running, out if running.engine == SPARK else folder), output, folder, master)
+
+
+def _made(plan: Plan, explore: Cells, output: QuietOutput, folder: Path, master: str | None) -> Matrix:
     every = questions(plan)
     done: list[CellEntry] = []
     shortest: dict[str, int] = {}
     try:
         with output.ticker() as ticker, interruptible():
-            answers = shared(every, Cells(running, folder), master)
+            answers = shared(every, explore, master, ticker)
             for (cell, instance), (entry, witnesses) in zip(every, answers, strict=True):
                 done.append(entry)
                 ticker.count(len(done), len(every), "cells")
@@ -146,9 +156,8 @@ def made(
                     line["trace"], shortest[name] = str(path.relative_to(folder)), line["depth"] or 0
     except KeyboardInterrupt:
         terminal.write_json(str(folder / PARTIAL), document(plan, done))
-        raise Inconclusive(
-            f"stopped after {len(done)} of {terminal.count(len(every), 'cell')}, which are in {folder / PARTIAL}"
-        ) from None
+        told = f"stopped after {len(done)} of {terminal.count(len(every), 'cell')}"
+        raise Inconclusive(f"{told}, which are in {explore.folder / PARTIAL}") from None
     found = document(plan, done)
     terminal.write_json(str(folder / FILE), found)
     return found
@@ -176,24 +185,28 @@ class Cells:
     """How cells are explored, and where their files go."""
 
     running: options.RunningEach
-    folder: Path
+    folder: Path | Location
+    version: str = attrs.field(factory=version)
+    """Which insync this is; where it is not installed, Python cannot tell."""
 
     def __call__(self, cell: Cell, instance: Instance) -> tuple[CellEntry, list[Finding]]:
-        return explored(cell, instance, self.running, self.folder)
+        with places.filled(self.folder) as folder:
+            return explored(cell, instance, self.running, folder, self.version)
 
 
 _job: tuple[Sequence[tuple[Cell, Instance]], Cells] | None = None
 
 
 def shared(
-    every: Sequence[tuple[Cell, Instance]], explore: Cells, master: str | None
+    every: Sequence[tuple[Cell, Instance]], explore: Cells, master: str | None, ticker: Ticker
 ) -> Iterator[tuple[CellEntry, list[Finding]]]:
     """All cells in order, by several processes, which are forks of this one: an instance cannot be sent to another."""
     global _job
     running = explore.running
-    if running.engine == matrix_spark.SPARK:
-        here = attrs.evolve(explore, running=attrs.evolve(running, engine=None), folder=explore.folder.absolute())
-        yield from matrix_spark.swept([cell for cell, _ in every], here, master, running.workers)
+    if running.engine == SPARK:
+        folder = explore.folder.absolute() if isinstance(explore.folder, Path) else explore.folder
+        there = attrs.evolve(explore, running=attrs.evolve(running, engine=None), folder=folder)
+        yield from matrix_spark.swept([cell for cell, _ in every], there, master, running.workers, ticker)
         return
     workers = running.workers or os.cpu_count() or 1
     if workers == 1:
@@ -211,7 +224,7 @@ def _explored(n: int) -> tuple[CellEntry, list[Finding]]:
 
 
 def explored(
-    cell: Cell, instance: Instance, running: options.RunningEach, folder: Path
+    cell: Cell, instance: Instance, running: options.RunningEach, folder: Path, version: str
 ) -> tuple[CellEntry, list[Finding]]:
     """One cell: its run file and counterexamples, in its own folder; and what its probes found."""
     engine = running.engine_name
@@ -228,7 +241,7 @@ def explored(
         instance,
         found,
         command=cell.command,
-        version=version(),
+        version=version,
         engine=engine,
         workers=workers,
         findings=found.findings,

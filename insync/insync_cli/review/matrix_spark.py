@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from insync_cli import registry
-from insync_cli.exits import Inconclusive, UsageError
-from isr_check.engine import Failed, Unavailable
+from insync_cli import on_spark, registry
+from insync_cli.progress import Ticker
 from isr_lang import Instance
 from isr_report.matrix.grid import CellEntry
 from isr_report.matrix.plan import Cell
@@ -17,34 +16,25 @@ from isr_report.matrix.plan import Cell
 if TYPE_CHECKING:
     from isr_check.engine import Finding
 
-SPARK = "spark"
-
 Explore = Callable[[Cell, Instance], tuple[CellEntry, "list[Finding]"]]
 """Explores one cell and writes its files. It is sent to the executors."""
 
 
 def swept(
-    cells: Sequence[Cell], explore: Explore, master: str | None, workers: int | None
+    cells: Sequence[Cell], explore: Explore, master: str | None, workers: int | None, ticker: Ticker
 ) -> list[tuple[CellEntry, list[Finding]]]:
-    """The cells in order. Their files are written by the executors, so the folder must be one that all of them see."""
-    from isr_pipeline import session
-
-    try:
-        session.check()
+    """The cells in order. The executors write their files, into a store or a folder that all of them see."""
+    with on_spark.running(ticker, master, workers) as (spark, tell):
         from isr_pipeline.sweeps import sweep
 
-        with session.running(master, workers=workers) as spark:
-            return sweep(spark, partial(answered, explore=explore, own=registry.own_files()), cells)
-    except Unavailable as problem:
-        raise UsageError(str(problem)) from None
-    except Failed as problem:
-        raise Inconclusive(str(problem)) from None
+        work = partial(answered, explore=explore, own=registry.own_files())
+        return sweep(spark, work, cells, what="cells", tell=tell)
 
 
-def answered(cell: Cell, explore: Explore, own: Sequence[Path]) -> tuple[CellEntry, list[Finding]]:
+def answered(cell: Cell, explore: Explore, own: Sequence[tuple[Path, str]]) -> tuple[CellEntry, list[Finding]]:
     """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell.
 
-    `own`: files of designs, which the executor must see, too.
+    `own`: files of designs, with what is in them.
     """
-    registry.take_own(own)
+    registry.take_own(dict(own), dict(own))
     return explore(cell, registry.instance_of(registry.design_named(cell.design), cell.constants))

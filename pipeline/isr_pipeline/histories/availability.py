@@ -9,9 +9,8 @@ from __future__ import annotations
 import pickle
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import attrs
@@ -22,10 +21,13 @@ from isr_anomalies import Claims
 from isr_anomalies.operations import NEVER, Fault
 from isr_anomalies.results import Tally
 from isr_anomalies.times import SECOND, WINDOWS, Availability, Window, silence_around, too_long, windows_to_progress
-from isr_pipeline.histories.rows import DDL, Numbers, Row, collected, each, kept, numbers, table
+from isr_pipeline.histories.rows import DDL, Numbers, Row, collected, each, kept, numbered, numbers, table
+from isr_pipeline.locations import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_batch = cast("Callable[..., pa.RecordBatch]", pa.RecordBatch.from_arrays)  # pyright: ignore[reportUnknownMemberType]
 
 BITS: Final = 12
 """The first pass counts latencies that have so many leading bits in common as one."""
@@ -36,7 +38,7 @@ class Bucket(NamedTuple):
     """A file of operations."""
 
     history: int
-    path: str
+    file: Location
 
 
 @attrs.frozen
@@ -106,8 +108,8 @@ class Figures:
         self.progress = [(a + c, b + d) for (a, b), (c, d) in both]
 
 
-def sends_of(path: str) -> Sends:
-    at = kept(Path(path), _COLUMNS)
+def sends_of(file: Location) -> Sends:
+    at = kept(file, _COLUMNS)
     chosen = (at["f"] == "produce") | (at["f"] == "txn")
     return Sends(*(cast("Numbers", at[name])[chosen] for name in _COLUMNS[1:]))
 
@@ -125,7 +127,7 @@ class Measure:
     asked: dict[int, Asked]
 
     def __call__(self, bucket: Bucket) -> Iterator[Row]:
-        sends, asked = sends_of(bucket.path), self.asked[bucket.history]
+        sends, asked = sends_of(bucket.file), self.asked[bucket.history]
         acks = np.sort(sends.completed_at[sends.ok])
         took = (sends.completed_at - sends.invoked_at)[sends.ok]
         figures = Figures(acked=len(acks))
@@ -177,7 +179,7 @@ class Detail:
     of: dict[int, Details]
 
     def __call__(self, bucket: Bucket) -> Iterator[Row]:
-        sends, details = sends_of(bucket.path), self.of[bucket.history]
+        sends, details = sends_of(bucket.file), self.of[bucket.history]
         took = (sends.completed_at - sends.invoked_at)[sends.ok]
         exact = _counted(took[np.isin(leading(took), details.wanted)])
         ended = sends.completed_at != NEVER
@@ -206,6 +208,27 @@ class Gaps(NamedTuple):
 Marks = list[tuple[int, int]]
 
 
+MARKS = "history int, time long, line long, only_limit int"
+"""What `Between` takes: a mark, and 1 if it is for LIMIT only."""
+
+
+@attrs.frozen
+class Acks:
+    """A task: the acknowledgements of files of operations as marks."""
+
+    buckets: tuple[Bucket, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in cast("list[int]", numbers(batch, 1)[0].tolist()):
+                bucket = self.buckets[number]
+                sends = sends_of(bucket.file)
+                times, lines = sends.completed_at[sends.ok], sends.completed[sends.ok]
+                whose, all_ = np.full(len(times), bucket.history, np.int32), np.zeros(len(times), np.int32)
+                arrays = [pa.array(column) for column in (whose, times, lines, all_)]
+                yield _batch(arrays, names=["history", "time", "line", "only_limit"])
+
+
 FIGURE, LIMIT = "figure", "limit"
 """Two computations of gaps: for the longest gap, and for gaps over the limit, which also count from the first send."""
 
@@ -214,7 +237,7 @@ FIGURE, LIMIT = "figure", "limit"
 class Between:
     """A task: the gaps of each history in a range of time. `limits`: nanoseconds, None for no limit.
 
-    Its rows are history, time, line, and 1 if the mark is for LIMIT only.
+    Its rows are MARKS, in order.
     """
 
     limits: dict[int, int | None]
@@ -276,7 +299,7 @@ class Given(NamedTuple):
     ends_at: int
 
 
-def availability(spark: SparkSession, folder: Path, buckets: list[Bucket], of: dict[int, Given]) -> dict[int, Answered]:
+def availability(spark: SparkSession, buckets: list[Bucket], of: dict[int, Given]) -> dict[int, Answered]:
     """The figures of every history, from the files of its operations."""
     asked = {
         h: Asked(tuple(g.faults), tuple(windows_to_progress(g.faults, g.ends_at, g.claims))) for h, g in of.items()
@@ -290,7 +313,7 @@ def availability(spark: SparkSession, folder: Path, buckets: list[Bucket], of: d
         latencies, windows = cast("tuple[Counter[int], Counter[tuple[str, int]]]", pickle.loads(row.payload))
         exact[row.history][0].update(latencies)
         exact[row.history][1].update(windows)
-    between = _gaps(spark, folder, totals, {history: given.claims.max_unavailable for history, given in of.items()})
+    between = _gaps(spark, buckets, totals, {history: given.claims.max_unavailable for history, given in of.items()})
     answers: dict[int, Answered] = {}
     for history, given in of.items():
         total, found = totals[history], between.get((history, FIGURE))
@@ -344,17 +367,15 @@ def _percentile(coarse: Counter[int], exact: Counter[int], rank: int) -> int:
 
 
 def _gaps(
-    spark: SparkSession, folder: Path, totals: dict[int, Figures], limits: dict[int, int | None]
+    spark: SparkSession, buckets: list[Bucket], totals: dict[int, Figures], limits: dict[int, int | None]
 ) -> dict[tuple[int, str], Gaps]:
     """The gaps between acknowledgements; the last send is a mark, too, and for LIMIT also the first send."""
     marks = [(h, t.last[0], -t.last[1], 0) for h, t in totals.items() if t.begin != NEVER]
     marks += [(h, t.first[1], t.first[0], 1) for h, t in totals.items() if t.begin != NEVER]
     if not marks:
         return {}
-    operations = spark.read.parquet(str(folder / "operations"))
-    acks = operations.where("f IN ('produce', 'txn') AND outcome = 'ok'")
-    rows = acks.selectExpr("history", "completed_at AS time", "completed AS line", "0 AS only_limit")
-    rows = rows.union(spark.createDataFrame(marks, "history int, time long, line long, only_limit int"))
+    rows = numbered(spark, len(buckets)).mapInArrow(Acks(tuple(buckets)), MARKS)
+    rows = rows.union(spark.createDataFrame(marks, MARKS))
     spread = rows.repartitionByRange("history", "time").sortWithinPartitions("history", "time", "line")
     parts: dict[tuple[int, str], list[Gaps]] = {}
     for row in collected(spread.mapInArrow(Between(limits), DDL)):

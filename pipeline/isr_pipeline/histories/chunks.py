@@ -2,16 +2,16 @@
 
 A piece of JSON lines begins and ends at the end of a line; a piece of Parquet is one row group, each row a line.
 Columns of Parquet are named as the fields of docs/history.md are; what is nested is JSON text, or nested as Parquet has
-it. Files must be where every executor can read them.
+it. Files must be where every executor can read them: in a store, or in a folder that all of them see.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 import attrs
 import pyarrow.parquet as pq
@@ -19,9 +19,12 @@ import pyarrow.parquet as pq
 from isr_anomalies import Malformed
 from isr_anomalies.read_json import parsed
 from isr_pipeline.histories.rows import Row
+from isr_pipeline.locations import Location
 
 SIZE = 16 << 20
 """The approximate size of a piece of JSON lines, in bytes."""
+LOOK = 1 << 16
+"""Bytes that are read at a time to find the end of a line."""
 NESTED = frozenset({"records", "ops", "partitions", "rebalanced", "diverged", "unseen", "epochs", "settings"})
 """Columns whose values may be JSON text."""
 
@@ -33,7 +36,7 @@ class Chunk:
     """Bytes [begin, end) of a file, or its row group `begin`, of which `line` is the first."""
 
     history: int
-    path: str
+    file: Location
     begin: int
     end: int
     line: int = 1
@@ -61,39 +64,47 @@ class _File(Protocol):
     def read_row_group(self, i: int) -> _Rows: ...
 
 
-_parquet_file = cast("Callable[[str], _File]", vars(pq)["ParquetFile"])
+_parquet_file = cast("Callable[[BinaryIO], _File]", vars(pq)["ParquetFile"])
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether the path is a Parquet file, or a folder of such files as Spark writes it."""
-    return path.is_dir() or path.suffix == ".parquet"
+def chunks_of(history: int, place: Location, size: int = SIZE) -> list[Chunk]:
+    """The pieces of a file, or of a folder of Parquet files as Spark writes it.
 
-
-def chunks_of(history: int, path: Path, size: int = SIZE) -> list[Chunk]:
-    """The pieces of a file. Pieces of JSON lines have no line numbers yet, because tasks count their lines."""
-    if is_parquet(path):
-        return _row_groups(history, path)
-    length = path.stat().st_size
+    Pieces of JSON lines have no line numbers yet, because tasks count their lines.
+    """
+    inside = [name for name in place.files() if name.endswith(".parquet")]
+    if inside or place.path.endswith(".parquet"):
+        names = sorted(inside, key=lambda name: name.split("/"))
+        return _row_groups(history, [place / name for name in names] or [place])
     cuts = [0]
-    with path.open("rb") as file:
+    with place.opened() as file:
+        length = file.seek(0, os.SEEK_END)
         while cuts[-1] + size < length:
-            file.seek(cuts[-1] + size - 1)
-            file.readline()
-            cuts.append(file.tell())
+            cuts.append(_line_end(file, cuts[-1] + size - 1))
     if cuts[-1] < length or length == 0:
         cuts.append(length)
-    return [Chunk(history, str(path.absolute()), begin, end) for begin, end in pairwise(cuts)]
+    return [Chunk(history, place, begin, end) for begin, end in pairwise(cuts)]
 
 
-def _row_groups(history: int, path: Path) -> list[Chunk]:
-    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+def _line_end(file: BinaryIO, at: int) -> int:
+    """Where the line ends that has this byte."""
+    file.seek(at)
+    while block := file.read(LOOK):
+        if (end := block.find(b"\n")) >= 0:
+            return at + end + 1
+        at += len(block)
+    return at
+
+
+def _row_groups(history: int, files: list[Location]) -> list[Chunk]:
     found: list[Chunk] = []
     line = 1
     for file in files:
-        meta = _parquet_file(str(file)).metadata
+        with file.opened() as stream:
+            meta = _parquet_file(stream).metadata
         for group in range(meta.num_row_groups):
             rows = meta.row_group(group).num_rows
-            found.append(Chunk(history, str(file.absolute()), group, group + 1, line, rows, parquet=True))
+            found.append(Chunk(history, file, group, group + 1, line, rows, parquet=True))
             line += rows
     return found
 
@@ -120,7 +131,7 @@ def numbered(chunks: list[Chunk], counts: dict[tuple[int, int], int]) -> list[Ch
 
 
 def _bytes(chunk: Chunk) -> bytes:
-    with Path(chunk.path).open("rb") as file:
+    with chunk.file.opened() as file:
         file.seek(chunk.begin)
         return file.read(chunk.end - chunk.begin)
 
@@ -145,7 +156,9 @@ def objects(chunk: Chunk) -> Iterator[tuple[int, Object]]:
             if text.strip():
                 yield line, parsed(line, text)
         return
-    for line, row in enumerate(_parquet_file(chunk.path).read_row_group(chunk.begin).to_pylist(), chunk.line):
+    with chunk.file.opened() as stream:
+        rows = _parquet_file(stream).read_row_group(chunk.begin).to_pylist()
+    for line, row in enumerate(rows, chunk.line):
         yield line, {name: _unpacked(line, name, value) for name, value in row.items() if value is not None}
 
 

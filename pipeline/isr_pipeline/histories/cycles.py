@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 import attrs
@@ -20,6 +19,7 @@ from isr_anomalies.operations import NEVER, NOTHING, Operation
 from isr_anomalies.results import Tally
 from isr_pipeline.histories.rows import Column, Numbers, Row, kept
 from isr_pipeline.histories.shares import BLOCKS, EDGES, OUTCOMES
+from isr_pipeline.locations import Location
 
 GROUPS: Final = 64
 """The most tasks among which the stretches of a history are divided."""
@@ -59,7 +59,7 @@ class Source(NamedTuple):
 
     history: int
     name: str
-    path: str
+    file: Location
     operations: bool
 
 
@@ -82,11 +82,10 @@ class Select:
 
     def __call__(self, source: Source) -> Iterator[Row]:
         of = self.stretches[source.history]
-        path = Path(source.path)
         if source.operations:
-            pieces = self.operations_of(kept(path, _OF_OPERATIONS), of)
+            pieces = self.operations_of(kept(source.file, _OF_OPERATIONS), of)
         else:
-            pieces = self.edges_of(source.name, cast("dict[str, Numbers]", kept(path, EDGES.names)), of)
+            pieces = self.edges_of(source.name, cast("dict[str, Numbers]", kept(source.file, EDGES.names)), of)
         for group, piece in pieces:
             yield Row(source.history, str(group), pickle.dumps(piece))
 

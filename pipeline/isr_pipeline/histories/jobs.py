@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +30,9 @@ from isr_pipeline.histories import chunks
 from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
 from isr_pipeline.histories.cycles import Find, Select, Source, stretches
 from isr_pipeline.histories.pairing import Pair, Parse, Summary
-from isr_pipeline.histories.rows import DDL, Row, collected, each, file_of, grouped
+from isr_pipeline.histories.rows import Row, collected, each, file_of, grouped, rows_of
 from isr_pipeline.histories.shares import BLOCKS, Judge, Judged, Terms, prove
+from isr_pipeline.locations import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ Said = Callable[[str, float], None]
 class Unreadable(Exception):
     """A file is no history; the message says which file, and what is wrong."""
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(self, path: Path | Location, what: str) -> None:
         super().__init__(f"{path}, {what}")
 
 
@@ -57,7 +57,7 @@ class Unreadable(Exception):
 class Checked:
     """A history with the answer that the local checker would give."""
 
-    path: Path
+    path: Path | Location
     claims: Claims
     answer: Answer
     quotes: dict[int, str]
@@ -70,35 +70,42 @@ def _unheard(_: str, __: float) -> None:
 
 def check_files(
     spark: SparkSession,
-    files: Sequence[Path],
-    folder: Path | None = None,
+    files: Sequence[Path | Location],
+    folder: Path | Location | None = None,
     wanted: tuple[Anomaly, ...] = ANOMALIES,
     claims: Callable[[Claims | None], Claims] = lambda said: said or Claims(),
     said: Said = _unheard,
+    tell: session.Tell = session.silent,
 ) -> list[Checked]:
     """Check all files at once, each a history of its own. Raises Unreadable, or OSError.
 
-    `folder` is where tables go, for every executor to see. `claims` makes of those in a file's header what counts.
+    `folder` is where tables go, for every executor to see: in a store, or in a folder that all of them have. Without
+    one, all executors must be on this machine. `claims` makes of those in a file's header what counts. `said` hears of
+    each job that is done, and `tell` of the tasks of those that are not.
     """
     with ExitStack() as closing:
         if folder is None:
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="insync-")))
+        place = Location.of(folder)
         for kind in KINDS:
-            shutil.rmtree(folder / kind, ignore_errors=True)
+            (place / kind).delete_folder()
         closing.enter_context(session.plainly())
-        return _Check(spark, list(files), folder.absolute(), wanted, claims, said).run(closing)
+        return _Check(spark, list(files), place, wanted, claims, said, tell).run(closing)
 
 
 @attrs.define
 class _Check:
     spark: SparkSession
-    files: list[Path]
-    folder: Path
+    files: list[Path | Location]
+    folder: Location
     wanted: tuple[Anomaly, ...]
     claims_of: Callable[[Claims | None], Claims]
     said: Said
+    tell: session.Tell
     buckets: dict[int, int] = attrs.field(factory=dict[int, int])
     lines: dict[int, int] = attrs.field(factory=dict[int, int])
+    paired: dict[int, list[str]] = attrs.field(factory=dict[int, list[str]])
+    """The buckets of each history that have operations, and shares of partitions."""
     summaries: dict[int, Summary] = attrs.field(factory=dict[int, Summary])
     claims: dict[int, Claims] = attrs.field(factory=dict[int, Claims])
 
@@ -117,13 +124,15 @@ class _Check:
 
     def timed(self, name: str, job: Callable[[], T]) -> T:
         begin = time.monotonic()
-        answer = job()
+        with session.watched(self.spark, f"{name} {sum(self.lines.values()):,} lines", self.tell):
+            answer = job()
         self.said(name, time.monotonic() - begin)
         return answer
 
     def pieces(self) -> list[chunks.Chunk]:
         """Divide all files into pieces, and number their lines."""
-        found = [piece for history, path in enumerate(self.files) for piece in chunks.chunks_of(history, path)]
+        places = list(enumerate(map(Location.of, self.files)))
+        found = [piece for history, place in places for piece in chunks.chunks_of(history, place)]
         text = [piece for piece in found if not piece.parquet]
         counts: dict[tuple[int, int], int] = {}
         for row in collected(each(self.spark, chunks.count, text)) if text else ():
@@ -135,11 +144,12 @@ class _Check:
         return numbered
 
     def pair(self, pieces: list[chunks.Chunk]) -> None:
-        """Write operations and the shares of partitions to files; returns the claims and faults of the histories."""
+        """Write operations and the shares of partitions to files; keep the claims and faults of the histories."""
         parsed = each(self.spark, Parse(self.buckets), pieces)
         found: dict[int, list[Summary]] = {history: [] for history in range(len(self.files))}
         for row in collected(grouped(parsed, Pair(self.folder))):
             found[row.history].append(cast("Summary", pickle.loads(row.payload)))
+            self.paired.setdefault(row.history, []).append(row.key)
         for history, parts in found.items():
             problems = [part.problem for part in parts if part.problem]
             if problems:
@@ -157,7 +167,7 @@ class _Check:
             )
 
     def shares(self) -> DataFrame:
-        return self.spark.read.schema(DDL).parquet(str(self.folder / "shares"))
+        return each(self.spark, rows_of, [file for history in self.paired for file in self.kept("shares", history)])
 
     def judge(self) -> dict[int, dict[str, Judged]]:
         """Check every partition."""
@@ -190,8 +200,8 @@ class _Check:
         sources: list[Source] = []
         for history in where:
             edges = [name for name, one in judged[history].items() if one.edges]
-            sources += [Source(history, p, str(file_of(self.folder, "edges", history, p)), False) for p in edges]
-            sources += [Source(history, "", path, True) for path in self.operations_of(history)]
+            sources += [Source(history, p, file_of(self.folder, "edges", history, p), False) for p in edges]
+            sources += [Source(history, "", file, True) for file in self.kept("operations", history)]
         if sources:
             selected = each(self.spark, Select(where), sources)
             for row in collected(grouped(selected, Find(self.claims, names))):
@@ -199,17 +209,14 @@ class _Check:
                     found[row.history].setdefault(name, Tally()).merge(tally)
         return found
 
-    def operations_of(self, history: int) -> list[str]:
-        return [
-            str(file_of(self.folder, "operations", history, str(bucket)))
-            for bucket in range(self.buckets[history])
-            if file_of(self.folder, "operations", history, str(bucket)).exists()
-        ]
+    def kept(self, kind: str, history: int) -> list[Location]:
+        """The files of all buckets of a history."""
+        return [file_of(self.folder, kind, history, bucket) for bucket in sorted(self.paired.get(history, ()), key=int)]
 
     def measure(self) -> dict[int, Answered]:
-        buckets = [Bucket(h, path) for h in self.summaries for path in self.operations_of(h)]
+        buckets = [Bucket(h, file) for h in self.summaries for file in self.kept("operations", h)]
         given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
-        return availability(self.spark, self.folder, buckets, given)
+        return availability(self.spark, buckets, given)
 
     def conclude(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
         """The verdicts of one history, put together as the local checker does."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import marshal
 import pickle
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final, TypedDict, cast
 from zlib import crc32
 
@@ -24,6 +23,7 @@ from isr_anomalies.operations import NOTHING, Dump, Event, Extra, Fault, Item, M
 from isr_anomalies.read_json import claims_of, item_of
 from isr_pipeline.histories.chunks import Chunk, objects
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
+from isr_pipeline.locations import Location
 
 Packed = tuple[object, ...]
 """A value that marshal can write: of tuples, lists, dicts, sets, texts and numbers, but not of their subclasses."""
@@ -186,7 +186,7 @@ class Pair:
     Write its operations and the shares of partitions.
     """
 
-    folder: Path
+    folder: Location
 
     def __call__(self, history: int, bucket: str, payloads: list[bytes]) -> Iterator[Row]:
         boxes = [cast("Box", marshal.loads(payload)) for payload in payloads]
@@ -210,10 +210,9 @@ class Pair:
             if op.f in ("produce", "txn"):
                 explode.sent(op, op.outcome == "ok")
         shares = _shares(partitions, ops, boxes)
-        path = file_of(self.folder, "shares", history, bucket)
         keys = list(shares)
         given = {"history": [history] * len(keys), "key": keys, "payload": [_dumps(shares[key]) for key in keys]}
-        keep(path, given, SCHEMA)
+        keep(file_of(self.folder, "shares", history, bucket), given, SCHEMA)
         keep(file_of(self.folder, "operations", history, bucket), columns(history, ops), OPERATIONS)
         transactions = [op for op in ops if op.f == "txn"]
         summary = attrs.evolve(

@@ -5,9 +5,8 @@ Thousands of operations travel as one payload, so the price that Spark takes for
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from isr_anomalies.read_json import paused_garbage_collection
+from isr_pipeline.locations import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,8 +100,12 @@ class _Each(Generic[T]):
 
 def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:
     """Run `work` on each part, and return its rows."""
-    tasks = max(1, min(len(parts), FEW), len(parts) // PER_TASK)
-    return spark.range(0, len(parts), 1, tasks).mapInArrow(_Each(work, tuple(parts)), DDL)
+    return numbered(spark, len(parts)).mapInArrow(_Each(work, tuple(parts)), DDL)
+
+
+def numbered(spark: SparkSession, parts: int) -> DataFrame:
+    """The numbers of this many parts, divided among as many tasks as these are worth."""
+    return spark.range(0, parts, 1, max(1, min(parts, FEW), parts // PER_TASK))
 
 
 @attrs.frozen
@@ -127,7 +131,7 @@ def collected(frame: DataFrame) -> list[Row]:
     return [Row(row[0], row[1], bytes(row[2])) for row in frame.collect()]
 
 
-def file_of(folder: Path, kind: str, history: int, key: str) -> Path:
+def file_of(folder: Location, kind: str, history: int, key: str) -> Location:
     """The file of the table of a key. Names of partitions may have any characters and any length."""
     name = quote(key, safe="")
     if len(name) > 100:
@@ -137,15 +141,22 @@ def file_of(folder: Path, kind: str, history: int, key: str) -> Path:
     return folder / kind / f"{history:05}-{name}.parquet"
 
 
-def keep(path: Path, columns: Mapping[str, object], schema: pa.Schema) -> None:
+def keep(file: Location, columns: Mapping[str, object], schema: pa.Schema) -> None:
     """Write a table completely or not at all, because a task may be done twice, or half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    _write_table(_from_pydict(columns, schema=schema), part, compression="zstd")
-    part.replace(path)
+    content = io.BytesIO()
+    _write_table(_from_pydict(columns, schema=schema), content, compression="zstd")
+    file.put(content.getvalue())
 
 
-def kept(path: Path, names: Sequence[str]) -> dict[str, Column]:
+def kept(file: Location, names: Sequence[str]) -> dict[str, Column]:
     """Read these columns of a table that `keep` has written."""
-    found = _read_table(path, columns=list(names), partitioning=None)
+    with file.opened() as stream:
+        found = _read_table(stream, columns=list(names), partitioning=None)
     return {name: found.column(name).to_numpy(False) for name in names}
+
+
+def rows_of(file: Location) -> Iterator[Row]:
+    """The rows of a table with SCHEMA that `keep` has written."""
+    at = kept(file, SCHEMA.names)
+    for history, key, payload in zip(*(at[name].tolist() for name in SCHEMA.names), strict=True):
+        yield Row(history, key, payload)

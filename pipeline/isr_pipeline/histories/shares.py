@@ -6,7 +6,6 @@ import marshal
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 import attrs
@@ -18,6 +17,7 @@ from isr_anomalies.cycles import Order
 from isr_anomalies.history import Batch, Rewind, Scan, Send, proved_by
 from isr_anomalies.operations import Dump, Held
 from isr_pipeline.histories.rows import Numbers, Row, file_of, keep
+from isr_pipeline.locations import Location
 
 BLOCKS: Final = 1 << 16
 """The most blocks of lines in a history. A partition names the blocks in which a cycle through it may lie."""
@@ -108,7 +108,7 @@ def prove(history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
 class Judge:
     """The third stage: check one partition, and write its edges to a file."""
 
-    folder: Path
+    folder: Location
     terms: dict[int, Terms]
     """The terms of each history."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from isr_pipeline.histories.jobs import Checked
 from isr_pipeline.histories.rows import keep, schema
+from isr_pipeline.locations import Location
 
 ANOMALIES: Final = schema(
     history=pa.int32(),
@@ -36,7 +35,7 @@ AVAILABILITY: Final = schema(
 Rows = Iterable[dict[str, object]]
 
 
-def write(folder: Path, found: list[Checked]) -> None:
+def write(folder: Location, found: list[Checked]) -> None:
     """Write the three tables, beside that of operations, and remove files that only passed data between jobs."""
     who = [{"history": number, "file": str(one.path)} for number, one in enumerate(found)]
     pairs = list(zip(who, found, strict=True))
@@ -84,9 +83,9 @@ def write(folder: Path, found: list[Checked]) -> None:
     _write(folder / "witnesses.parquet", witnesses, WITNESSES)
     _write(folder / "availability.parquet", availability, AVAILABILITY)
     for kind in ("shares", "edges"):
-        shutil.rmtree(folder / kind, ignore_errors=True)
+        (folder / kind).delete_folder()
 
 
-def _write(path: Path, rows: Rows, columns: pa.Schema) -> None:
+def _write(file: Location, rows: Rows, columns: pa.Schema) -> None:
     given = list(rows)
-    keep(path, {name: [row[name] for row in given] for name in columns.names}, columns)
+    keep(file, {name: [row[name] for row in given] for name in columns.names}, columns)

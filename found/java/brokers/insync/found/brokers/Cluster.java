@@ -51,6 +51,7 @@ final class Cluster implements AutoCloseable {
 
   private static final int CONTROLLER = 100;
   private static final String MIN_INSYNC = "min.insync.replicas";
+  private static final String METADATA = "__cluster_metadata-0/00000000000000000000.log";
 
   private final Path folder = Files.createTempDirectory("insync-found-");
   private final int[] ports = new int[4];
@@ -312,13 +313,17 @@ final class Cluster implements AutoCloseable {
     }
   }
 
-  /** Kills all nodes and removes their folders. */
+  /** Kills all nodes and removes their folders; beside traces the controller's log is left. */
   @Override
   public void close() throws IOException {
     for (Node node : nodes) {
       if (node != null) {
         node.kill();
       }
+    }
+    if (Node.TRACES != null) {
+      Path decided = folder.resolve("data-" + CONTROLLER).resolve(METADATA);
+      Files.copy(decided, Path.of(Node.TRACES, "metadata.log"));
     }
     try (Stream<Path> files = Files.walk(folder)) {
       files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());

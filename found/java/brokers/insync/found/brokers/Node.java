@@ -18,6 +18,9 @@ import java.util.concurrent.TimeUnit;
 final class Node {
   private static final List<String> JVM = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
 
+  /** Where nodes write what they do, if our agent is on the class path (docs/kafka-trace.md). */
+  static final String TRACES = System.getProperty("insync.traces");
+
   private final int id;
   private final Process process;
   private final PrintWriter in;
@@ -29,6 +32,9 @@ final class Node {
     List<String> command = new java.util.ArrayList<>(List.of(java()));
     command.addAll(JVM);
     command.addAll(more.length > 0 ? List.of(more) : List.of("-Xmx192m"));
+    if (TRACES != null) {
+      command.addAll(List.of("-Dinsync.trace.dir=" + TRACES, "-Dinsync.trace.node=" + id));
+    }
     command.addAll(
         List.of(
             "-Dinsync.partition=" + Cluster.PARTITION.partition(),

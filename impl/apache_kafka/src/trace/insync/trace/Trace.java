@@ -223,7 +223,7 @@ public final class Trace {
     for (LogSegment segment : log.logSegments()) {
       segment.log().batches().forEach(batch -> rows.add(placed(batch)));
     }
-    line("opened", since, tp, ",\"log\":" + rows + ",\"high_watermark\":" + log.highWatermark());
+    line("opened", since, tp, ",\"log\":" + rows + state(log));
   }
 
   private static void appended(LocalLog log, long since, MemoryRecords records, Doing doing) {
@@ -266,8 +266,9 @@ public final class Trace {
   }
 
   private static void restarted(TopicPartition tp, long since, long at) {
-    if (told(tp)) {
-      line("restarts", since, tp, ",\"to\":" + at);
+    UnifiedLog log = LOGS.get(tp);
+    if (log != null && told(tp)) {
+      line("restarts", since, tp, ",\"to\":" + at + state(log));
     }
   }
 
