@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import isr_bugs as bugs
+import isr_calm as calm
 import isr_cleared_elr as cleared
 import isr_directories as directories
+import isr_forgotten_proposal as forgotten
 import isr_history as history
 import isr_kafka_bugs as found
 import isr_proposed as proposed
@@ -13,6 +15,7 @@ import isr_reassignment as reassigned
 import isr_registration as registered
 import isr_removed_replica as removed
 import isr_unclean_recovery as recovery
+import isr_unclean_stops as stops
 from isr_lang import Design
 from isr_model import KIP_966
 
@@ -58,6 +61,8 @@ DESIGNS: dict[str, Design] = {
         raised.MINIMUM_IN_NEW_VERSION,
         removed.KAFKA_REMOVED_REPLICA,
         removed.ELR_OF_REPLICAS,
+        forgotten.KAFKA_FORGOTTEN_PROPOSAL,
+        forgotten.PROPOSAL_KEPT,
         reassigned.KAFKA_15665,
         reassigned.KAFKA_19975,
         reassigned.REASSIGNED_BY_ADDED,
@@ -71,6 +76,8 @@ DESIGNS: dict[str, Design] = {
         cleared.KAFKA_16540,
         cleared.KAFKA_CLEARED_ELR,
         cleared.ELR_KEPT_BELOW_MINIMUM,
+        stops.KIP_966_WITHIN_ENVELOPE,
+        calm.KIP_966_CALM,
         directories.KAFKA_16234,
         directories.DIRECTORY_OUT_OF_REACH,
         directories.KAFKA_16297,

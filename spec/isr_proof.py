@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from isr_committed_log import implements_committed_log
+from isr_invariant import FOLLOWS as FOLLOWS_TODAY
 from isr_invariant import INVARIANT
-from isr_lang import Bool, Conjunct, Count, Design, Property, always, forall
+from isr_invariant_calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN
+from isr_invariant_envelope import keeps_envelope, within_envelope
+from isr_lang import Bool, Conjunct, Count, Design, always, forall
 from isr_membership import controller_accepts_alter_partition
 from isr_properties import (
     acked_survives,
@@ -36,7 +41,7 @@ from isr_state import (
     State,
     leads,
 )
-from isr_wider_state import Adjusted, Reassigned, members_are_replicas, newest_version_has_newest_minimum
+from isr_wider_state import Adjusted, Calmed, Reassigned, members_are_replicas, newest_version_has_newest_minimum
 
 PROMISES: tuple[str, ...] = tuple(
     p.name
@@ -55,6 +60,10 @@ PROMISES: tuple[str, ...] = tuple(
         reads_stable,
     )
 )
+
+
+OF_DESIGNS: tuple[str, ...] = STEPS_OF_RETURN
+"""Promises that single designs make besides, and that are proved of these."""
 
 
 def _names(*bounds: Count | Bool) -> tuple[str, ...]:
@@ -86,11 +95,15 @@ def replaced_leaders_are_behind(s: State) -> Bool:
     )
 
 
-OF_STATE: dict[type[State], Property] = {
-    Adjusted: newest_version_has_newest_minimum,
-    Reassigned: members_are_replicas,
+OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
+    Adjusted: (Conjunct(newest_version_has_newest_minimum),),
+    Reassigned: (Conjunct(members_are_replicas),),
+    Calmed: BESIDES,
 }
 """What a state with more variables needs besides."""
+
+FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
+"""What follows from all conjuncts together, and from which, in all designs."""
 
 
 def invariant(design: Design) -> tuple[Conjunct, ...]:
@@ -100,7 +113,9 @@ def invariant(design: Design) -> tuple[Conjunct, ...]:
     Of the older designs this is not enough: the invariant knows of no question that is asked before the first fetch.
     Nor is it of the designs that change more.
     """
-    more = tuple(p for state, p in OF_STATE.items() if issubclass(design.state, state))
+    more = tuple(c for state, found in OF_STATE.items() if issubclass(design.state, state) for c in found)
     if not any(a.name == controller_accepts_alter_partition.name for a in design.actions):
-        more = (*more, replaced_leaders_are_behind)
-    return (*INVARIANT, *map(Conjunct, more))
+        more = (*more, Conjunct(replaced_leaders_are_behind))
+    if keeps_envelope(design):
+        return (*within_envelope(INVARIANT), *more)
+    return (*INVARIANT, *more)

@@ -18,6 +18,12 @@ class Adjusted(State):
     own_minimum: Map[Replica, Minimum] = var("min.insync.replicas, as each broker's log has it (LogConfig)")
 
 
+class Answered(State):
+    """The state where a leader may know a version of the partition before its log of metadata has brought it."""
+
+    ahead: Set[Replica] = var("leaders that know their version from the answer to an AlterPartition, and only from it")
+
+
 class Reassigned(State):
     """The state where not every broker has a replica of the partition all the time."""
 
@@ -49,6 +55,12 @@ class Directories(State):
     moving: Set[Replica] = var("replicas on their way to another directory, in which the controller takes them to be")
     misplaced: Set[Replica] = var("replicas that stopped on that way, and of which the controller was told nothing")
     told: Set[Replica] = var("brokers that told of a failed directory in which the controller knows no replica")
+
+
+class Calmed(State):
+    """The state with the moment from which on nothing more goes wrong."""
+
+    calm: Bool = var("nothing goes wrong any more, and nothing is written")
 
 
 class Recovering(State):

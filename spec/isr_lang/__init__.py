@@ -59,7 +59,8 @@ variables become bound variables: iterating is not looping. Hence there is no `i
 `forall(p.implies(q) for ...)`, `exists(p & q for ...)` or `S.where(lambda x: p)`.
 
 **Promises.** `@always` and `@sometimes` are about one state, `@step` and `@sometimes_step` about two, and
-`leads_to` is about the future. `@always(when=SETTING)` is promised under a setting only.
+`leads_to` is about the future. `@always(when=SETTING)` is promised under a setting only. `enabled(ACTION, ...)` says
+that an action can be taken.
 
 **Names.** `@define` gives a name to an expression of one state and some scalars; it is kept in the graph, for
 exports and narration. `bound`, `switch` and `setting` are symbols that a run fixes. A variable declared with
@@ -90,7 +91,7 @@ from isr_lang.expr import NONE
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
 from isr_lang.nodes import OPERATORS, Binder, Node, walk
 from isr_lang.printing import show, text
-from isr_lang.promises import ANY_NUMBER, Conjunct, always, leads_to, sometimes, sometimes_step, step
+from isr_lang.promises import ANY_NUMBER, Conjunct, always, enabled, leads_to, sometimes, sometimes_step, step
 from isr_lang.quantify import count, exists, forall, largest, smallest, when
 from isr_lang.scalars import Bool, Choice, Count, Number, Sort
 from isr_lang.state import Struct, Variable, var
@@ -136,6 +137,7 @@ __all__ = [
     "bound",
     "count",
     "define",
+    "enabled",
     "exists",
     "forall",
     "initial",

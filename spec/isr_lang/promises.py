@@ -6,17 +6,19 @@ A property is traced like an action, from a function of one state or, for a step
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, reduce
 from typing import TypeVar, overload
 
 import attrs
 
-from isr_lang.declare import Action, Property, doc_of, symbolic_arguments
+from isr_lang.declare import Action, Definition, Property, doc_of, symbolic_arguments
 from isr_lang.errors import ModelError, def_line, model_line
-from isr_lang.expr import unchecked
-from isr_lang.nodes import Node
+from isr_lang.expr import Expr, unchecked
+from isr_lang.nodes import Node, apply, literal
 from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
 from isr_lang.state import Struct
+from isr_lang.types import BOOL, BoolType, ChoiceType, NumberType, SortType
 
 ANY_NUMBER = "any number"
 
@@ -75,6 +77,26 @@ class _Kind:
         if function is not None:
             return _property(self._kind, function, when)
         return lambda f: _property(self._kind, f, when)
+
+
+@cache
+def _guards(action: Action) -> Definition:
+    """The conjunction of an action's guards as a definition of its parameters."""
+    scalars = [(n, t) for n, t in action.parameters if isinstance(t, BoolType | NumberType | SortType | ChoiceType)]
+    if len(scalars) < len(action.parameters):
+        raise ModelError(f"a parameter of {action.name} is a set; whether it is enabled cannot be asked", action.where)
+    body = reduce(lambda a, b: apply("and", a, b), (g.condition for g in action.guards), literal(True, BOOL))
+    doc = f"Every guard of {action.name} holds."
+    return Definition(f"{action.name}_is_enabled", tuple(scalars), body, doc, True, action.where)
+
+
+def enabled(action: Action, *arguments: Expr) -> Bool:
+    """Whether the action can be taken with these arguments in the state before the step (TLA+'s ENABLED)."""
+    definition, args = _guards(action), tuple(a.node for a in arguments)
+    if [a.type for a in args] != [t for _, t in definition.parameters]:
+        names = ", ".join(f"{n}: {t}" for n, t in definition.parameters)
+        raise ModelError(f"{action.name} takes ({names}), not ({', '.join(str(a.type) for a in args)})")
+    return Bool(Node("call", args, (definition, False), BOOL))
 
 
 always = _Kind("always")

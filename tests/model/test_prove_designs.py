@@ -62,6 +62,13 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         TINY,
     ),
     ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
+    (
+        "kafka-forgotten-proposal",
+        "leaders-count-candidates",
+        "leader_hears_known_version",
+        "proposal-kept",
+        TINY,
+    ),
     ("kafka-15665", "reassignment-keeps-minimum", "controller_reassigns_at_once", "kafka-19975", THREE),
     ("kafka-19975", "reassignment-is-not-held-up", "controller_accepts_alter_partition", "reassigned-by-added", THREE),
     ("kafka-16757", "fenced-out-of-isr", "broker_registers_again_fenced", NO_SUCH_ACTION, TINY),
@@ -82,12 +89,22 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
 )
 """Design, conjunct (or promise), action, the design that has the rule, and bounds at which this shows."""
 
-PROVED = {"kip-966", "kraft-3.5", "kip-903", "kip-841", "jepsen-halt", "refusal-in-new-version"} | {
+PROVED = {
+    "kip-966",
+    "kip-966-calm",
+    "kip-966-within-envelope",
+    "kraft-3.5",
+    "kip-903",
+    "kip-841",
+    "jepsen-halt",
+    "refusal-in-new-version",
+} | {
     "jepsen-bounded-halt",
     "recovery-manual",
     "recovery-asks-all",
     "request-expires",
     "kafka-resets-positions",
+    "proposal-kept",
     "registration-amended",
     "clean-shutdown-kept",
     "directory-out-of-reach",

@@ -76,6 +76,8 @@ def test_other_designs_have_not_grown() -> None:
         "minimum-in-new-version",
         "kafka-removed-replica",
         "elr-of-replicas",
+        "kafka-forgotten-proposal",
+        "proposal-kept",
         "kafka-15665",
         "kafka-19975",
         "reassigned-by-added",

@@ -67,6 +67,7 @@ class Help:
     """For whoever works on the invariant."""
 
     suggest: bool = flag("conjuncts that hold, are inductive, and would help")
+    derive: bool = flag("how much of the invariant is found without it, at small bounds")
     graph: Path | None = option("FILE", "draw which property implies which: .svg, .pdf, .png or .dot", Path)
 
 
@@ -88,15 +89,16 @@ def read(argv: Sequence[str]) -> Options:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if given.proof and partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
-    if given.help.suggest and given.help.graph:
-        raise UsageError("--suggest and --graph are two questions; ask one of them")
+    questions = {"--suggest": given.help.suggest, "--derive": given.help.derive, "--graph": given.help.graph}
+    if len(several := [name for name, there in questions.items() if there]) > 1:
+        raise UsageError(f"{' and '.join(several)} are {len(several)} questions; ask one of them")
     return given
 
 
 def run(argv: Sequence[str]) -> int:
     given = read(argv)
     asked = question.question(given)
-    if given.help.suggest or given.help.graph:
+    if given.help.suggest or given.help.derive or given.help.graph:
         return strengthened(given, asked)
     given.output.check()
     folder = terminal.make_folder(given.out or Path(asked.folder()))
@@ -126,7 +128,9 @@ def strengthened(given: Options, asked: Question) -> int:
 
     if given.help.graph:
         return strengthening.drawn(asked, given.help.graph, limit, say)
-    return strengthening.suggested(asked, limit, say, (lambda _: None) if given.output.quiet else say)
+    tell: strengthening.Say = (lambda _: None) if given.output.quiet else say
+    find = strengthening.derived if given.help.derive else strengthening.suggested
+    return find(asked, limit, say, tell)
 
 
 class Proof:
@@ -246,6 +250,6 @@ def attempt(induction: Induction, asked: Question, told: bool = False) -> Attemp
 
         return Finite(induction).decide
     from isr_check.smt.strategy import Strategy
-    from isr_invariant import FOLLOWS
+    from isr_proof import FOLLOWS
 
     return Strategy(induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told).decide

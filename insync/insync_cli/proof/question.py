@@ -158,7 +158,7 @@ class Asked:
 def question(given: Asked) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
-    from isr_proof import GIVEN, OPEN, PROMISES
+    from isr_proof import GIVEN, OF_DESIGNS, OPEN, PROMISES
 
     design = given.world.design
     conjuncts = registry.invariant_of(design)
@@ -176,7 +176,7 @@ def question(given: Asked) -> Question:
         registry.check_property(design, name)
         if name not in (*provable, TYPE_OK):
             raise UsageError(f"{name} is not something that always holds; induction cannot prove it")
-    wanted = [n for n in PROMISES if n in provable and not named] + [n for n in named if n in provable]
+    wanted = [n for n in (*PROMISES, *OF_DESIGNS) if n in provable and not named] + [n for n in named if n in provable]
     only, actions = given.part.only, given.part.action
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)

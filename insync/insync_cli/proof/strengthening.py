@@ -1,4 +1,4 @@
-"""`insync prove --suggest` and `--graph`: help for whoever works on an invariant."""
+"""`insync prove --suggest`, `--derive` and `--graph`: help for whoever works on an invariant."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SMALL = {"log": 2, "records": 2, "epochs": 1, "isr_changes": 2, "crashes": 1, "s
 """What was left open, where candidates are looked for: large enough for something to go wrong, and quick."""
 
 
-def closed(asked: Question) -> Mapping[str, Value]:
-    """The constants, with small values for those that were left open."""
+def closed(asked: Question, values: Mapping[str, int] = SMALL) -> Mapping[str, Value]:
+    """The constants, with these values for those that were left open."""
     known = {c.name: c for c in asked.design.constants()}
     return {
-        k: max(known[k].low, min(known[k].high, SMALL.get(k, 2))) if v is None else v
+        k: max(known[k].low, min(known[k].high, values.get(k, 2))) if v is None else v
         for k, v in asked.constants.items()
     }
 
@@ -39,6 +39,27 @@ def suggested(asked: Question, seconds: float, say: Say, tell: Say) -> int:
     for line in found.lines():
         say(line)
     return Exit.HOLDS if found.restores else Exit.INCONCLUSIVE
+
+
+ROOM = {"log": 2, "records": 2, "epochs": 2, "isr_changes": 3, "crashes": 1, "sessions_lost": 1}
+MORE_ROOM = {"log": 3, "records": 4, "epochs": 3, "isr_changes": 6, "crashes": 2, "sessions_lost": 2}
+"""Where an invariant is looked for from nothing: room for every fault, or else what never happens there is found to be
+impossible. What is true of the first bounds only goes at the second."""
+
+
+def derived(asked: Question, seconds: float, say: Say, tell: Say) -> int:
+    """How much of the invariant follows from conjuncts that are found without it."""
+    from isr_check.smt.strengthening.derivation import derive
+    from isr_check.smt.strengthening.suggestions import Effort
+
+    constants, larger = closed(asked, ROOM), closed(asked, MORE_ROOM)
+    for where, values in (("looked for", constants), ("kept", larger)):
+        tell(f"{where} where " + ", ".join(f"{k}={values[k]}" for k in asked.open))
+    effort = Effort(question=seconds, generated=1500, asked=1500, rounds=2, seconds=3600.0)
+    found = derive(asked.design, constants, larger, asked.promises, asked.wanted, effort, tell)
+    for line in found.lines():
+        say(line)
+    return Exit.HOLDS if found.in_time else Exit.INCONCLUSIVE
 
 
 def drawn(asked: Question, path: Path, seconds: float, say: Say) -> int:

@@ -160,6 +160,14 @@ class Houdini:
                 break
         return kept
 
+    def follows(self, wanted: Sequence[Property], assuming: Sequence[str]) -> list[str]:
+        """The names of those that hold in every state that satisfies the known conjuncts and these candidates."""
+        i = self.induction
+        goals = {w.name: logic.term(i.promised(w, i.old)) for w in wanted}
+        solver = self._solver((), goals.values())
+        solver.assume({n: logic.term(i.promised(self.candidates[n], i.old)) for n in assuming})
+        return [n for n, goal in goals.items() if solver.fails([goal], assuming).status == "unsat"]
+
     def inductive(self, end: float) -> list[str] | None:
         """The largest set of candidates that hold at the start and that no step breaks; None if time ran out."""
         return self.largest([n for n, c in self.candidates.items() if self._begins(c)], end)

@@ -127,10 +127,12 @@ def suggest(
     say: Say = lambda _: None,
 ) -> Suggestions:
     """Suggest conjuncts that help to prove the known conjuncts and the wanted properties, with small bounds."""
-    return _Search(design, constants, known, wanted, effort or Effort(), say).run()
+    return Search(design, constants, known, wanted, effort or Effort(), say).run()
 
 
-class _Search:
+class Search:
+    """Candidates for one design at small bounds: made, and refuted by states as far as states refute them."""
+
     def __init__(
         self,
         design: Design,
@@ -160,7 +162,7 @@ class _Search:
         failures = first = houdini.failures(())
         alive: list[str] = []
         for number in range(self.effort.rounds):
-            self.say(f"round {number + 1}: {len(failures)} obligations fail ({self._elapsed()})")
+            self.say(f"round {number + 1}: {len(failures)} obligations fail ({self.elapsed()})")
             asked = self._round(houdini, failures, pairs=number > 0)
             if not asked and number > 0:
                 break
@@ -170,7 +172,7 @@ class _Search:
                 self.in_time = False  # what earlier rounds kept is inductive all the same
                 break
             alive = found
-            self.say(f"{len(alive)} are inductive beside what is known ({self._elapsed()})")
+            self.say(f"{len(alive)} are inductive beside what is known ({self.elapsed()})")
             failures = houdini.failures(alive)
             if not failures:
                 break
@@ -182,17 +184,17 @@ class _Search:
 
     def _round(self, houdini: Houdini, failures: Sequence[InductionFailure], pairs: bool) -> list[Property]:
         """The candidates of a round that hold in all explored states and say something new."""
-        generated = self._generated(failures, pairs)
+        generated = self.generated(failures, pairs)
         self.counts[0] += len(generated)
-        self.say(f"{len(generated)} candidates hold in a sample of the states ({self._elapsed()})")
+        self.say(f"{len(generated)} candidates hold in a sample of the states ({self.elapsed()})")
         named = {f"candidate-{len(self.clauses) + i + 1}": c for i, c in enumerate(generated)}
         self.clauses |= named
-        held = self._held([c.property(n) for n, c in named.items()])
+        held = self.held([c.property(n) for n, c in named.items()])
         self.counts[1] += len(held)
-        self.say(f"{len(held)} hold in the states that were explored ({self._elapsed()})")
+        self.say(f"{len(held)} hold in the states that were explored ({self.elapsed()})")
         asked = houdini.new_to_the_known(held, self.effort.asked)
         self.counts[2] += len(asked)
-        self.say(f"{len(asked)} say something new ({self._elapsed()})")
+        self.say(f"{len(asked)} say something new ({self.elapsed()})")
         return asked
 
     def _report(
@@ -211,10 +213,10 @@ class _Search:
             failing, generated, held, asked, tuple(kept), tuple(unproved), seconds, self.complete, self.in_time
         )
 
-    def _elapsed(self) -> str:
+    def elapsed(self) -> str:
         return f"{time.monotonic() - self.began:.1f} s"
 
-    def _generated(self, failures: Sequence[InductionFailure], pairs: bool) -> list[Clause]:
+    def generated(self, failures: Sequence[InductionFailure], pairs: bool) -> list[Clause]:
         """Candidates that hold in a sample, the most useful first; with `pairs`, also those with two guards."""
         if not self._sample:
             self._sample = states(self.instance, Limits(max_states=self.effort.explored), self.effort.states)
@@ -260,7 +262,7 @@ class _Search:
                 ruled = (*self.excludes.get(str(c), ()), *(told[i].name for i in rows))
                 self.excludes[str(c)] = tuple(dict.fromkeys(ruled))
 
-    def _held(self, properties: list[Property]) -> list[Property]:
+    def held(self, properties: list[Property]) -> list[Property]:
         """The properties that hold in every state that an exploration reaches within its limits."""
         held: list[Property] = []
         for i in range(0, len(properties), BATCH):
