@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, cast
+from urllib.parse import urlsplit
 
 from isr_check.engine import Failed, Unavailable
 
@@ -36,6 +38,8 @@ JAVA = 17
 """The oldest Java on which Spark 4 runs."""
 PACKAGE = "openjdk-17-jre-headless"
 EXTRA = "pip install 'insync[spark]'"
+CONNECT = 15002
+"""The port of a server of Spark Connect, unless its URL names another."""
 
 SETTINGS = {
     "spark.log.level": "OFF",  # a task that fails is reported by us, in one line
@@ -225,6 +229,7 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if remote(master):
+        _reach(master)
         try:
             builder = SparkSession.builder.remote(master)
             for name, value in settings.items():
@@ -236,6 +241,16 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
         except Exception as problem:
             raise Failed(f"there is no session at {master}: {last_line(str(problem))}") from None
     return _start_here(master, {**(LOCALLY if master.startswith("local") else {}), **settings})
+
+
+def _reach(master: str) -> None:
+    """Failed where nobody answers: a client of Spark Connect would try again for ten minutes."""
+    at = urlsplit(master)
+    try:
+        socket.create_connection((at.hostname or "", at.port or CONNECT), timeout=10).close()
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise Failed(f"there is no session at {at.scheme}://{at.netloc}: {str(reason).lower()}") from None
 
 
 def _start_here(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -94,11 +94,3 @@ def test_a_history(server: Server, tmp_path: Path) -> None:
         "unseen",
         "offset-gap",
     }
-
-
-def test_a_server_that_is_not_there_is_one_sentence(server: Server, tmp_path: Path) -> None:
-    away = attrs.evolve(server, master="sc://127.0.0.1:1")
-    ended = away.run(tmp_path, "matrix", "--design", "kafka-0.8", "--fault", "crash", "--quiet", "--out", "out")
-    assert ended.returncode == 20
-    assert ended.stderr.count("\n") == 1
-    assert "there is no session at sc://127.0.0.1:1" in ended.stderr

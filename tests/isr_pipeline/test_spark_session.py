@@ -95,6 +95,14 @@ def test_spark_connect_needs_no_java_here(folder: Path, monkeypatch: pytest.Monk
         session.check("spark://host:7077")
 
 
+def test_a_server_of_spark_connect_that_does_not_answer_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["matrix", "--design", "kafka-0.8", "--fault", "crash", "--engine", "spark", "--quiet"]
+    assert main([*asked, "--master", "sc://127.0.0.1:1"]) == 20
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "there is no session at sc://127.0.0.1:1: connection refused" in said
+
+
 def test_the_engine_is_known_without_importing_what_it_needs() -> None:
     script = "import sys, isr_pipeline.explore; sys.exit(any(m in sys.modules for m in ('pyspark', 'pyarrow', 'py4j')))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
