@@ -95,6 +95,7 @@ def test_spark_connect_needs_no_java_here(folder: Path, monkeypatch: pytest.Monk
         session.check("spark://host:7077")
 
 
+@pytest.mark.sockets
 def test_a_server_of_spark_connect_that_does_not_answer_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["matrix", "--design", "kafka-0.8", "--fault", "crash", "--engine", "spark", "--quiet"]
     assert main([*asked, "--master", "sc://127.0.0.1:1"]) == 20
