@@ -1,13 +1,16 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-Everything is measured in one run and goes to docs/measurements/engines.md, between its markers, and as a picture beside
-it.
+    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [walks]
+
+All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
+as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -15,18 +18,27 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
+from unittest.mock import patch
 
 import attrs
 
+from isr_check.native.layout import SLACKS
+from isr_check.native.machine import Kernel
+from isr_check.native.search import Means, Search
+from isr_check.native.team import Span, Team, Work
+from isr_designs import DESIGNS
+from isr_lang import Instance
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")
-BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
 INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
 RUNS = 5
@@ -38,11 +50,15 @@ TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
 ENOUGH = 1_000_000
 """States, so many that what they take shows beside what a process holds anyway."""
-NATIVE = {
-    "native, 1 worker": "--workers 1",
-    "native, 2 workers": "--workers 2",
-    "native, 2 workers, symmetry": "--workers 2 --symmetry on",
-}
+LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
+"""Bounds within which no exploration ends."""
+WALKED = ("kip-966", f"kip-966 {LARGE}")
+WALKS, FEW_WALKS = 50_000, 60
+"""Random walks by native code, and by the reference."""
+PLANTED = f"truncate-to-watermark {LARGE} --property acked-survives"
+"""A planted bug, within the same bounds."""
+PATIENCE = 60
+"""Seconds that an exploration has to find it."""
 
 
 Bar = tuple[str, str, float]
@@ -161,40 +177,129 @@ def to_verdict(folder: Path, cache: Path) -> list[str]:
     return lines
 
 
-def measured(folder: Path) -> tuple[list[str], list[Bar]]:
-    """All of it, as Markdown, and the bars of the picture."""
-    cache, jar, load = folder / "cache", os.environ.get("TLA2TOOLS_JAR", ""), os.getloadavg()[0]
+def natives(workers: Sequence[int]) -> dict[str, str]:
+    """The options of every run of the native engine, by its name."""
+    found = {f"native, {n} worker{'s' * (n > 1)}": f"--workers {n}" for n in workers}
+    return {**found, f"native, {workers[-1]} workers, symmetry": f"--workers {workers[-1]} --symmetry on"}
+
+
+def scaling(rows: Sequence[Row]) -> list[str]:
+    """What more workers gain, from the rows of one model."""
+    lines = ["| workers | s | distinct/s | times one | processor time | times one |", "|---|---|---|---|---|---|"]
+    one = rows[0]
+    for row in rows:
+        times, cost = one.seconds / row.seconds, row.process.cpu / one.process.cpu
+        cells = [row.engine.removeprefix("native, ").split()[0], f"{row.seconds:.1f}", f"{row.rate:,.0f}"]
+        cells += [f"{times:.2f}", f"{row.process.cpu:.1f}", f"{cost:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
+
+
+def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """What the workers of an exploration share, counted in this process, by processor time."""
+    os.environ["INSYNC_CACHE"] = str(cache)
+    words = iter(LARGER.split()[1:])
+    bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
+    instance = Instance(DESIGNS[LARGER.split()[0]], bounds)
+    first = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+    first.machine.improve()
+    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
+        compiler.join()  # the machine code is in the cache from now on
+    first.space.close(keep=False)
+    search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+    in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
+    run, share = dict(search.machine.run), Team.share
+
+    def timed(kernel: Kernel) -> Kernel:
+        def call(job: int) -> None:
+            start = time.thread_time()
+            kernel(job)
+            in_kernels.append(time.thread_time() - start)
+
+        return call
+
+    def counted(self: Team, todo: deque[Span], work: Work) -> None:
+        start = time.thread_time()
+        spans.append(len(todo))
+        share(self, todo, work)
+        in_teams.append(time.thread_time() - start)
+
+    search.machine.run = {name: timed(kernel) for name, kernel in run.items()}
+    with patch.object(Team, "share", counted):
+        start, begin = time.thread_time(), time.process_time()
+        found = search.run(lambda _, __: {})
+        alone, whole = time.thread_time() - start - sum(in_teams), time.process_time() - begin
+    search.space.close(keep=False)
+    python = whole - alone - sum(in_kernels)
+    return [
+        f"`{LARGER}` with {workers[-1]} workers: of {whole:.2f} s of processor time, {alone:.3f} s "
+        f"({100 * alone / whole:.1f} %) were one thread's between two rounds of shared work, and "
+        f"{sum(in_kernels):.2f} s ({100 * sum(in_kernels) / whole:.1f} %) were in kernels, which hold no lock. Workers "
+        f"took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together; {python:.2f} s were "
+        f"Python's around the kernels, {1e6 * python / sum(spans):.0f} microseconds for each, under its global lock. "
+        f"A distinct state takes {found.generated / found.distinct:.1f} looks into the table that all share, each a "
+        f"cache line from anywhere in {search.space.table.size >> 17:,} MiB."
+    ]
+
+
+def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """Random walks by each engine, and a planted bug that they find where exploring does not."""
+    engines = {"reference": (FEW_WALKS, "--engine reference")}
+    engines |= {name: (WALKS, options) for name, options in natives(workers).items() if "symmetry" not in name}
+    head = ["model", "engine", "walks", "steps", "s", "steps/s", "/cpu s", "x reference, cpu"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in WALKED:
+        check(model, f"--simulate {WALKS}", folder, cache)  # the machine code is in the cache from now on
+        reference = 0.0
+        for name, (number, options) in engines.items():
+            ended, stats = check(model, f"--simulate {number} {options}", folder, cache)
+            run = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+            steps, taken = sum(run["coverage"]["actions"].values()), stats["seconds"] or 0
+            reference = reference or steps / ended.cpu
+            cells = [f"`{model}`", name, f"{number:,}", f"{steps:,}", f"{taken:.1f}", f"{steps / taken:,.0f}"]
+            cells += [f"{steps / ended.cpu:,.0f}", f"{steps / ended.cpu / reference:,.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", *planted(folder, cache)]
+
+
+def planted(folder: Path, cache: Path) -> list[str]:
+    walked, _ = check(PLANTED, f"--simulate {WALKS}", folder, cache)
+    found = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+    explored, stats = check(PLANTED, f"--max-seconds {PATIENCE} --memory 4G", folder, cache)
+    tried = json.loads((folder / "out" / "run.json").read_text("utf-8"))
+    return [
+        f"`insync check {PLANTED} --simulate {WALKS}`: {found['verdict']} after {walked.wall:.1f} s, start-up and a "
+        f"shorter trace ({found['properties'][0]['depth']} steps) included. The exploration: {tried['verdict']} after "
+        f"{explored.wall:.0f} s, with {stats['distinct']:,} states, in level {stats['depth']}."
+    ]
+
+
+def engines(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """The engines side by side, as Markdown and as a picture."""
+    jar = os.environ.get("TLA2TOOLS_JAR", "")
     check(TINY, "", folder, cache)
     base = check(TINY, "", folder, cache)[0].peak
-    rows, bars = list[str](), list[Bar]()
+    rows, bars, more = list[str](), list[Bar](), list[str]()
     for model in (*MODELS, LARGER):
-        for options in NATIVE.values():
+        for options in natives(workers).values():
             check(model, options, folder, cache)  # the machine code is in the cache from now on
-        found = [ours(model, name, options, folder, cache, base) for name, options in NATIVE.items()]
+        found = [ours(model, name, options, folder, cache, base) for name, options in natives(workers).items()]
         other = tlc(model, str(Path(jar).resolve()), folder) if jar and model in MODELS else None
         everybody = (*found, *([other] if other else []))
         rows += [row.line(other) for row in everybody]
         bars += [(row.model, row.engine, row.rate) for row in everybody]
+        more = scaling(found[: len(workers)])
     oracle = ours(SMALL, "reference", "--engine reference", folder, cache)
     rows.append(oracle.line(None))
     bars.append((oracle.model, oracle.engine, oracle.rate))
-    when = f"{datetime.now():%Y-%m-%d}, {len(os.sched_getaffinity(0))} processors"
-    loads = f"load average {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
-    head = [
-        "model",
-        "engine",
-        "distinct",
-        "s",
-        "distinct/s",
-        "/cpu s",
-        "x TLC",
-        "x TLC, cpu",
-        "peak MiB",
-        "bytes/state",
-    ]
-    table = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
-    text = [f"Measured {when}, {loads}.", "", *table, "", *to_verdict(folder, cache)]
-    return text, bars
+    print(plot(bars, PLOT))
+    return [table(rows), "", *to_verdict(folder, cache), "", *more]
+
+
+def table(rows: Sequence[str]) -> str:
+    head = ["model", "engine", "distinct", "s", "distinct/s", "/cpu s", "x TLC", "x TLC, cpu", "peak MiB"]
+    head.append("bytes/state")
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows])
 
 
 def plot(bars: Sequence[Bar], target: Path) -> str:
@@ -226,13 +331,34 @@ def plot(bars: Sequence[Bar], target: Path) -> str:
     return f"wrote {target.name}"
 
 
+def numbers(words: str) -> list[int]:
+    return sorted(int(word) for word in words.split(","))
+
+
+PARTS = {"engines": engines, "shared": shared, "walks": walks}
+
+
 def main() -> None:
+    processors = len(os.sched_getaffinity(0))
+    doubled = [1 << bits for bits in range(processors.bit_length())]
+    parser = argparse.ArgumentParser(description="The engines side by side.")
+    parser.add_argument("--workers", type=numbers, default=doubled, help="how many, such as 1,2,4,8,16")
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; without it, all")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        lines, bars = measured(Path(folder))
-    text = "\n".join(lines)
-    print(text, plot(bars, PLOT), sep="\n")
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        for name in cast("list[str]", given.parts) or PARTS:
+            load = os.getloadavg()[0]
+            lines = PARTS[name](Path(folder), Path(folder) / "cache", cast("list[int]", given.workers))
+            loads = f"load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+            put(name, [f"Measured {datetime.now():%Y-%m-%d}, {processors} processors, {loads}.", "", *lines])
+
+
+def put(part: str, lines: Sequence[str]) -> None:
+    """Print what was measured, and replace it on the page, between the part's markers."""
+    text, begin, end = "\n".join(lines), f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    print(text)
+    before, rest = PAGE.read_text("utf-8").split(begin)
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
-    python bench/spark.py [throughput] [fixed] [executors] [apart] [memory] [equality]     the last three: only if named
+    python bench/spark.py [throughput] [fixed] [stores] [executors] [apart] [memory] [equality]
+
+The last three only if named.
 
 Processor time is that of all processes that take part, Java included, as the system counts it.
 """
@@ -199,6 +201,31 @@ def fixed(folder: Path) -> list[str]:
     ]
 
 
+def stores(folder: Path) -> list[str]:
+    """What a level costs more where it lasts in an S3 store; all tasks are done by this process."""
+    rows, asked = dict[str, list[tuple[float, float, float]]](), instance(SMALL)
+    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60)  # machine code is in the cache from now on
+    files = dict[str, int]()
+    with s3.server(folder) as url:
+        for turn in range(3):
+            for name, place in (("a folder", str(folder / str(turn))), ("S3", url.format(turn))):
+                kept = used_by("versitygw")
+                with using() as used:
+                    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60, store=place)
+                level = [1000 * s / len(found.levels) for s in (used[0].driver, used_by("versitygw") - kept)]
+                rows.setdefault(name, []).append((level[0], level[1], 1000 * used[0].wall / len(found.levels)))
+                files = Location.of(place).files()
+    least = [(name, min(turns)) for name, turns in rows.items()]
+    lines = ["| store | cpu ms | cpu ms of the S3 server | ms of the clock |", "|---|---|---|---|"]
+    lines += [f"| {name} | {cpu:.0f} | {server:.0f} | {wall:.0f} |" for name, (cpu, server, wall) in least]
+    return [
+        f"A level of hardly any states ({found.distinct:,} states, {len(found.levels)} levels, 4 partitions, no Spark, "
+        f"the least of three; {len(files)} files of {sum(files.values()) / 1e3:.0f} kB in all), by where it lasts:",
+        "",
+        *lines,
+    ]
+
+
 def executors(folder: Path) -> list[str]:
     """By a standalone cluster on this machine, with one and with two executors of a core each, in turns."""
     best, travel, cores = dict[int, tuple[float, float]](), list[str](), os.sched_getaffinity(0)
@@ -338,6 +365,7 @@ def options(settings: Mapping[str, Value]) -> str:
 PARTS: dict[str, Callable[[Path], list[str]]] = {
     "throughput": throughput,
     "fixed": fixed,
+    "stores": stores,
     "executors": executors,
     "apart": apart,
     "memory": memory,
@@ -346,7 +374,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
 
 
 def main() -> None:
-    for name in sys.argv[1:] or ("throughput", "fixed", "executors"):
+    for name in sys.argv[1:] or ("throughput", "fixed", "stores", "executors"):
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
             lines = PARTS[name](Path(folder))

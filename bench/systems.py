@@ -158,7 +158,7 @@ class Measured:
         self.rows[f"idle with {partitions:,} partitions, a broker", "% of a core"] = 100 * statistics.mean(shares)
         self.rows[f"memory with {partitions:,} partitions, a broker", "MiB"] = resident(self.brokers)
         topic = self.admin.list_topics(timeout=60).topics["many"]
-        count = min(300, partitions // 4)
+        count = min(300, 3 * partitions // 10)
         led = [n for n, p in topic.partitions.items() if p.leader == 3][:count]
         began = time.perf_counter()
         self.brokers.kill(3)

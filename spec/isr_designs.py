@@ -6,6 +6,7 @@ import isr_bugs as bugs
 import isr_calm as calm
 import isr_cleared_elr as cleared
 import isr_directories as directories
+import isr_forgotten_proposal as forgotten
 import isr_history as history
 import isr_kafka_bugs as found
 import isr_proposed as proposed
@@ -60,6 +61,8 @@ DESIGNS: dict[str, Design] = {
         raised.MINIMUM_IN_NEW_VERSION,
         removed.KAFKA_REMOVED_REPLICA,
         removed.ELR_OF_REPLICAS,
+        forgotten.KAFKA_FORGOTTEN_PROPOSAL,
+        forgotten.PROPOSAL_KEPT,
         reassigned.KAFKA_15665,
         reassigned.KAFKA_19975,
         reassigned.REASSIGNED_BY_ADDED,

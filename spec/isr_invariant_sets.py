@@ -12,6 +12,7 @@ from isr_properties import leads_now
 from isr_replication import may_commit
 from isr_state import (
     CONSUMERS,
+    SHUTDOWNS,
     Alter,
     Fetch,
     Offset,
@@ -29,19 +30,46 @@ from isr_state import (
 # The in-sync set: the controller's, and what leaders take it to be.
 
 
+def came_back(s: State, most: int) -> Bool:
+    """After at most so many shutdowns nobody is in a later incarnation; who stops, or has, is in an earlier one."""
+    stopping = s.shutting_down | s.clean_shutdown
+    return (s.shutdowns <= most).implies(
+        forall(
+            (s.broker_epoch[r] <= most) & stopping.has(r).implies(s.broker_epoch[r] + 1 <= most) for r in Replica.all()
+        )
+    )
+
+
+@define
+def stopped_in_order(s: State) -> Bool:
+    """As long as nobody has crashed, whoever is down left the mark, and nobody came back more often than it stopped."""
+    only_in_order = (SHUTDOWNS > 0) & (s.crashes == 0) & (s.lossy_crashes == 0)
+    counted = came_back(s, 0) & came_back(s, 1) & came_back(s, 2) & came_back(s, 3)
+    return only_in_order.implies(((Replica.all() - s.alive) <= s.clean_shutdown) & counted)
+
+
+@define
+def no_elr_to_wait_for(s: State) -> Bool:
+    """Nobody of the ELR is awaited, which happens only where brokers shut down in order."""
+    return (SHUTDOWNS == 0) | s.controller_elr.is_empty()
+
+
 @always
 def elected_leader(s: State) -> Bool:
     """The elected leader is in the ISR and has a session; without one, the partition waits for somebody it knows.
 
-    It waits for the last known leader or, where the ISR keeps its last member, for that one.
+    It waits for the last known leader or, where the ISR keeps its last member, for that one; where brokers shut down in
+    order, also for the ELR: the ISR may become empty when there is no leader any more who would be known as the last.
     """
     return (
         forall((s.controller_leader == r).implies(s.controller_isr.has(r) & ~s.fenced.has(r)) for r in Replica.all())
         & (s.controller_leader == NONE).implies(
-            (s.controller_isr <= s.fenced) & ~(s.controller_isr.is_empty() & (s.last_known_leader == NONE))
+            (s.controller_isr <= (s.fenced | s.shutting_down))
+            & ~(s.controller_isr.is_empty() & no_elr_to_wait_for(s) & (s.last_known_leader == NONE))
         )
         & (s.controller_leader != NONE).implies(s.last_known_leader == NONE)
         & forall((s.controller_isr & s.fenced).has(r).implies(isr_without(s, r).has(r)) for r in Replica.all())
+        & stopped_in_order(s)
     )
 
 
@@ -109,10 +137,14 @@ def candidates(s: State) -> Set[Replica]:
 
 @always
 def somebody_may_be_elected(s: State) -> Bool:
-    """Somebody is in sync, the leader if there is one; or there is somebody who led when nobody was any more."""
+    """Somebody is in sync, the leader if there is one; or there is somebody who led when nobody was any more, or who is
+    awaited after a shutdown in order."""
     return (s.controller_leader != NONE).implies(
         exists((s.controller_leader == r) & s.controller_isr.has(r) for r in Replica.all())
-    ) & exists(s.controller_isr.has(r) | (s.last_known_leader == r) for r in Replica.all())
+    ) & exists(
+        s.controller_isr.has(r) | (s.last_known_leader == r) | ((SHUTDOWNS > 0) & s.controller_elr.has(r))
+        for r in Replica.all()
+    )
 
 
 @define

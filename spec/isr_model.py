@@ -4,7 +4,7 @@ Read in this order, each file a page: isr_state (what there is), isr_replication
 isr_membership (AlterPartition), isr_metadata (what brokers learn), isr_elections (sessions, leaders), isr_faults
 (crashes, returns, readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it
 implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs,
-isr_raised_minimum and isr_removed_replica (found).
+isr_raised_minimum, isr_removed_replica and isr_forgotten_proposal (found).
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
 controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment (but

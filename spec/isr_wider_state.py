@@ -18,6 +18,12 @@ class Adjusted(State):
     own_minimum: Map[Replica, Minimum] = var("min.insync.replicas, as each broker's log has it (LogConfig)")
 
 
+class Answered(State):
+    """The state where a leader may know a version of the partition before its log of metadata has brought it."""
+
+    ahead: Set[Replica] = var("leaders that know their version from the answer to an AlterPartition, and only from it")
+
+
 class Reassigned(State):
     """The state where not every broker has a replica of the partition all the time."""
 

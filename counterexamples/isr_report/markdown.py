@@ -41,6 +41,8 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _answers(m: Material) -> Iterator[str]:
+    """A line for each question; at the end those that no run of this report answers."""
+    without: list[str] = []
     for q in m.questions:
         story = q.story(m.stories)
         if story is not None:
@@ -55,12 +57,13 @@ def _answers(m: Material) -> Iterator[str]:
         cell = q.cell(m.matrix)
         said = verdict_of(cell, q.promise) if cell is not None else None
         if cell is None or said is None:
-            yield f"- {q.asks} **Not answered.**"
+            without.append(f"- {q.asks} **Not answered.**")
             continue
         word = q.holds if said["verdict"] in HOLDS else q.breaks if said["verdict"] == "VIOLATED" else "Undecided"
         run = f"[{said['verdict']}]({m.folder}/{cell['run']})"
         shown = f", [in {said['depth']} steps]({target(m, said['trace'])})" if said["trace"] else ""
         yield f"- {q.asks} **{word}** ({q.design}, `{q.promise}`: {run}{shown})"
+    yield from without
 
 
 def _overview(m: Material) -> Iterator[str]:

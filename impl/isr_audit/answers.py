@@ -3,7 +3,7 @@
 The table is a JSON file. A run that was made is stored with its design's hash, its bounds, its verdict and, of a
 violation, the steps. An answer whose design has changed since is not used (`tests/isr_audit` then fails). One run may
 answer several questions: what is lost under some faults is lost under more, and what is kept under some is kept under
-fewer (`implies`).
+fewer (`implies`). A proof (`insync prove`) answers for every value of the bounds that it leaves open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path as File
-from typing import Final, TypedDict, cast
+from typing import Final, NotRequired, TypedDict, cast
 
 import attrs
 
@@ -31,7 +31,10 @@ TABLE: Final = File(__file__).parent / "answers.json"
 
 
 class AnswerEntry(TypedDict):
-    """`initial` and `steps` are those of `isr_check.engine.Path`; null where nothing is violated."""
+    """`initial` and `steps` are those of `isr_check.engine.Path`; null where nothing is violated.
+
+    `open`, of a proof: the bounds that may have any value.
+    """
 
     design: str
     promise: str
@@ -40,6 +43,7 @@ class AnswerEntry(TypedDict):
     states: int
     initial: list[int] | None
     steps: list[tuple[str, list[int]]] | None
+    open: NotRequired[list[str]]
 
 
 class AnswerTable(TypedDict):
@@ -52,12 +56,21 @@ class AnswerTable(TypedDict):
 
 @attrs.frozen
 class Answer:
-    """What one run found. `states` are orbits; `path` is a shortest violation. UNKNOWN: the search was ended early."""
+    """What one run found. `states` are orbits; `path` is a shortest violation. UNKNOWN: the search was ended early.
+
+    PROVED: no state was explored, and the bounds in `open` may have any value, whatever the question's are.
+    """
 
     question: Question
     verdict: str
     states: int
     path: Path | None = None
+    open: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What asks the same again."""
+        return self.question.proof_command(self.open) if self.verdict == Verdict.PROVED else self.question.command()
 
     @property
     def steps(self) -> int | None:
@@ -88,7 +101,7 @@ def implies(ran: Answer, asked: Question) -> bool:
     less, more = (of, asked) if ran.verdict == Verdict.VIOLATED else (asked, of)
     growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _FIXED} | {"unclean"}
     return all(
-        cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n]
+        n in ran.open or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
         for n, v in less.constants.items()
     )
 
@@ -98,9 +111,10 @@ _FIXED: Final = ("replicas", "min_insync")
 
 
 def answer_among(known: Iterable[Answer], asked: Question) -> Answer | None:
-    """The answer of a run that was made: of this very question, if there is one."""
+    """The answer of a run that was made: a proof without bounds, or one of this very question, if there is one."""
     runs = list(known)
-    same = next((a for a in runs if a.question == asked), None)
+    proof = next((a for a in runs if a.open and implies(a, asked)), None)
+    same = proof or next((a for a in runs if a.question == asked), None)
     if same is not None and same.verdict in DECIDED:
         return same
     return next((a for a in runs if implies(a, asked)), same)
@@ -196,7 +210,7 @@ def write_table(answers: Sequence[Answer], file: File = TABLE) -> None:
 
 def _entry(answer: Answer) -> AnswerEntry:
     of, path = answer.question, answer.path
-    return AnswerEntry(
+    entry = AnswerEntry(
         design=of.design,
         promise=of.promise,
         constants=dict(of.constants),
@@ -205,6 +219,9 @@ def _entry(answer: Answer) -> AnswerEntry:
         initial=list(path.initial) if path is not None else None,
         steps=[(action, list(parameters)) for action, parameters in path.steps] if path is not None else None,
     )
+    if answer.open:
+        entry["open"] = list(answer.open)
+    return entry
 
 
 def _answer(entry: AnswerEntry) -> Answer:
@@ -212,4 +229,4 @@ def _answer(entry: AnswerEntry) -> Answer:
     if entry["initial"] is not None and entry["steps"] is not None:
         path = Path(tuple(entry["initial"]), tuple((a, tuple(p)) for a, p in entry["steps"]))
     asked = Question(entry["design"], entry["promise"], entry["constants"])
-    return Answer(asked, entry["verdict"], entry["states"], path)
+    return Answer(asked, entry["verdict"], entry["states"], path, tuple(entry.get("open", ())))

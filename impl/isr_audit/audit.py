@@ -161,14 +161,19 @@ def unexplored(_: Question) -> None:
     """In place of an exploration: what was not run is not known."""
 
 
-def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
-    """All topics by their kind, worst first."""
+def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
+    """The topics by their kind."""
     kinds: dict[Kind, list[Topic]] = {}
     for topic in cluster.topics:
         kinds.setdefault(kind_of(topic, cluster, runs), []).append(topic)
+    return kinds
+
+
+def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
+    """All topics by their kind, worst first."""
     rows = [
         row_of(kind, tuple(topics), (*minimum_notes(cluster, topics), *time_notes(cluster, topics)), answers)
-        for kind, topics in kinds.items()
+        for kind, topics in kinds_of(cluster, runs).items()
     ]
     rows = [attrs.evolve(row, racks=tuple(rack_losses(cluster, row))) for row in rows]
     return sorted(rows, key=lambda row: (*row.worst, row.topics[0].name))
@@ -290,16 +295,26 @@ def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) 
         few = answer.question.constants["replicas"]
         carries = f"explored with {few} replica{'' if few == 1 else 's'}; others may lag meanwhile, out of the ISR"
         return Line(acks, fault, LOST, answer, carries if settings.replicas != few else "")
-    if answer.verdict == Verdict.HOLDS and settings.replicas <= MOST_REPLICAS:
-        return Line(acks, fault, SURVIVES, answer, because)
-    if answer.verdict == Verdict.HOLDS:
+    if answer.verdict in (Verdict.HOLDS, Verdict.PROVED):
+        if settings.replicas <= MOST_REPLICAS or "replicas" in answer.open:
+            return Line(acks, fault, SURVIVES, answer, "; ".join(filter(None, (because, proved(answer)))))
         return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; more were not explored")
+    millions = answer.states // 1_000_000
     reasons = {
-        Verdict.UNKNOWN.value: f"more than {answer.states // 1_000_000} million states",
+        Verdict.UNKNOWN.value: f"more than {f'{millions} million' if millions else f'{answer.states:,}'} states",
         Verdict.TOO_SMALL.value: "the bounds leave no room for these faults",
         Verdict.VACUOUS.value: "nothing is ever acknowledged",
     }
     return Line(acks, fault, UNKNOWN, answer, reasons.get(answer.verdict, answer.verdict))
+
+
+def proved(answer: Answer) -> str:
+    """Of what a proof is for any number; nothing for what was explored."""
+    many = [words for name, words in MANY.items() if name in answer.open]
+    return f"proved for any number of {' and '.join(filter(None, (', '.join(many[:-1]), *many[-1:])))}" if many else ""
+
+
+MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "restarts in order"}
 
 
 # What would prevent it

@@ -59,7 +59,7 @@ class Candidate:
         elif self.bytes_short is not None:
             lost = f"about {self.bytes_short:,} bytes" if self.bytes_short else "nothing by the sizes of the logs"
         else:
-            return f"electing {self.replica} uncleanly would lose nobody knows what: where the logs end was not told"
+            return f"what electing {self.replica} uncleanly would lose is not known: where the logs end was not told"
         then = f" (with the log of {_ids(self.remembered)} as it was at an earlier look)" if self.remembered else ""
         more = f", and what only {_ids(self.unheard)} may have" if self.unheard else ""
         return f"electing {self.replica} uncleanly would lose {lost}{then}{more}"

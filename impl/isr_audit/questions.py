@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -20,7 +20,7 @@ REFUSAL: Final = "writes-meet-minimum"
 """No leader takes an acks=all record below the minimum: the promise behind "stops accepting writes"."""
 MOST_REPLICAS: Final = 3
 """More are not explored: a third is enough for somebody to lag while two others change places."""
-DECIDED: Final = ("HOLDS", "VIOLATED")
+DECIDED: Final = ("HOLDS", "VIOLATED", "PROVED")
 
 
 @attrs.frozen
@@ -100,12 +100,25 @@ class Question:
 
     def command(self) -> str:
         """What asks the same again."""
-        usual = {c.name: DESIGNS[self.design].defaults.get(c.name, c.default) for c in constants_of(self.design)}
+        usual = usual_constants(self.design)
         told = [option(n, v) for n, v in self.constants.items() if n in _ALWAYS or v != usual[n]]
         told += ["--symmetry on"] if self.symmetric else []
         return " ".join(["insync check", self.design, *told, f"--property {self.promise}"])
 
+    def proof_command(self, left_open: Sequence[str]) -> str:
+        """What has it proved again for every value of these bounds."""
+        usual = usual_constants(self.design)
+        told = [option(n, "any") for n in left_open]
+        given = {n: v for n, v in self.constants.items() if n not in left_open}
+        told += [option(n, v) for n, v in given.items() if n in _PROVED or v != usual[n]]
+        return " ".join(["insync prove", self.design, *told, f"--property {self.promise}"])
 
+
+_PROVED: Final = (
+    *("replicas", "log", "records", "epochs", "isr_changes", "crashes", "sessions_lost", "shutdowns"),
+    *("consumers", "follower_reads", "min_insync"),
+)
+"""What a proof takes to be something else unless it is told."""
 _ALWAYS: Final = ("replicas", "log", "records", "epochs", "isr_changes", "min_insync", "unclean", "acks")
 
 
@@ -113,6 +126,11 @@ _ALWAYS: Final = ("replicas", "log", "records", "epochs", "isr_changes", "min_in
 def constants_of(design: str) -> tuple[Constant, ...]:
     """The bounds and settings of a design."""
     return tuple(DESIGNS[design].constants())
+
+
+def usual_constants(design: str) -> dict[str, Value]:
+    """What its bounds and settings are where nobody says otherwise."""
+    return {c.name: DESIGNS[design].defaults.get(c.name, c.default) for c in constants_of(design)}
 
 
 def loss_question(design: str, settings: Settings, fault: Fault) -> Question:

@@ -56,8 +56,11 @@ def performed(
 ) -> list[Concluded]:
     """Every cell in every round, until there are so many valid runs of each, or half as many more were tried.
 
-    `style` is the style sheet of the page.
+    `style` is the style sheet of the page. An earlier experiment's answer in the folder goes first: it would stand
+    beside the runs of this one until the last of them is over.
     """
+    for earlier in (FILE, PAGE):
+        (out / earlier).unlink(missing_ok=True)
     left_out = lacking(experiment, options.system, first, only)
     for name, why in left_out.items():
         tell(f"left out: {name}: {why}")
@@ -92,10 +95,14 @@ def performed(
             _keep(out / name, result)
             tell(_said(result))
             tell(_left(sum(map(len, found.values())), whole, time.monotonic() - began))
-    done = concluded({})
-    if ask_model and not over.is_set():
-        tell("the model is asked")
-        done = concluded({name: predicted(cell, over.is_set) for name, cell in latest.items()})
+    asked: dict[str, Predicted | None] = {}
+    done = concluded(asked)
+    for name, cell in latest.items() if ask_model else ():
+        if over.is_set():
+            break
+        tell(f"the model is asked about {name}")
+        asked[name] = predicted(cell, over.is_set)
+        done = concluded(asked)
     return done
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 import attrs
 
@@ -27,6 +27,8 @@ from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
 from isr_experiment.verdicts import Fate, Traced, Window
 from isr_experiment.waits import Waits, majority_took, waits
 from isr_experiment.watch import Seen
+
+HISTORY: Final = "history.jsonl"
 
 
 @attrs.frozen(kw_only=True)
@@ -93,8 +95,8 @@ def conduct(
     cell: Cell, number: int, folder: Path, options: Options, over: threading.Event, tell: Callable[[str], None]
 ) -> Result:
     """One run; its history stays in the folder. Whatever happens, nothing is left running."""
-    folder.mkdir(parents=True, exist_ok=True)
-    recorder = Recorder(folder / "history.jsonl", cell.claims())
+    empty(folder)
+    recorder = Recorder(folder / HISTORY, cell.claims())
     began = time.monotonic()
     with ExitStack() as stack:
         stack.callback(recorder.close)
@@ -135,6 +137,14 @@ def conduct(
     if not options.keep:
         _tidy(folder, good)
     return result
+
+
+def empty(folder: Path) -> None:
+    """The folder, without what an earlier run left: brokers would go on with its logs, and its traces be read as this
+    run's. Every run begins a history, so a folder without one is not a run's."""
+    if (folder / HISTORY).is_file():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _logs(stage: Stage) -> dict[int, Path]:

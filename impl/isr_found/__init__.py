@@ -100,6 +100,14 @@ FOUND: Final = {
             ("elr-of-replicas",),
             {"brokers": 14},
         ),
+        Found(
+            "forgotten-proposal",
+            "a record that was acknowledged with acks=all",
+            "a leader has proposed a member before its metadata bring the version that it knows from an answer",
+            "ForgottenProposal",
+            ("proposal-kept",),
+            {"classes": 5, "brokers": 60},
+        ),
     )
 }
 """Every bug, by name."""

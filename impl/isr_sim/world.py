@@ -312,9 +312,19 @@ class World:
             if tells and sender.life == of_sender and self.random.random() < self.weather.tells:
                 self.turn(sender, lambda runtime, now: runtime.undelivered([parcel], now))
 
+        def of_its_topic() -> bool:
+            return _topic_id(target, to, bare(sent)) == topic_id
+
+        def takes(runtime: Runtime, now: Millis) -> None:
+            # Whoever was held up compares when it reads: the topic may have been made again since the message came.
+            if of_its_topic():
+                runtime.received([parcel], now)
+            elif tells:
+                self.after(1, lost)
+
         def arrives() -> None:
-            if target.alive and target.life == life and _topic_id(target, to, bare(sent)) == topic_id:
-                self.turn(target, lambda runtime, now: runtime.received([parcel], now))
+            if target.alive and target.life == life and of_its_topic():
+                self.turn(target, takes)
             elif tells:
                 self.after(1, lost)
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, cast
 from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from isr_check.engine import Engine, Exploration
+    from isr_check.engine import Engine, Exploration, Limits, Progress
     from isr_lang import Conjunct, Design, Instance, Node, Property, Value
 
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer", "spark": "isr_pipeline.explore"}
+WALKERS = {"native": "isr_check.native.simulation", "reference": "isr_check.simulation"}
+"""The engines that also walk at random."""
 
 
 _own: dict[str, Design] = {}
@@ -204,10 +206,29 @@ def default_engine() -> str:
 
 def engine_named(name: str, workers: int | None = None) -> tuple[Engine, int]:
     """The engine and how many workers it really uses: all cores unless told otherwise."""
-    if not available(name):
-        raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
-    explore = cast("Callable[..., Exploration]", vars(importlib.import_module(ENGINES[name]))["explore"])
+    explore = _of_engine(name, ENGINES[name], "explore")
     if "workers" not in inspect.signature(explore).parameters:
         return explore, 1
     used = workers or os.cpu_count() or 1
     return partial(explore, workers=used), used
+
+
+def walker_named(name: str, walks: int, seed: int, workers: int | None = None) -> tuple[Engine, int]:
+    """The engine that makes random walks in place of an exploration, and how many workers it really uses."""
+    if name not in WALKERS:
+        raise UsageError(f"the engine '{name}' does not walk at random; --simulate is for {' and '.join(WALKERS)}")
+    simulate = _of_engine(name, WALKERS[name], "simulate")
+    threads = {"workers": workers or os.cpu_count() or 1} if "workers" in inspect.signature(simulate).parameters else {}
+
+    def walk(
+        instance: Instance, wanted: tuple[str, ...], limits: Limits, progress: Callable[[Progress], None]
+    ) -> Exploration:
+        return simulate(instance, wanted, walks, seed, limits, progress, **threads)
+
+    return walk, threads.get("workers", 1)
+
+
+def _of_engine(name: str, module: str, function: str) -> Callable[..., Exploration]:
+    if not available(name):
+        raise UsageError(f"the engine '{name}' is not part of this installation; use --engine reference")
+    return cast("Callable[..., Exploration]", vars(importlib.import_module(module))[function])

@@ -98,7 +98,10 @@ def property_line(finding: Finding, trace: str | None) -> PropertyLine:
 
 
 def statistics(found: Exploration, walks: int | None = None) -> Stats:
-    """By symmetry, `distinct` counts orbits and `unreduced` their states; `walks` are those of a simulation."""
+    """By symmetry, `distinct` counts orbits and `unreduced` their states; `walks` are those of a simulation.
+
+    `collision_policy`: states are compared whole (exact), or `distinct` is estimated from their hashes (estimated).
+    """
     return Stats(
         generated=found.generated,
         distinct=found.distinct,
@@ -106,7 +109,7 @@ def statistics(found: Exploration, walks: int | None = None) -> Stats:
         seconds=round(found.seconds, 3),
         distinct_per_second=round(found.distinct / found.seconds, 1) if found.seconds > 0 else 0.0,
         peak_rss_bytes=peak_rss(),
-        collision_policy="exact",
+        collision_policy="estimated" if found.estimated else "exact",
         unreduced=found.unreduced,
         walks=walks,
     )

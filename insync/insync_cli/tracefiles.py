@@ -48,14 +48,16 @@ def default_folder(instance: Instance, *question: object) -> str:
 def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, shortest: bool = True) -> dict[str, Path]:
     """The counterexamples and witnesses among the findings, each as `<folder>/<property>.itf.json`, by property.
 
-    No shorter one exists, if it ends: every engine searches breadth first (isr_check.engine). Only a random walk
-    does not.
+    Of a property without one the file goes that an earlier run left there. No shorter one exists, if it ends: every
+    engine searches breadth first (isr_check.engine). Only a random walk does not.
     """
     evaluator, design = None, instance.design
     unfair, strong = registry.fairness_changed(design)
     saved: dict[str, Path] = {}
     for finding in findings:
+        file = folder / f"{finding.name}{SUFFIX}"
         if finding.path is None:
+            file.unlink(missing_ok=True)
             continue
         evaluator = evaluator or Evaluator(instance)
         trace = record(
@@ -67,8 +69,8 @@ def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, short
             shortest=shortest and finding.path.loop is None,
             without=registry.left_out(design),
         )
-        saved[finding.name] = folder / f"{finding.name}{SUFFIX}"
-        write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), saved[finding.name])
+        write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), file)
+        saved[finding.name] = file
     return saved
 
 

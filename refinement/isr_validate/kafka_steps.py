@@ -275,10 +275,10 @@ class KafkaControllerSteps:
         if line.controller is not None and not state.controller_epoch:
             yield line.controller
             return
-        if line.reorders and line.controller is not None:
-            self.outside[line.place] = "the replicas are preferred in another order"
-            after = attrs.evolve(state, controller_partition_epoch=line.controller.controller_partition_epoch)
-            if after == line.controller:
+        if line.reorders:
+            after = attrs.evolve(state, controller_partition_epoch=state.controller_partition_epoch + 1)
+            if self._agrees(line, after, 0) is not None:
+                self.outside[line.place] = "the replicas are preferred in another order"
                 yield after
                 return
         led = False

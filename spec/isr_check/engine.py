@@ -135,7 +135,7 @@ class Exploration:
     of the farthest state from the initial states. `levels` has the number of states at each distance, `taken` the
     number of steps by action. With symmetry one state per orbit is seen and counted; `unreduced` is how many states
     the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor that
-    every wanted property was decided.
+    every wanted property was decided. `estimated`: `distinct` is an estimate, as random walks give it of many states.
     """
 
     findings: tuple[Finding, ...]
@@ -149,6 +149,7 @@ class Exploration:
     guards: tuple[GuardCount, ...]
     unreduced: int | None = None
     stopped: str = ""
+    estimated: bool = False
 
     def finding(self, name: str) -> Finding:
         return next(f for f in self.findings if f.name == name)

@@ -1,12 +1,11 @@
-"""Seeded random walks: behaviours to read, and a search for violations where there are too many states.
+"""Behaviours to read, from seeded random walks.
 
-A *sample* shows what a design does when nothing goes wrong, so it never takes a step that breaks a property. A
-*simulation* looks for such steps. The same seed gives the same behaviours on any machine.
+A sample shows what a design does when nothing goes wrong, so it never takes a step that breaks a property; what looks
+for such steps is isr_check.simulation. The same seed gives the same behaviours on any machine.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,24 +13,11 @@ from random import Random
 
 import attrs
 
-from isr_check.engine import (
-    DEADLOCK,
-    TYPE_OK,
-    Exploration,
-    Finding,
-    Limits,
-    Path,
-    Progress,
-    Verdict,
-    awaited,
-    selected,
-)
+from isr_check.engine import Path
 from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance
 
 LONGEST = 12
-LONGEST_WALK = 100
-TELL_EVERY = 0.2
 WALKS_PER_SAMPLE = 8
 
 Step = tuple[str, Parameters]
@@ -116,105 +102,3 @@ class _Walker:
         """Whether no property is broken by reaching this state."""
         good = self.evaluator.in_range(state) and all(test(state) for test in self.on_states)
         return good and (before is None or all(test(before, state) for test in self.on_steps))
-
-
-def simulate(
-    instance: Instance,
-    wanted: tuple[str, ...],
-    walks: int,
-    seed: int,
-    limits: Limits | None = None,
-    progress: Callable[[Progress], None] = lambda _: None,
-) -> Exploration:
-    """Make random walks instead of exploring all states; a promise that none of the `walks` breaks is SAMPLED.
-
-    A walk draws one of the enabled actions, then its parameters. It ends after LONGEST_WALK steps, or at a state
-    without a next one. A counterexample is the walk as it was made, not a shortest one.
-    """
-    limits, start, random = limits or Limits(), time.monotonic(), Random(seed)
-    search = _Simulation(instance, wanted)
-    done = told = 0
-    while done < walks and not search.decided() and not limits.stop():
-        elapsed = time.monotonic() - start
-        if limits.max_seconds is not None and elapsed >= limits.max_seconds:
-            break
-        if limits.max_states is not None and len(search.seen) >= limits.max_states:
-            break
-        if elapsed > told * TELL_EVERY:
-            told += 1
-            progress(Progress(search.deepest, 1, len(search.seen), search.generated, elapsed))
-        search.walk(random)
-        done += 1
-    return search.exploration(time.monotonic() - start, enough=done == walks)
-
-
-class _Simulation:
-    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
-        self.instance, self.evaluator = instance, Evaluator(instance)
-        self.properties, self.awaited = selected(instance, wanted), awaited(instance, wanted)
-        self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
-        self.found: dict[str, Path] = {}
-        self.seen: set[State] = set()
-        self.taken: Counter[int] = Counter()
-        self.generated = self.deepest = 0
-
-    def decided(self) -> bool:
-        return bool(self.names) and len(self.found) == len(self.names)
-
-    def walk(self, random: Random) -> None:
-        starts = self.evaluator.initial_states()
-        if not starts:
-            return
-        initial, state = random.choice(starts)
-        steps: list[Step] = []
-        before: State | None = None
-        while True:
-            self.look(before, state, initial, steps)
-            options: dict[int, list[tuple[Parameters, State]]] = {}
-            for action, parameters, successor in self.evaluator.successors(state):
-                self.generated += 1
-                options.setdefault(action, []).append((parameters, successor))
-            if not options:
-                self.decide(DEADLOCK, initial, steps)
-            if not options or len(steps) == LONGEST_WALK:
-                break
-            action = random.choice(list(options))
-            before = state
-            parameters, state = random.choice(options[action])
-            self.taken[action] += 1
-            steps.append((self.instance.actions[action].name, tuple(parameters)))
-        self.deepest = max(self.deepest, len(steps))
-
-    def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
-        """Test the undecided properties on this state and on the step to it."""
-        new = state not in self.seen
-        self.seen.add(state)
-        if new and not self.evaluator.in_range(state):
-            self.decide(TYPE_OK, initial, steps)
-        for p in self.properties:
-            if p.name in self.found:
-                continue
-            seek = p.kind.startswith("sometimes")
-            if p.kind in ("always", "sometimes"):
-                if new and self.evaluator.holds(p, state) is seek:
-                    self.decide(p.name, initial, steps)
-            elif before is not None and self.evaluator.holds(p, before, state) is seek:
-                self.decide(p.name, initial, steps)
-
-    def decide(self, name: str, initial: Parameters, steps: list[Step]) -> None:
-        if name in dict(self.names):
-            self.found.setdefault(name, Path(tuple(initial), tuple(steps)))
-
-    def exploration(self, seconds: float, *, enough: bool) -> Exploration:
-        findings: list[Finding] = []
-        for name, kind in self.names:
-            path = self.found.get(name)
-            verdict = Verdict.SAMPLED if enough or path is not None else Verdict.BUDGETED
-            if path is not None and not kind.startswith("sometimes"):
-                verdict = Verdict.VIOLATED
-            findings.append(Finding(name, kind, verdict, path))
-        findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.awaited]
-        taken = {a.name: self.taken[i] for i, a in enumerate(self.instance.actions)}
-        return Exploration(tuple(findings), False, len(self.seen), self.generated, self.deepest, seconds, (), taken, ())

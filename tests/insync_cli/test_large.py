@@ -82,6 +82,7 @@ def test_without_out_a_resumed_run_answers_beside_its_checkpoint(folder: Path) -
         (f"{SMALL} --engine reference --resume out", 64, "--resume needs --engine native"),
         (f"{SMALL} --seed 3", 64, "--seed chooses the walks of --simulate"),
         (f"{SMALL} --simulate 3 --symmetry on", 64, "--simulate walks"),
+        (f"{SMALL} --simulate 3 --engine spark", 64, "--simulate is for native and reference"),
         (f"{SMALL} --symmetry maybe", 64, "invalid choice: 'maybe'"),
         ("kip-966 --replicas 1 --min-insync 1 --symmetry on", 64, "no symmetric sort of two or more"),
     ],
@@ -107,6 +108,16 @@ def test_a_simulation_says_how_many_walks_and_which(desk: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "insync check careful: SAMPLED(30, seed 4) - 30 random walks through" in out
     assert "no violation in 30 walks" in out
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_both_engines_that_walk_say_the_same(desk: Path, workers: int) -> None:
+    code, run = checked(f"careful --simulate 500 --engine native --workers {workers}")
+    again, reference = checked("careful --simulate 500 --engine reference")
+    assert (code, run["workers"], reference["workers"]) == (again, workers, 1)
+    assert run["coverage"] == reference["coverage"]
+    for name in ("distinct", "generated", "depth", "walks"):
+        assert stats(run)[name] == stats(reference)[name]
 
 
 def test_a_simulation_cannot_say_what_must_come_to_pass(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

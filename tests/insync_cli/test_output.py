@@ -37,6 +37,19 @@ def test_a_counterexample_is_shown_with_what_changed_and_why_it_fails(
     assert lines[-1].startswith("insync check hasty: VIOLATED - never-ahead, closed-is-done violated")
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_folder_keeps_no_trace_that_its_last_run_did_not_find() -> None:
+    """An earlier counterexample of a promise that holds now would be taken for this run's."""
+    out = Path("out")
+    main(["check", "hasty", "--out", "out", "--quiet"])
+    assert (out / "never-ahead.itf.json").exists()
+    main(["check", "careful", "--out", "out", "--quiet"])
+    assert not (out / "never-ahead.itf.json").exists()
+    for count in (3, 1):
+        main(f"sample careful --count {count} --out out --quiet".split())
+        assert len(list(out.glob("sample-*"))) == count
+
+
 def test_probes_are_reached_and_promises_hold(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "check careful")
     assert "HOLDS crowd sometimes witness in 3 steps" in lines

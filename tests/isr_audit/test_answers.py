@@ -12,6 +12,9 @@ from pathlib import Path as File
 import attrs
 import pytest
 
+from insync_cli import options
+from insync_cli.proof import prove
+from insync_cli.proof.question import question as proof_question
 from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
 from isr_audit.audit import LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, change_for, line_of
 from isr_audit.bugs import bugs
@@ -21,6 +24,7 @@ from isr_audit.questions import (
     FAULTS,
     NOTHING,
     POWER,
+    RESTART,
     TWO_POWER,
     Fault,
     Question,
@@ -36,7 +40,9 @@ from isr_designs import DESIGNS
 TOP = File(__file__).parents[2]
 MAKE = "make them again: python -m tests.support.audit_answers"
 STORED = read_table()
-SMALL = [a for a in STORED if a.question.constants["replicas"] != 3 and a.states < 20_000]
+PROOFS = [a for a in STORED if a.verdict == "PROVED"]
+RUNS = [a for a in STORED if a.verdict != "PROVED"]
+SMALL = [a for a in RUNS if a.question.constants["replicas"] != 3 and a.states < 20_000]
 
 
 def test_no_stored_answer_is_stale() -> None:
@@ -62,7 +68,7 @@ def again(answer: Answer) -> None:
 
 
 @pytest.mark.explores
-@pytest.mark.parametrize("wanted", DECIDED)
+@pytest.mark.parametrize("wanted", ["HOLDS", "VIOLATED"])
 def test_a_stored_answer_is_found_again(wanted: str) -> None:
     again(next(a for a in SMALL if a.verdict == wanted and a.question.design == "kip-966" and a.states > 1000))
 
@@ -79,7 +85,7 @@ def test_every_small_stored_answer_is_found_again() -> None:
 @pytest.mark.explores
 @pytest.mark.parametrize(
     "answer",
-    [a for a in STORED if a not in SMALL and a.verdict in DECIDED and a.states <= 1_000_000],
+    [a for a in RUNS if a not in SMALL and a.verdict in DECIDED and a.states <= 1_000_000],
     ids=lambda a: a.question.command(),
 )
 def test_larger_stored_answers_are_found_again(answer: Answer) -> None:
@@ -139,7 +145,7 @@ def test_a_loss_with_fewer_replicas_is_never_kept_with_more() -> None:
     pairs = [(a, answer_among(STORED, fewer(a.question, 2))) for a in STORED if a.question.constants["replicas"] == 3]
     both = [(a, b) for a, b in pairs if b is not None and {a.verdict, b.verdict} <= set(DECIDED)]
     assert len(both) > 5
-    assert not [a.question.command() for a, b in both if (a.verdict, b.verdict) == ("HOLDS", "VIOLATED")]
+    assert not [a.command for a, b in both if a.verdict != "VIOLATED" and b.verdict == "VIOLATED"]
 
 
 # What an operator is told
@@ -170,6 +176,33 @@ def test_more_replicas_than_were_explored_may_lose_but_are_not_said_to_keep() ->
     assert "explored with 3 replicas" in lost.because
     many = Settings(5, 4, False, "all")
     assert told(many, FAULTS.index(POWER), ran(loss_question("kip-966", many, POWER), "VIOLATED")).verdict == UNKNOWN
+
+
+def test_a_proof_answers_for_every_value_of_the_bounds_that_it_leaves_open() -> None:
+    unbounded = ("log", "records", "epochs", "isr_changes", "crashes", "shutdowns", "sessions_lost")
+    three = attrs.evolve(ran(question(replicas=3, minimum=2), "PROVED"), open=unbounded)
+    of_any = attrs.evolve(three, open=("replicas", *unbounded))
+    for proof, replicas in ((three, 3), (of_any, 2), (of_any, 3)):
+        for fault in (NOTHING, CRASH, RESTART):
+            assert implies(proof, question(FAULTS.index(fault), minimum=2, replicas=replicas))
+        assert not implies(proof, question(FAULTS.index(POWER), minimum=2, replicas=replicas))
+        assert not implies(proof, question(minimum=1, replicas=replicas))
+        assert not implies(proof, question(minimum=2, replicas=replicas, unclean=True))
+    assert not implies(three, question(minimum=2))
+    five, restart = Settings(5, 2, False, "all"), FAULTS.index(RESTART)
+    assert told(five, restart, of_any).because == "proved for any number of replicas, crashes and restarts in order"
+    assert told(five, restart, three).verdict == UNKNOWN
+    assert told(five, FAULTS.index(TWO_POWER), of_any, flushed=True).verdict == SURVIVES
+    assert told(attrs.evolve(five, acks="1"), restart, of_any).verdict == UNKNOWN
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda a: a.command)
+def test_the_command_of_a_stored_proof_asks_for_it(proof: Answer) -> None:
+    asked = proof_question(options.read(prove.Options, prove.USAGE, proof.command.split()[2:]))
+    assert set(asked.open) == set(proof.open)
+    given = {n: v for n, v in asked.constants.items() if v is not None}
+    assert given == {n: v for n, v in proof.question.constants.items() if n not in proof.open}
+    assert [p.name for p in asked.wanted] == [proof.question.promise]
 
 
 def test_flushed_records_lose_nothing_by_power() -> None:

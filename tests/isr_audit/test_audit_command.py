@@ -88,8 +88,10 @@ def test_every_answer_names_its_run(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert {a["acks"] for a in row["answers"]} == {"all", "1"}
     for line in row["answers"]:
         run = line["run"]
-        assert run["command"].startswith("insync check kip-966 ")
-        assert {"survives": "HOLDS", "lost": "VIOLATED"}.get(line["verdict"], run["verdict"]) == run["verdict"]
+        proved = run["verdict"] == "PROVED"
+        assert run["command"].startswith(f"insync {'prove' if proved else 'check'} kip-966 ")
+        assert proved == (line["fault"] == "restart-of-all" and line["acks"] == "all")
+        assert run["verdict"] in {"survives": ("HOLDS", "PROVED"), "lost": ("VIOLATED",)}[line["verdict"]]
         assert bool(line["story"]) == (line["verdict"] == "lost")
         assert len(line["story"]) <= 5
     assert [b["name"] for b in report["bugs"]][:2] == ["kept-positions", "overtaken-request"]
@@ -170,7 +172,9 @@ def test_watching_tells_what_changed_and_ends_with_the_last_code(
 def test_a_ticket_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ticket, page = tmp_path / "ticket.md", tmp_path / "page.html"
     assert audit(tmp_path, ELR + HEALTHY, "--markdown", str(ticket), "--html", str(page)) == 0
-    assert "| acks=all | survives | nothing, one crash, one power loss |" in ticket.read_text(encoding="utf-8")
+    assert "| acks=all | survives | nothing, one crash, one power loss, a restart of all |" in ticket.read_text(
+        encoding="utf-8"
+    )
     assert "acked-survives" in page.read_text(encoding="utf-8")
     capsys.readouterr()
 

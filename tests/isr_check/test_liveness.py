@@ -1,5 +1,7 @@
 """Liveness: textbook examples, planted violations, and the native engine against the plain definitions."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from random import Random
 
 import attrs
@@ -13,6 +15,10 @@ from isr_check import explorer, native
 from isr_check.engine import Finding, Limits, Path, Unsound, Verdict
 from isr_check.liveness import Labels, Region, fair_components, strong_components
 from isr_check.liveness_reference import Graph, sought, tarjan, unfair_in
+from isr_check.native import graph, space
+from isr_check.native.memory import Table
+from isr_check.native.space import Space
+from isr_designs import DESIGNS
 from isr_lang import (
     NONE,
     Bool,
@@ -112,14 +118,39 @@ LOCK = Design("lock", "One lock.", Lock, free, (asks, acquires, releases, blinks
 
 
 def both(design: Design, name: str, **constants: int) -> Finding:
-    """The verdict and counterexample of both engines, with one worker and with two; they are the same."""
+    """The verdict and counterexample of both engines, with one worker and two, in memory and files; all the same."""
     instance = Instance(design, constants)
     expected = explorer.explore(instance, (name,)).finding(name)
     for workers in (1, 2):
         assert native.explore(instance, (name,), workers=workers).finding(name) == expected
+        with states_in_files():
+            assert native.explore(instance, (name,), workers=workers).finding(name) == expected
     if expected.path is not None:
         assert_counterexample(instance, name, expected.path)
     return expected
+
+
+@contextmanager
+def states_in_files() -> Generator[None]:
+    """From the first states on; a megabyte of memory is for those found last, and for liveness."""
+    make_room, settle, moved = Space.make_room, Space._settle_outside, list[Space]()  # pyright: ignore[reportPrivateUsage]
+
+    def at_once(self: Space) -> None:
+        if not self.outside:
+            moved.append(self)
+            self._move_out()  # pyright: ignore[reportPrivateUsage]
+        make_room(self)
+
+    def settles(self: Space, _: int) -> None:
+        settle(self, 1 << 20)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(space, "LEAST", 0)
+        patch.setattr(space, "BLOCK", 1000)
+        patch.setattr(Space, "make_room", at_once)
+        patch.setattr(Space, "_settle_outside", settles)
+        yield
+    assert moved
 
 
 def assert_counterexample(instance: Instance, name: str, path: Path) -> None:
@@ -191,6 +222,29 @@ def test_a_verdict_on_liveness_takes_every_state_even_when_all_else_is_decided()
     assert [f.name for f in found.findings] == ["type-ok", "held"]
 
 
+def test_liveness_of_the_protocol_is_decided_of_states_in_files() -> None:
+    instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
+    names = tuple(p.name for p in instance.properties if p.kind == "eventually")
+    expected = native.explore(instance, names)
+    with states_in_files():
+        assert native.explore(instance, names).findings == expected.findings
+
+
+def test_a_region_that_memory_does_not_hold_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    gather = graph.Gathered.gather
+
+    def without_room(self: graph.Gathered, room: Callable[[int], bool]) -> None:
+        monkeypatch.setattr(Table, "room", self.search.program.most + 2)  # room for two states and their successors
+        gather(self, room)
+
+    monkeypatch.setattr(graph.Gathered, "gather", without_room)
+    with states_in_files():
+        found = native.explore(Instance(LOCK, {"clients": 3}), ("served",), workers=1)
+    assert found.complete
+    assert [f.verdict for f in found.findings] == [Verdict.BUDGETED]
+    assert found.stopped == "the memory or the time that liveness takes"
+
+
 def test_symmetry_is_refused() -> None:
     with pytest.raises(Unsound, match="liveness"):
         native.explore(Instance(LOCK, {}), ("held",), symmetry=True)
@@ -245,6 +299,8 @@ def test_random_promises_are_decided_alike_and_their_lassos_are_fair(tens: int) 
         expected = explorer.explore(instance, names)
         found = native.explore(instance, names, workers=1 + number % 2)
         assert found.findings == expected.findings
+        with states_in_files():
+            assert native.explore(instance, names, workers=2 - number % 2).findings == expected.findings
         for p in promises:
             path = found.finding(p.name).path
             verdicts.add(found.finding(p.name).verdict)

@@ -40,7 +40,7 @@ from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.page import page
 from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.recorder import Recorder
-from isr_experiment.run import Options, Result, conduct
+from isr_experiment.run import Options, Result, conduct, empty
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, fates, judged, leaderless, windows
@@ -302,6 +302,53 @@ def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.
         "3 of 4 runs are done; estimate 2 min more",
         "4 runs are done",
     ]
+
+
+def test_an_experiment_that_is_stopped_has_the_answers_that_the_model_gave_and_none_of_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    over, written = threading.Event(), list[list[str]]()
+    quick = EXPERIMENTS["quick"]
+    cells = [cell.name for cell in quick.cells(0)][:2]
+
+    def run(*_: object) -> SimpleNamespace:
+        assert not (tmp_path / campaign.FILE).exists(), "what an earlier experiment found"
+        return SimpleNamespace(invalid=())
+
+    def answered(cell: Cell, stop: Callable[[], bool]) -> Predicted:
+        over.set()
+        return Predicted(True, ())
+
+    def document(_name: str, _says: str, done: list[Concluded], *_: object) -> dict[str, object]:
+        written.append([c.cell.name for c in done if c.predicted is not None])
+        return {}
+
+    stand_ins = {
+        "conduct": run,
+        "predicted": answered,
+        "Concluded": SimpleNamespace,
+        "page": MagicMock(return_value=""),
+        "conclusions": MagicMock(document=document, availability=MagicMock(return_value={})),
+        "_said": MagicMock(return_value="a run"),
+        "_keep": MagicMock(),
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(campaign, name, stand_in)
+    (tmp_path / campaign.FILE).write_text("{}")
+    campaign.performed(quick, tmp_path, 1, Options(), [], over, lambda _: None, only=cells)
+    assert written == [[], cells[:1]]
+
+
+def test_a_run_begins_without_the_logs_and_traces_of_an_earlier_one(tmp_path: Path) -> None:
+    mine, strange = tmp_path / "cell-0", tmp_path / "notes"
+    for file in (mine / "history.jsonl", mine / "trace" / "2.1.jsonl", strange / "trace" / "2.1.jsonl"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}\n")
+    for folder in (mine, strange, tmp_path / "new"):
+        empty(folder)
+    assert not list(mine.iterdir())
+    assert (strange / "trace" / "2.1.jsonl").exists(), "a folder that is not a run's is left alone"
+    assert (tmp_path / "new").is_dir()
 
 
 def test_stalls_are_drawn_against_their_timeouts() -> None:

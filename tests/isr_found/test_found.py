@@ -8,7 +8,7 @@ import pytest
 from insync_cli.main import main
 from isr_broker.core.messages import TopicPartition
 from isr_cluster.kafka import write_decisions
-from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Found, Outcome, Reproduction, Trial
+from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial
 from isr_kafka import Unavailable, build, classpath, jars, java, javac, tools
 from isr_validate import Level, Validation, read_traces, validate
 
@@ -190,14 +190,3 @@ def test_variations_of_what_one_delta_hides_come_out_as_the_page_says(release: s
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.count(": as expected") == 6
-
-
-@pytest.mark.slow
-@pytest.mark.kafka
-@pytest.mark.usefixtures("kafka")
-@pytest.mark.parametrize(("control", "outcome"), [(False, Outcome.LOST), (True, Outcome.HELD)])
-def test_a_leader_that_forgets_its_proposal_loses_a_record_on_kafka_s_classes(control: bool, outcome: Outcome) -> None:
-    bug = Found("forgotten-proposal", "a record", "metadata that come again", "ForgottenProposal", (), {"classes": 5})
-    reproduction = Reproduction(bug, Trial(on="classes", release="4.4.0", control=control))
-    assert list(reproduction.lines())
-    assert reproduction.outcome is outcome

@@ -52,7 +52,7 @@ def test_kafka_as_it_is_differs_from_the_fixed_design(newest: Kafka) -> None:
     assert (place.partition("[")[0], model, kafka) == ("follower_end", None, 0)
 
 
-@pytest.mark.parametrize("fix", ["elr-of-replicas", "configuration-first"])
+@pytest.mark.parametrize("fix", ["elr-of-replicas", "configuration-first", "proposal-kept"])
 def test_a_fix_of_something_else_changes_nothing_here(fix: str, newest: Kafka, tmp_path: Path) -> None:
     done = driven(newest, KIP_966, {"replicas": 2, "crashes": 0}, fixed_classes(fix, None, None, tmp_path))
     assert done.conforms, done.differences

@@ -101,7 +101,7 @@ def test_traces_are_replayed(apart: Apart) -> None:
 
 def test_a_matrix(apart: Apart, tmp_path: Path) -> None:
     small = ["matrix", "--design", "kafka-0.8", "--fault", "crash", "--quiet"]
-    assert main([*small, "--workers", "2", "--out", str(tmp_path)]) == 0
+    assert main([*small, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert main([*small, "--engine", "spark", "--master", apart.master, "--out", apart.store("matrix")]) == 0
     there = apart.place("matrix")
     assert list(there.files()) == sorted(str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file())

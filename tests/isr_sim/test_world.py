@@ -7,9 +7,9 @@ import json
 import attrs
 import pytest
 
-from isr_broker.core.effects import Slice
+from isr_broker.core.effects import CONTROLLER, Slice
 from isr_broker.core.inputs import Written
-from isr_broker.core.messages import MetadataSnapshot, Millis, TopicPartition
+from isr_broker.core.messages import AlterPartitionRequest, MetadataSnapshot, Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.runtime import Runtime
 from isr_broker.storage.metadata_log import NAME, MetadataLog
@@ -146,3 +146,30 @@ def test_a_consumer_that_stops_while_it_gives_up_hears_no_late_answer() -> None:
     run.world.run(run.world.now + 5 * PATIENCE_MS)
     told = [json.loads(line) for line in silent.lines]
     assert [line["type"] for line in told if line["f"] == "poll"][-2:] == ["invoke", "info"]
+
+
+def test_a_message_that_waited_for_a_paused_process_is_not_taken_for_one_of_the_next_topic_of_its_name() -> None:
+    """On the wire it names a topic id, which is compared when it is read, and not when it comes."""
+    run = Run(Config(safety_ms=100), 0)
+    run.set_up()
+    world, tp = run.world, TopicPartition("t", 0)
+    before = world.controller.partitions[tp]
+    assert before.leader is not None
+    alone = AlterPartitionRequest(
+        partition=tp,
+        leader=before.leader,
+        broker_epoch=world.controller.brokers[before.leader].epoch,
+        leader_epoch=before.leader_epoch,
+        partition_epoch=before.partition_epoch,
+        isr=((before.leader, world.controller.brokers[before.leader].epoch),),
+    )
+    world.pause(world.seat, 5_000)
+    world.send(world.hosts[before.leader], (before.leader, CONTROLLER, alone), tells=True)
+    world.run(world.now + 50)
+    world.seat.busy_until = world.now
+    run.admin.wants_another(world)
+    world.run(world.now + 6_000)
+    after = world.controller.partitions[tp]
+    assert after.topic_id != before.topic_id
+    assert (after.leader_epoch, after.partition_epoch) == (before.leader_epoch, before.partition_epoch)
+    assert "controller_accepts_alter_partition" not in world.actions

@@ -276,6 +276,16 @@ SAID_OF_STEPS = {
         4: "controller_adds_replica",
         5: "controller_fences_leader",
     },
+    "forgotten-proposal": {
+        4: "leader_proposes_shrink",
+        6: "controller_accepts_alter_partition",
+        7: "leader_adopts_isr",
+        8: "leader_proposes_expansion",
+        9: "leader_answers_fetch",
+        10: "leader_hears_known_version",
+        11: "controller_accepts_alter_partition",
+        12: "controller_moves_leadership",
+    },
     "reassigned-below-minimum-15665": {1: "controller_fences_follower", 2: "controller_reassigns_at_once"},
     "reassignment-held-up-19975": {
         1: "controller_fences_follower",

@@ -171,7 +171,6 @@ def test_a_decision_without_a_proposal_is_rejected() -> None:
     assert no.differences["controller_isr"] == ("(3, 4)", "(2, 3, 4)")
 
 
-@pytest.mark.slow
 def test_a_proposal_that_was_refused_is_not_accepted() -> None:
     files = lines()
     life, place = one(files, "proposes", lambda says: says["partition_epoch"] == 1, -1)
@@ -188,7 +187,6 @@ def test_a_proposal_that_was_refused_is_not_accepted() -> None:
     )
 
 
-@pytest.mark.slow
 def test_an_order_of_replicas_is_no_step_and_any_other_decision_without_a_cause_is_rejected() -> None:
     files = lines()
     told = files["controller.1"]

@@ -7,6 +7,7 @@ is only noticed in a trace that was recorded when all was well.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -49,20 +50,22 @@ def verdict_of(lie: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[in
 
 
 @pytest.mark.parametrize(
-    ("lie", "line", "rule"),
+    ("lie", "rejection"),
     [
-        ("raised-watermark", ", watermark: ", "the step leads elsewhere in the model"),
-        ("forged-end", ", fetched: ", "the step leads elsewhere in the model"),
-        ("dropped-truncation", ", copies: ", "is appended to a log that ends at"),
+        ("raised-watermark", r", watermark: the step leads elsewhere in the model"),
+        ("forged-end", r", fetched: the step leads elsewhere in the model"),
+        # What comes first: its follower appends, or its leader takes a fetch from where the log ends now.
+        (
+            "dropped-truncation",
+            r", copies: a batch at \d+ is appended to a log that ends at \d+"
+            r"|, fetched: broker \d fetches from \d+, where its log has never ended",
+        ),
     ],
 )
-def test_a_lie_in_a_broker_is_rejected(
-    lying: Path, monkeypatch: pytest.MonkeyPatch, lie: str, line: str, rule: str
-) -> None:
+def test_a_lie_in_a_broker_is_rejected(lying: Path, monkeypatch: pytest.MonkeyPatch, lie: str, rejection: str) -> None:
     code, why = verdict_of(lie, lying, monkeypatch)
     assert code == 12
-    assert line in why
-    assert rule in why
+    assert re.search(rejection, why), why
 
 
 def test_the_same_agent_is_accepted_where_it_does_not_lie(lying: Path, monkeypatch: pytest.MonkeyPatch) -> None:

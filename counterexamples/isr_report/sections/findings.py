@@ -47,37 +47,48 @@ def facts(m: Material, asked: list[Claim]) -> str:
 
 
 def answers(m: Material) -> str:
-    lines: list[str] = []
-    for q in m.questions:
-        if q.case:
-            lines.append(_answer_of_case(m, q))
-            continue
-        cell = q.cell(m.matrix)
-        said = verdict_of(cell, q.promise) if cell is not None else None
-        if cell is None or said is None:
-            lacks = ", ".join([q.design, *(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())])
-            says = f"this matrix has no run of {lacks} under the fault '{q.fault}'"
-            lines.append(_answer("open", "Not answered", q.asks, says, ""))
-            continue
-        setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
-        about = f"{q.design}, {cell['constants'].get('replicas', '')} replicas, {setting}; {q.promise}"
-        of = "not in any of" if q.holds == "No" else "in all"
-        run = link(f"{m.folder}/{cell['run']}", f"{of} {states_of(cell)}")
-        if said["verdict"] in HOLDS:
-            lines.append(_answer("holds", q.holds, q.asks, about, run))
-        elif said["verdict"] == "VIOLATED":
-            page = link(target(m, str(said["trace"])), f"a counterexample of {said['depth']} steps")
-            lines.append(_answer("violated", q.breaks, q.asks, about, page))
-        else:
-            lines.append(_answer("open", "Undecided", q.asks, about, run))
-    return f'<ul class="answers">{"".join(lines)}</ul>'
+    """A card for each question; folded away, those that no run of this report answers."""
+    found = [(q, _answer_of_case(m, q) if q.case else _answer_of_cell(m, q)) for q in m.questions]
+    cards = "".join(card for _, card in found if card)
+    without = [_answer("open", "Not answered", q.asks, _missing(q), "") for q, card in found if not card]
+    if not without:
+        return f'<ul class="answers">{cards}</ul>'
+    many = f"{counted(len(without), 'question')} that no run of this report answers"
+    rest = f'<details class="fold"><summary>{many}</summary><ul class="answers">{"".join(without)}</ul></details>'
+    return f'<ul class="answers">{cards}</ul>{rest}' if cards else rest
+
+
+def _missing(q: Question) -> str:
+    """What would answer it."""
+    if q.case:
+        return f"this report tells no story '{q.case}'"
+    lacks = ", ".join([q.design, *(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())])
+    return f"this matrix has no run of {lacks} under the fault '{q.fault}'"
+
+
+def _answer_of_cell(m: Material, q: Question) -> str:
+    """By the matrix; nothing where it has no such run."""
+    cell = q.cell(m.matrix)
+    said = verdict_of(cell, q.promise) if cell is not None else None
+    if cell is None or said is None:
+        return ""
+    setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
+    about = f"{q.design}, {cell['constants'].get('replicas', '')} replicas, {setting}; {q.promise}"
+    of = "not in any of" if q.holds == "No" else "in all"
+    run = link(f"{m.folder}/{cell['run']}", f"{of} {states_of(cell)}")
+    if said["verdict"] in HOLDS:
+        return _answer("holds", q.holds, q.asks, about, run)
+    if said["verdict"] == "VIOLATED":
+        page = link(target(m, str(said["trace"])), f"a counterexample of {said['depth']} steps")
+        return _answer("violated", q.breaks, q.asks, about, page)
+    return _answer("open", "Undecided", q.asks, about, run)
 
 
 def _answer_of_case(m: Material, q: Question) -> str:
-    """By the run of a case on the design that has its bug."""
+    """By the run of a case on the design that has its bug; nothing where the report does not tell the case."""
     story = q.story(m.stories)
     if story is None:
-        return _answer("open", "Not answered", q.asks, f"this report tells no story '{q.case}'", "")
+        return ""
     found, case = story.found, story.case
     settings = ", ".join(f"{k.replace('_', '-')} {as_option(v)}" for k, v in case.settings.items() if k in SAID)
     about = f"{found.design}, {settings}; {case.property_name}"
@@ -247,7 +258,10 @@ def alternatives(found: list[Alternative]) -> str:
     ]
     others = ", ".join(code(a.design) for a in found if a.story is None)
     rest = f'<p class="quiet">Not run for this page, which says nothing of them: {others}.</p>' if others else ""
-    return (table(("alternative", "why not", "the trace that killed it"), rows) if rows else "") + rest
+    ran = (
+        '<p class="quiet">Each was explored for this page, and stands beside the behaviour that speaks against it.</p>'
+    )
+    return (ran + table(("alternative", "why not", "the trace that killed it"), rows) if rows else "") + rest
 
 
 def controls(m: Material) -> str:

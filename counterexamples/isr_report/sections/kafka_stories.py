@@ -13,6 +13,8 @@ from isr_report.html import code, command, table
 
 SCHEMA: Final = "insync/kafka/1"
 STORED: Final = Path(__file__).with_name("kafka-stories.json")
+TAKEN: Final = "takes it"
+"""In a cell whose release takes every step."""
 MADE_BY: Final = "insync kafka stories --store --write docs/kafka-classes.md"
 
 
@@ -25,18 +27,28 @@ def stored(path: Path = STORED) -> list[Mapping[str, str]]:
 def section(rows: Sequence[Mapping[str, str]]) -> str:
     """The table, with what its cells mean and the command that makes it."""
     releases = [name for name in rows[0] if name != "case"]
-    takes = sum("takes it" in row[releases[0]] for row in rows)
+    takes = sum(TAKEN in row[releases[0]] for row in rows)
     says = (
         f"The steps of each stored counterexample were asked of Kafka's own classes until one was refused. "
         f"Kafka {releases[0]} takes {takes} of {len(rows)} to the end; another stops where the mended code says no, "
         f"or where the step belongs to a design that it has left behind."
     )
-    cells = [(code(row["case"]), *(_cell(row[release]) for release in releases)) for row in rows]
+    taken = [row for row in rows if any(TAKEN in row[release] for release in releases)]
+    stopped = [(code(row["case"]), _where(row, releases)) for row in rows if row not in taken]
+    cells = [(code(row["case"]), *(_cell(row[release]) for release in releases)) for row in taken]
     header = ("case", *(f"Kafka {escape(release)}" for release in releases))
     return (
         f'<h3>Stored counterexamples, told to Apache Kafka\'s releases</h3><p class="quiet">{says}</p>'
-        f"{table(header, cells)}{command(MADE_BY)}"
+        f'{table(header, cells)}<details class="fold"><summary>Where the other {len(stopped)} stop</summary>'
+        f"{table(('case', 'where it stops on every release, or on which'), stopped)}</details>{command(MADE_BY)}"
     )
+
+
+def _where(row: Mapping[str, str], releases: Sequence[str]) -> str:
+    """Where all releases stop; each by itself where they differ."""
+    if len({row[release] for release in releases}) == 1:
+        return _cell(row[releases[0]])
+    return "<br>".join(f"Kafka {escape(release)}: {_cell(row[release])}" for release in releases)
 
 
 def _cell(markdown: str) -> str:

@@ -36,7 +36,7 @@ def overview(m: Material) -> str:
         for name, says in m.matrix["client"].items()
     )
     return (
-        f"{_recommended(m)}<h3>{escape(_world(m).capitalize())}, every fault</h3>"
+        f"{_recommended(m)}<h3>{escape(_world(m).capitalize())}, all faults of this report</h3>"
         f'<div class="scroll framed"><table class="overview"><thead><tr><td></td>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{_key(m)}"
     )

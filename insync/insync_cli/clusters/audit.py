@@ -77,10 +77,13 @@ def run(argv: Sequence[str]) -> int:
     check(given)
     if given.watch is not None:
         return watched(given, given.watch)
-    report = found(given, asking(given))
+    out, seen = given.output.console(), looked_at(given)
+    if given.output.for_people:
+        audit_text.show_now(out, seen)
+    report = judged(seen, asking(given))
     tell(report, given)
     if given.output.for_people:
-        audit_text.show(given.output.console(), report)
+        audit_text.show_rows(out, report)
     return exit_code(report.rows, report.now)
 
 
@@ -90,11 +93,15 @@ def asking(given: Options) -> Answers:
     return Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
 
 
-def found(given: Options, answers: Answers, before: Ends | None = None) -> audit_text.Audit:
-    """What is asked, read and judged once; `before`: where logs ended at earlier looks."""
+def looked_at(given: Options, before: Ends | None = None) -> audit_text.Audit:
+    """The cluster as it is now, its topics not yet judged; `before`: where logs ended at earlier looks."""
     cluster = chosen(described(given), given.topics)
-    runs = running(cluster, given.kafka, given.elr)
-    return audit_text.Audit(cluster, runs, tuple(audited(cluster, runs, answers)), tuple(conditions(cluster, before)))
+    return audit_text.Audit(cluster, running(cluster, given.kafka, given.elr), tuple(conditions(cluster, before)))
+
+
+def judged(seen: audit_text.Audit, answers: Answers) -> audit_text.Audit:
+    """The same with what its topics may lose, which may have to be explored."""
+    return attrs.evolve(seen, rows=tuple(audited(seen.cluster, seen.runs, answers)))
 
 
 def tell(report: audit_text.Audit, given: Options) -> None:
@@ -118,7 +125,7 @@ def watched(given: Options, every: float) -> int:
     try:
         while True:
             try:
-                report = found(given, answers, ends)
+                report = judged(looked_at(given, ends), answers)
                 ends = ends_of(report.cluster, ends)
                 tell(report, given)
                 lines, code = audit_text.brief(report), exit_code(report.rows, report.now)

@@ -32,8 +32,8 @@ def write_page(audit: Audit, file: Path) -> None:
     lost = [(line.answer, f"{title(row)}: {line.fault.says}") for row in audit.rows for line, _ in losses(row)]
     made: dict[str, tuple[Document, str]] = {}
     for answer, name in lost:
-        if answer is not None and answer.question.command() not in made:
-            made[answer.question.command()] = _described(answer, name)
+        if answer is not None and answer.command not in made:
+            made[answer.command] = _described(answer, name)
     links = {
         command: f"#t={document['story']['breaks'] or 0}&trace={document['digest']}"
         for command, (document, _) in made.items()
@@ -70,7 +70,7 @@ def _overview(audit: Audit, links: dict[str, str]) -> str:
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
     ]
     known = list(audit_text.bug_lines(audit))
-    parts += ["<h2>Known bugs of what runs</h2>", _items(known)] if known else []
+    parts += [f"<h2>{audit_text.BUGS}</h2>", _items(known)] if known else []
     return "\n".join(parts)
 
 
@@ -104,7 +104,7 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
 
 def _loss(line: Line, same: Sequence[Line], links: dict[str, str]) -> str:
     assert line.answer is not None, "a loss has a run"
-    command = line.answer.question.command()
+    command = line.answer.command
     steps = "".join(f"<li>{escape(sentence)}</li>" for sentence in audit_text.steps_told(line.answer))
     advice = "".join(f'<p class="advice">{escape(said)}</p>' for said in audit_text.advised(same))
     return (

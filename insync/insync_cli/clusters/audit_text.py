@@ -9,7 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.terminal import count
-from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row
+from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
 from isr_audit.bugs import Bug, bugs
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, POWER
@@ -28,18 +28,19 @@ LEGEND = (
     "A crash keeps the disk; a power loss loses what was not flushed; a restart is in order. Replicas may lag, and "
     "leadership may move, in every case."
 )
+BUGS = "Known bugs of this release, each of which loses acknowledged records"
 NAMED = 6
 """So many topics of a row, or partitions of a trouble, are named; the rest are counted."""
 
 
 @attrs.frozen
 class Audit:
-    """Everything that was found of a cluster."""
+    """Everything that was found of a cluster; no `rows` until its topics are judged."""
 
     cluster: Cluster
     runs: Running
-    rows: tuple[Row, ...]
     now: tuple[Condition, ...]
+    rows: tuple[Row, ...] = ()
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
@@ -66,14 +67,14 @@ def notes(audit: Audit) -> list[str]:
     split = audit.cluster.disagreeing()
     said = [f"brokers disagree on {name}, and the weakest value is taken" for name in split]
     said += audit.cluster.notes
-    if audit.cluster.partitions and not any(row.kind.in_rack for row in audit.rows):
+    if audit.cluster.partitions and not any(kind.in_rack for kind in kinds_of(audit.cluster, audit.runs)):
         said.append("the loss of a rack is not judged: broker.rack was not told of every broker")
     return [*audit.runs.notes, *said]
 
 
-def named(row: Row) -> str:
-    """The topics of a row, the first of them by name."""
-    names = [t.name for t in row.topics]
+def named(*rows: Row) -> str:
+    """The topics of these rows, the first of them by name."""
+    names = [t.name for row in rows for t in row.topics]
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
@@ -106,12 +107,14 @@ SHORT = ("one crash", "one power loss", "topics, and what would prevent the loss
 
 
 def in_short(audit: Audit) -> Iterator[tuple[str, str, str]]:
-    """What one failure does to each kind of topic."""
+    """What one failure does to each kind of topic; kinds of which the same is said are one."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
     for row in audit.rows:
         both = [row.line("all", fault) for fault in (CRASH, POWER)]
-        advice = [" and ".join(line.change.settings) for line in both if line.change is not None]
-        said = "; ".join(dict.fromkeys(advice))
-        yield both[0].verdict, both[1].verdict, f"{named(row)}: {said}" if said else named(row)
+        changes = [" and ".join(line.change.settings) for line in both if line.change is not None]
+        found.setdefault((both[0].verdict, both[1].verdict, "; ".join(dict.fromkeys(changes))), []).append(row)
+    for (crash, power, advice), rows in found.items():
+        yield crash, power, f"{named(*rows)}: {advice}" if advice else named(*rows)
 
 
 def stopping(row: Row) -> str:
@@ -163,7 +166,7 @@ def losses(row: Row) -> list[tuple[Line, list[Line]]]:
     found: dict[str, tuple[Line, list[Line]]] = {}
     for line in row.lines:
         if line.verdict == LOST and line.answer is not None:
-            found.setdefault(line.answer.question.command(), (line, []))[1].append(line)
+            found.setdefault(line.answer.command, (line, []))[1].append(line)
     return list(found.values())
 
 
@@ -181,7 +184,7 @@ def steps_told(answer: Answer) -> list[str]:
 
 def prevented(line: Line) -> str:
     if line.change is None:
-        return "no run of other settings is known that prevents it"
+        return "no change of settings is known to prevent it"
     return f"prevented by {' and '.join(line.change.settings)}; the price: {', and '.join(line.change.costs)}"
 
 
@@ -206,13 +209,18 @@ def brief(audit: Audit) -> list[str]:
     return [*now_lines(audit), *(f"one failure may lose records of {text}" for text in risky), result_line(audit)]
 
 
-def show(out: Console, audit: Audit) -> None:
+def show_now(out: Console, audit: Audit) -> None:
+    """What is known before anything is explored."""
     out.print(about(audit), style="bold", soft_wrap=True)
     for note in notes(audit):
         terminal.print_wrapped(out, f"note: {note}", 2)
     out.print("\nNow", style="bold")
     for line in now_lines(audit):
         terminal.print_wrapped(out, line, 2)
+
+
+def show_rows(out: Console, audit: Audit) -> None:
+    """What each kind of topic may lose, and the known bugs."""
     out.print("\nIn short, of what was acknowledged with acks=all", style="bold")
     terminal.print_table(out, SHORT, list(in_short(audit)))
     for row in audit.rows:
@@ -227,7 +235,7 @@ def show(out: Console, audit: Audit) -> None:
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
         for line in kept(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
-    terminal.print_lines(out, "Known bugs of what runs", bug_lines(audit))
+    terminal.print_lines(out, BUGS, bug_lines(audit))
     out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
     out.print(result_line(audit), soft_wrap=True)
 
@@ -247,7 +255,7 @@ def show_loss(out: Console, line: Line, same: Sequence[Line]) -> None:
         terminal.print_wrapped(out, sentence, 4)
     for other in advised(same):
         terminal.print_wrapped(out, other, 2)
-    out.print(f"  $ {line.answer.question.command()}", style="dim", soft_wrap=True)
+    out.print(f"  $ {line.answer.command}", style="dim", soft_wrap=True)
 
 
 def advised(lines: Sequence[Line]) -> list[str]:
@@ -256,13 +264,15 @@ def advised(lines: Sequence[Line]) -> list[str]:
     found: dict[str, list[str]] = {}
     for line in lines if lines[0].acks == "all" else lines[:1]:
         found.setdefault(prevented(line), []).append(line.fault.says)
+    if len(found) == 1:
+        return [advice[0].upper() + advice[1:] for advice in found]
     return [f"{', '.join(faults)}: {advice}" for advice, faults in found.items()]
 
 
 def kept(row: Row) -> list[str]:
     """The commands of the runs in which nothing is lost, or nothing was decided, each once."""
-    asked = [x.answer.question.command() for x in row.lines if x.answer is not None and x.verdict != LOST]
-    asked += [row.refusal.question.command()] if row.refusal is not None else []
+    asked = [x.answer.command for x in row.lines if x.answer is not None and x.verdict != LOST]
+    asked += [row.refusal.command] if row.refusal is not None else []
     return list(dict.fromkeys(asked))
 
 
@@ -285,7 +295,7 @@ def alarms(condition: Condition) -> list[str]:
     known = [f"{name}: {c.says}" for c in condition.candidates if c.known]
     unknown = [str(c.replica) for c in condition.candidates if not c.known]
     if unknown and condition.trouble is Trouble.OFFLINE:
-        untold = f"electing {' or '.join(unknown)} uncleanly would lose nobody knows what"
+        untold = f"what electing {' or '.join(unknown)} uncleanly would lose is not known"
         known.append(f"{name}: {untold}: where the logs end was not told")
     return known
 
@@ -314,11 +324,20 @@ def markdown(audit: Audit) -> str:
             assert first.answer is not None, "a loss has a run"
             lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
             lines += [f"- {sentence}" for sentence in steps_told(first.answer)]
-            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.question.command()}"]
+            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.command}"]
         lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
         lines += [f"    {command}" for command in kept(row)]
     known = list(bug_lines(audit))
-    lines += ["", "## Known bugs of what runs", "", *(f"- {line}" for line in known)] if known else []
+    lines += (
+        [
+            "",
+            f"## {BUGS}",
+            "",
+            *(f"- {line}" for line in known),
+        ]
+        if known
+        else []
+    )
     lines += ["", LEGEND]
     return "\n".join([*lines, "", result_line(audit), ""])
 
@@ -403,5 +422,6 @@ def run_entry(answer: Answer | None) -> dict[str, object] | None:
         "verdict": answer.verdict,
         "states": answer.states,
         "steps": answer.steps,
-        "command": of.command(),
+        "command": answer.command,
+        "open": list(answer.open),
     }

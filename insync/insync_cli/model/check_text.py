@@ -134,10 +134,18 @@ def statistics(run: Run) -> str:
     if s["unreduced"] is not None and s["distinct"]:
         times = s["unreduced"] / s["distinct"]
         reduced = f"by symmetry {times:.1f} times fewer states than {s['unreduced']:,}\n"
+    if s["walks"] and s["seconds"]:
+        steps = sum(run["coverage"]["actions"].values())
+        reduced = f"{count(steps, 'step')} at random ({steps / s['seconds']:,.0f} steps/s)\n"
     return reduced + (
-        f"{s['distinct']:,} distinct states, {s['generated']:,} generated, depth {s['depth']}, "
+        f"{distinct(run)} distinct states, {s['generated']:,} generated, depth {s['depth']}, "
         f"{s['seconds']:.1f} s ({s['distinct_per_second']:,.0f} states/s), {human_size(s['peak_rss_bytes'])}"
     )
+
+
+def distinct(run: Run) -> str:
+    stats = run["stats"]
+    return f"{'about ' if stats['collision_policy'] == 'estimated' else ''}{stats['distinct']:,}"
 
 
 def result_line(run: Run, about: Notes) -> str:
@@ -151,7 +159,7 @@ def result_line(run: Run, about: Notes) -> str:
 def sentence(run: Run, about: Notes) -> str:
     lines = run["properties"]
     of = {word: [line["name"] for line in lines if line["verdict"] == word] for word in Verdict}
-    after = f"after {run['stats']['distinct']:,} states"
+    after = f"after {distinct(run)} states"
     parts: list[str] = []
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
@@ -167,7 +175,7 @@ def sentence(run: Run, about: Notes) -> str:
         seen = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
         unseen = len(of[Verdict.SAMPLED]) - len(seen)
         walks = count(run["stats"]["walks"] or 0, "random walk")
-        parts.append(f"{walks} through {run['stats']['distinct']:,} states, and {unseen} undecided")
+        parts.append(f"{walks} through {distinct(run)} states, and {unseen} undecided")
         parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
     held = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held)

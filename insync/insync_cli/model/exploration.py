@@ -184,8 +184,11 @@ def _stopped_by(found: Exploration, given: Exploring, brake: Brake) -> str | Non
 
 def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     """The engine with its options set, the number of its workers, and whether it heeds a memory limit by itself."""
-    if given.simulation.simulate:
-        return partial(_walked, given.simulation.simulate, given.simulation.used_seed or 0), 1, False
+    walks = given.simulation.simulate
+    if walks:
+        seed = given.simulation.used_seed or 0
+        walker, workers = registry.walker_named(given.running.engine_name, walks, seed, given.running.workers)
+        return partial(_walked, walker), workers, False
     name, large = given.engine, given.large
     explore, workers = registry.engine_named(name, given.running.workers)
     takes = inspect.signature(explore).parameters
@@ -205,17 +208,14 @@ def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
 
 
 def _walked(
-    walks: int,
-    seed: int,
+    walker: Engine,
     instance: Instance,
     wanted: tuple[str, ...],
     limits: Limits,
     progress: Callable[[Progress], None],
 ) -> Exploration:
-    """The engine that walks at random; what it stumbles on is made shorter."""
-    from isr_check.sample import simulate
-
-    found = simulate(instance, wanted, walks, seed, limits, progress)
+    """An engine that walks at random; what it stumbles on is made shorter."""
+    found = walker(instance, wanted, limits, progress)
     findings = [_minimal(instance, f) if f.path is not None else f for f in found.findings]
     return attrs.evolve(found, findings=tuple(findings))
 

@@ -56,6 +56,8 @@ def run(argv: Sequence[str]) -> int:
     gone = registry.left_out(design)
     traces = [record(evaluator, p.initial, p.steps, verdict="SAMPLED", without=gone) for p in found.paths]
     files = [folder / f"sample-{i}{SUFFIX}" for i in range(1, len(traces) + 1)]
+    for earlier in folder.glob(f"sample-*{SUFFIX}"):
+        earlier.unlink()
     for trace, file in zip(traces, files, strict=True):
         write(trace, file)
     if given.html is not None:

@@ -28,6 +28,7 @@ from insync_cli.review.report_pages import (
     witness_pages,
 )
 from insync_cli.terminal import QuietOutput
+from insync_cli.tracefiles import CHECKOUT
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.markdown import markdown
@@ -240,8 +241,7 @@ def alternatives(found: Matrix, told: Sequence[Story]) -> list[Alternative]:
 
 def traced(reports: Sequence[Included]) -> Traced | None:
     """Promises traced to tests, where this runs in a checkout."""
-    root = Path(__file__).resolve().parent.parent.parent
-    if not all((root / place).is_dir() for place in (*BROKER, TESTS)):
+    if not all((CHECKOUT / place).is_dir() for place in (*BROKER, TESTS)):
         return None
     killed, replayed = dict[str, list[str]](), dict[str, int]()
     for r in (i["report"] for i in reports if i["report"].get("design") == TODAY):
@@ -252,7 +252,7 @@ def traced(reports: Sequence[Included]) -> Traced | None:
             for action, counts in cast("dict[str, dict[str, int]]", r["actions"]).items():
                 replayed[action] = replayed.get(action, 0) + counts["replayed"]
     instances = [registry.instance_of(registry.design_named(TODAY), settings) for settings in EVERYTHING]
-    return resolved(instances, root, BROKER, TESTS, killed=killed, replayed=replayed)
+    return resolved(instances, CHECKOUT, BROKER, TESTS, killed=killed, replayed=replayed)
 
 
 def matrix_of(given: Options, plan: Plan, place: Path) -> Matrix:

@@ -3,12 +3,16 @@
 An exploration keeps states and not steps. So the steps of the states between a trigger and its goal are computed again,
 level by level. The kernels for it are made from the same actions, and also tell which instance of an action each step
 is. The states that the steps reach are looked up in the visited set.
+
+Where the exploration's states are in files, those between trigger and goal are first brought to memory, with the states
+of the goal that are one step away from them. Memory has to hold these, then, and not all states.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 
 import attrs
@@ -17,12 +21,14 @@ import numpy as np
 from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.lasso import judged
 from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
-from isr_check.native.actions import Check, checks
+from isr_check.native.actions import FOUND, Check, checks
+from isr_check.native.assembly import Code
 from isr_check.native.expressions import Definitions
 from isr_check.native.kernels import DECLARATIONS, Job, Marks, Program, tables
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Worker, address, scarce
 from isr_check.native.search import Search
+from isr_check.native.space import BLOCK
 from isr_check.native.steps import Labelled, LabelledKernels
 from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import least_path
@@ -45,10 +51,10 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
     parts = [a.text() for a in actions]
     parts += [checks(shared, "states", [begins, Check(p, True, 1)]), kernels.unpack(), *kernels.visited.texts()]
-    parts += [kernels.labelled(len(actions)), kernels.check(), kernels.edges()]
+    parts += [kernels.labelled(len(actions)), kernels.check(), kernels.edges(), kernels.begin(), kernels.grow()]
     text = "\n".join([*tables(search.layout), *DECLARATIONS, *shared.texts, *parts])
     guards = max((len(a.guards) for a in search.instance.actions), default=0)
-    return Program(text, ("check", "edges"), search.layout, search.program.most, guards, ())
+    return Program(text, ("check", "edges", "begin", "grow"), search.layout, search.program.most, guards, ())
 
 
 class _Steps(LabelledKernels):
@@ -66,10 +72,7 @@ class _Steps(LabelledKernels):
         with code.loop(start, job(Job.END)) as (i, _):
             words = self.visited.state(code, states, code.load(listed, i))
             so_far = code.load(total, 0)
-            n = code.value(
-                f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {out}, "
-                f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0, ptr {code.element(labels, so_far)})"
-            )
+            n = self._labelled_call(code, job, words, code.element(labels, so_far))
             code.store(results, code.sub(i, start), n)
             with code.loop(0, n) as (k, _):
                 at = self.visited.state(code, out, k)
@@ -79,15 +82,62 @@ class _Steps(LabelledKernels):
         code.effect("ret void")
         return code.text()
 
+    def _labelled_call(self, code: Code, job: Callable[[Job], str], words: str, labels: str) -> str:
+        return code.value(
+            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {job(Job.OUT)}, "
+            f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0, ptr {labels})"
+        )
+
+    def begin(self) -> str:
+        """Add those of the states of SOURCE where the trigger holds and the goal does not; stop early without room.
+
+        REPORT[FOUND] tells what holds in any of the states.
+        """
+        code, job = self._kernel("begin")
+        source, cells, out, report = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.OUT, Job.REPORT))
+        free = code.slot(job(Job.NEXT))
+        with self._while_room(code, job, free) as s:
+            words = self.visited.state(code, source, s)
+            code.effect(f"call void @unpack(ptr {words}, ptr {cells})")
+            bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {TRIGGER | REACHED})")
+            code.store(report, FOUND, code.raw("or", code.load(report, FOUND), bits))
+            with code.when(code.compare("eq", bits, TRIGGER)):
+                for w in range(self.words):
+                    code.store(out, w, code.load(words, w))
+                self._insert_call(code, job, 1, free)
+        return code.text()
+
+    def grow(self) -> str:
+        """Add the states that one step from the states at LISTED[START..END] leads to; stop early without room."""
+        code, job = self._kernel("grow")
+        states, listed, labels = (job(j) for j in (Job.STATES, Job.LISTED, Job.LABELS))
+        free = code.slot(job(Job.NEXT))
+        with self._while_room(code, job, free) as i:
+            n = self._labelled_call(code, job, self.visited.state(code, states, code.load(listed, i)), labels)
+            self._insert_call(code, job, n, free)
+        return code.text()
+
+    @contextmanager
+    def _while_room(self, code: Code, job: Callable[[Job], str], free: str) -> Generator[str]:
+        """A loop over START..END that ends early where a state's successors may not fit below LIMIT, and the return."""
+        at, limit = code.slot(job(Job.START)), job(Job.LIMIT)
+        with code.loop(job(Job.START), job(Job.END)) as (i, done):
+            code.leave_if(code.compare("sgt", code.raw("add", code.load(free, 0), self.most), limit), done)
+            yield i
+            code.store(at, 0, code.raw("add", i, 1))
+        code.store("%job", Job.START, code.load(at, 0))
+        code.store("%job", Job.NEXT, code.load(free, 0))
+        code.effect("ret void")
+
 
 def with_liveness(search: Search, found: Exploration) -> Exploration:
     """The exploration with the verdicts on liveness properties added.
 
-    They are BUDGETED unless every state was seen and is in memory, and the steps fit there, too.
+    They are BUDGETED unless every state was seen, and those between trigger and goal fit into memory with their steps.
     """
     start = time.monotonic()
     findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.awaited]
-    if found.complete and not search.space.outside:
+    if found.complete:
         findings = [decide(search, p) for p in search.awaited]
     if found.complete and any(f.verdict is Verdict.BUDGETED for f in findings):
         found = attrs.evolve(found, stopped="the memory or the time that liveness takes")
@@ -100,9 +150,10 @@ class TooMuch(Exception):
 
 
 class _Graph:
-    """The states in memory, numbered in order: the first worker's, then the next one's.
+    """States in memory, numbered in order: the first worker's, then the next one's; `levels` has their positions.
 
-    `truths` has the bits TRIGGER and REACHED of each.
+    They are all of the exploration's, or where these are in files, those that `gather` brought from there. `truths` has
+    the bits TRIGGER and REACHED of each. `triggered`: the trigger holds in some state of the exploration.
     """
 
     def __init__(self, search: Search, p: Property) -> None:
@@ -112,16 +163,29 @@ class _Graph:
         self.machine = Machine(program.text, program.kernels)
         self.workers = [Worker(program, 0, (w.first, w.last)) for w in search.workers]
         self.team = Team(self.workers)
-        self.ends = np.cumsum([w.next - w.first for w in search.workers])
-        self.shifts = np.array([w.first for w in search.workers]) - np.concatenate([[0], self.ends[:-1]])
-        self.truths = np.zeros(search.distinct, dtype=np.uint8)
-        for worker in self.workers:
+        self.levels, self.triggered = search.levels, False
+        for worker, explored in zip(self.workers, search.workers, strict=True):
+            worker.next = explored.next
             worker.set([
                 (Job.STATES, address(search.space.states.array)),
                 (Job.SOURCE, address(search.space.states.array)),
                 (Job.TABLE, address(search.space.table.entries)),
                 (Job.MASK, search.space.table.size - 1),
             ])  # fmt: skip
+
+    @property
+    def held(self) -> int:
+        """The number of states in memory."""
+        return sum(w.next - w.first for w in self.workers)
+
+    def number(self) -> None:
+        """Number the states, and decide for each whether the trigger and whether the goal holds."""
+        self.ends = np.cumsum([w.next - w.first for w in self.workers])
+        self.shifts = np.array([w.first for w in self.workers]) - np.concatenate([[0], self.ends[:-1]])
+        self.truths = np.zeros(self.held, dtype=np.uint8)
+        everything = [(w.first, w.next) for w in self.workers if w.next > w.first]
+        self.team.share(spans(everything, 16 * CHUNK), self._check)
+        self.triggered = self.triggered or bool((self.truths & TRIGGER).any())
 
     def numbers(self, positions: Positions) -> Small:
         owners = np.searchsorted([w.first for w in self.workers], positions, side="right") - 1
@@ -132,25 +196,22 @@ class _Graph:
         found: Positions = numbers.astype(np.int64) + self.shifts[np.searchsorted(self.ends, numbers, side="right")]
         return found
 
-    def evaluate(self) -> None:
-        """Decide for every state whether the trigger and whether the goal holds."""
-        everything = [(w.first, w.next) for w in self.search.workers if w.next > w.first]
-        self.team.share(spans(everything, 16 * CHUNK), self._check)
-
     def _check(self, worker: Worker, span: Span) -> None:
-        start, end = span
-        results = np.zeros(end - start, dtype=np.int64)
-        worker.set([(Job.RESULTS, address(results))])
-        worker.run(self.machine.run["check"], start, end, TRIGGER | REACHED)
-        first = int(self.numbers(np.array([start]))[0])
-        self.truths[first : first + end - start] = results
+        first = int(self.numbers(np.array([span[0]]))[0])
+        self.truths[first : first + span[1] - span[0]] = self._truths(worker, span)
+
+    def _truths(self, worker: Worker, span: Span) -> Positions:
+        results = np.zeros(span[1] - span[0], dtype=np.int64)
+        worker.set([(Job.RESULTS, address(results)), (Job.SOURCE, address(self.search.space.states.array))])
+        worker.run(self.machine.run["check"], *span, TRIGGER | REACHED)
+        return results
 
     def sources(self, level: int) -> Small:
         """The states of this level of the exploration where the trigger holds and the goal does not."""
-        if level >= len(self.search.levels):
+        if level >= len(self.levels):
             return np.zeros(0, dtype=np.int32)
-        ranges = [np.arange(start, end) for start, end in self.search.levels[level]]
-        numbers = self.numbers(np.concatenate(ranges))
+        ranges = [np.arange(start, end) for start, end in self.levels[level]]
+        numbers = self.numbers(np.concatenate([np.zeros(0, dtype=np.int64), *ranges]))
         found: Small = numbers[self.truths[numbers] == TRIGGER]
         return found
 
@@ -187,6 +248,64 @@ class _Graph:
         parts[start] = np.bincount(rows[kept], minlength=end - start), targets[kept], kinds[kept]
 
 
+class Gathered(_Graph):
+    """States brought from files to memory, level by level: those of the region, and the goal's next to them.
+
+    A state of the exploration's level l with the trigger is found at level l here, too: a stem is a path.
+    """
+
+    def __init__(self, search: Search, p: Property) -> None:
+        super().__init__(search, p)
+        self.levels: list[list[Span]] = []
+        self.of = {id(w): explored for w, explored in zip(self.workers, search.workers, strict=True)}
+        self.full = False
+        search.space.table.clear()
+
+    def gather(self, room: Callable[[int], bool]) -> None:
+        """Bring them; TooMuch where `room` says no, or where the memory that the exploration used is full."""
+        explored, ahead = self.search.levels, np.zeros(0, dtype=np.int64)
+        while len(ahead) or len(self.levels) < len(explored):
+            starts = [w.next for w in self.workers]
+            quota = (self.search.space.table.room - self.held) // len(self.workers)
+            for worker in self.workers:
+                worker.limit = min(worker.next + quota, worker.last)
+            self.team.share(spans([(0, len(ahead))], CHUNK), partial(self._grow, ahead))
+            if len(self.levels) < len(explored):
+                self.team.share(spans(explored[len(self.levels)], BLOCK), self._begin)
+            if self.full or not room(0):
+                raise TooMuch
+            self.levels.append([(s, w.next) for s, w in zip(starts, self.workers, strict=True) if w.next > s])
+            ahead = self._ahead(self.levels[-1])
+            if self.held > MANY:
+                self.machine.improve()
+
+    def _begin(self, worker: Worker, span: Span) -> None:
+        rows = self.search.space.rows(self.of[id(worker)], span)
+        worker.set([(Job.SOURCE, address(rows))])
+        self._add(worker, "begin", 0, len(rows))
+        if worker.report[FOUND] & TRIGGER:
+            self.triggered = True
+
+    def _grow(self, ahead: Positions, worker: Worker, span: Span) -> None:
+        labels = np.zeros(self.search.program.most, dtype=np.int64)
+        worker.set([(Job.LISTED, address(ahead)), (Job.LABELS, address(labels))])
+        self._add(worker, "grow", *span)
+
+    def _add(self, worker: Worker, kernel: str, start: int, end: int) -> None:
+        if worker.run(self.machine.run[kernel], start, end, 0) < end:
+            self.full = True
+
+    def _ahead(self, new: list[Span]) -> Positions:
+        """The positions of those of the new states that have not reached the goal."""
+        found: dict[int, Positions] = {}
+
+        def look(worker: Worker, span: Span) -> None:
+            found[span[0]] = span[0] + np.flatnonzero((self._truths(worker, span) & REACHED) == 0)
+
+        self.team.share(spans(new, 16 * CHUNK), look)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(found[start] for start in sorted(found))])
+
+
 def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
     """The region, and for each of its states the number in the graph."""
     index = np.full(len(graph.truths), -1, dtype=np.int32)
@@ -194,7 +313,7 @@ def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
     levels, members, sources = [0], list[Small](), list[Truths]()
     parts: list[tuple[Positions, Small, Small]] = []
     steps = 0
-    while ahead.any() or len(levels) <= len(graph.search.levels):
+    while ahead.any() or len(levels) <= len(graph.levels):
         begun = graph.sources(len(levels) - 1)
         begins[begun] = ahead[begun] = True
         here = np.flatnonzero(ahead).astype(np.int32)
@@ -227,15 +346,19 @@ def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
 
 def decide(search: Search, p: Property) -> Finding:
     """The verdict on a liveness property after a complete exploration."""
-    graph = _Graph(search, p)
+    space = search.space
+    graph = Gathered(search, p) if space.outside else _Graph(search, p)
 
     def room(steps: int) -> bool:
         """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
         late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
-        return steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
+        fits = not space.outside or space.budget is None or space.holding(graph.held) + 40 * steps <= space.budget
+        return fits and steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
 
     try:
-        graph.evaluate()
+        if isinstance(graph, Gathered):
+            graph.gather(room)
+        graph.number()
         region, members = _region(graph, room)
     except TooMuch:
         return Finding(p.name, p.kind, Verdict.BUDGETED)
@@ -249,7 +372,7 @@ def decide(search: Search, p: Property) -> Finding:
         (found,) = (words == np.array(search.layout.pack(last), dtype=np.uint64)).all(axis=1).nonzero()
         return path.initial, path.steps, int(ends[found[0]])
 
-    return judged(p, Sought(region, stem, bool((graph.truths & TRIGGER).any())))
+    return judged(p, Sought(region, stem, graph.triggered))
 
 
 def _last_state(

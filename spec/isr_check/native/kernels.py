@@ -17,7 +17,7 @@ With symmetry there are two more. The *representative* of a state is the state t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum, auto
 
 import attrs
@@ -64,9 +64,10 @@ class Job(IntEnum):
     LISTED = auto()
     LABELS = auto()
     REACHED = auto()
+    SEED = auto()
 
 
-NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM})
+NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED})
 """The places that hold numbers; all others hold addresses."""
 
 
@@ -93,6 +94,48 @@ class Program:
 KERNELS = ("initial", "expand", "check", "mark", "index", "strike")
 
 
+@attrs.frozen
+class Model:
+    """An instance and its checks as functions of a module, of which its kernels are made."""
+
+    shared: Definitions
+    actions: tuple[ActionWriter, ...]
+    texts: tuple[str, ...]
+    most: int
+    guards: int
+    guard_base: tuple[int, ...]
+
+    def program(self, texts: Sequence[str], names: tuple[str, ...]) -> Program:
+        """The module that has these functions and kernels besides."""
+        layout = self.shared.layout
+        text = "\n".join([*tables(layout), *DECLARATIONS, *self.shared.texts, *self.texts, *texts])
+        first = _combinations(self.shared, self.shared.instance.initial)
+        return Program(text, names, layout, max(self.most, first), self.guards, self.guard_base)
+
+
+def model(
+    instance: Instance, layout: Layout, on_states: list[Check], on_steps: list[Check], marks: Marks, steps: list[Check]
+) -> Model:
+    """@first, an action @actionI each, @states and @steps; actions test `steps` on all that they may do."""
+    shared = Definitions(layout)
+    base: list[int] = []
+    guards = 0
+    actions: list[ActionWriter] = []
+    for i, action in enumerate(instance.actions):
+        base.append(guards)
+        actions.append(ActionWriter(shared, f"action{i}", action, guards, steps))
+        guards += len(action.guards)
+    first = ActionWriter(shared, "first", instance.initial, 0, [])
+    most = sum(_combinations(shared, a) for a in instance.actions)
+    extra: Callable[[Code], Int] | None = None
+    if marks.type_ok is not None and layout.slack.number:
+        bit = marks.type_ok
+        extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
+    texts = [a.text() for a in (*actions, first)]
+    texts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
+    return Model(shared, tuple(actions), tuple(texts), most, guards, tuple(base))
+
+
 def program(
     instance: Instance,
     layout: Layout,
@@ -102,30 +145,13 @@ def program(
     symmetry: Symmetry | None = None,
 ) -> Program:
     """The module for an instance and these checks; the layout must have been made for the symmetry."""
-    shared = Definitions(layout)
-    base: list[int] = []
-    guards = 0
-    actions: list[ActionWriter] = []
-    for i, action in enumerate(instance.actions):
-        base.append(guards)
-        actions.append(ActionWriter(shared, f"action{i}", action, guards, on_steps))
-        guards += len(action.guards)
-    first = ActionWriter(shared, "first", instance.initial, 0, [])
-    most = sum(_combinations(shared, a) for a in instance.actions)
-    extra: Callable[[Code], Int] | None = None
-    if marks.type_ok is not None and layout.slack.number:
-        bit = marks.type_ok
-        extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
-    parts = [a.text() for a in (*actions, first)]
-    parts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
-    writer = Kernels(layout, most, marks, symmetry)
-    parts += [writer.unpack(), writer.successors(actions), *writer.visited.texts()]
+    made = model(instance, layout, on_states, on_steps, marks, on_steps)
+    writer = Kernels(layout, made.most, marks, symmetry)
+    parts = [writer.unpack(), writer.successors(made.actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
     if symmetry is not None:
         parts += [*Renaming(layout, symmetry).texts(), writer.rename(), writer.orbits(symmetry)]
-    names = KERNELS if symmetry is None else (*KERNELS, "rename", "orbits")
-    text = "\n".join([*tables(layout), *DECLARATIONS, *shared.texts, *parts])
-    return Program(text, names, layout, max(most, _combinations(shared, instance.initial)), guards, tuple(base))
+    return made.program(parts, KERNELS if symmetry is None else (*KERNELS, "rename", "orbits"))
 
 
 @attrs.frozen
@@ -178,7 +204,7 @@ class Kernels:
         code.effect("ret void")
         return code.text()
 
-    def successors(self, actions: list[ActionWriter]) -> str:
+    def successors(self, actions: Sequence[ActionWriter]) -> str:
         """@successors(as an action, %taken): append the successors of all actions in order; returns their number."""
         parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in ACTION]
         code = Code("successors", (*parameters, "ptr %taken"), "i64", "noinline")

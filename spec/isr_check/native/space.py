@@ -157,7 +157,11 @@ class Space:
         return self._room() < few or any(w.last - w.next < least for w in self.workers)
 
     def _held(self) -> int:
-        return self.base + 8 * (self.table.size + self.words * self.found)
+        return self.holding(self.found)
+
+    def holding(self, states: int) -> int:
+        """The bytes that the process holds with so many states in memory."""
+        return self.base + 8 * (self.table.size + self.words * states)
 
     def _affords(self, more: int) -> bool:
         return not scarce(more) and (self.budget is None or self._held() + more <= self.budget)

@@ -18,6 +18,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -26,6 +29,7 @@ import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
@@ -56,6 +60,23 @@ final class Cluster implements AutoCloseable {
   private final int bootstrap;
   private final Node[] nodes = new Node[4];
   private final Admin admin;
+
+  /** What happens to it. Returns {@link Story}'s code. */
+  interface Scenario {
+    int run(Cluster cluster) throws Exception;
+  }
+
+  /** The whole program: a cluster as the constructor makes it, the scenario; ends the JVM. */
+  static void play(int minInsync, List<Integer> replicas, Scenario scenario) throws Exception {
+    int code;
+    try (Cluster cluster = new Cluster(minInsync, replicas)) {
+      code = scenario.run(cluster);
+    } catch (NotTried e) {
+      Story.step("NOT TRIED: %s", e.getMessage());
+      code = Story.NOT_TRIED;
+    }
+    System.exit(code);
+  }
 
   /**
    * Started; topic t has one partition, r1 leads, all replicas are in sync, the last is preferred.
@@ -220,7 +241,7 @@ final class Cluster implements AutoCloseable {
     try {
       admin.electLeaders(ElectionType.PREFERRED, Set.of(PARTITION)).all().get();
       return true;
-    } catch (java.util.concurrent.ExecutionException e) {
+    } catch (ExecutionException e) {
       Story.detail("the controller declines: %s", e.getCause().getMessage());
       return false;
     }
@@ -232,6 +253,21 @@ final class Cluster implements AutoCloseable {
         Map.of("bootstrap.servers", bootstrap(), "retries", 0, "enable.idempotence", false),
         new StringSerializer(),
         new StringSerializer());
+  }
+
+  /** Whether the producer of A is told in time that it is committed; says what it is told. */
+  static boolean acknowledged(Future<RecordMetadata> answer, int seconds)
+      throws InterruptedException {
+    try {
+      long offset = answer.get(seconds, TimeUnit.SECONDS).offset();
+      Story.step("the producer is told that A is committed, at offset %d", offset);
+      return true;
+    } catch (ExecutionException e) {
+      Story.step("the producer is told %s", e.getCause().getClass().getSimpleName());
+    } catch (java.util.concurrent.TimeoutException e) {
+      Story.step("the producer still waits after %d s", seconds);
+    }
+    return false;
   }
 
   /**

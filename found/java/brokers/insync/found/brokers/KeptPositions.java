@@ -3,10 +3,8 @@ package insync.found.brokers;
 import insync.found.Story;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -32,14 +30,7 @@ public final class KeptPositions {
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
     boolean control = List.of(arguments).contains("--control");
-    int code;
-    try (Cluster cluster = new Cluster(2, List.of(1, 2, 3))) {
-      code = new Scenario(cluster, control).run();
-    } catch (NotTried e) {
-      Story.step("NOT TRIED: %s", e.getMessage());
-      code = Story.NOT_TRIED;
-    }
-    System.exit(code);
+    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
   }
 
   private static final class Scenario {
@@ -69,7 +60,7 @@ public final class KeptPositions {
         slowMetadata();
         electR3();
         electR1Again();
-        boolean acknowledged = acknowledged(answer);
+        boolean acknowledged = Cluster.acknowledged(answer, 10);
         stopR1();
         return Story.verdict(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
       }
@@ -128,19 +119,6 @@ public final class KeptPositions {
       Story.detail("r2 asks r1, is told UNKNOWN_LEADER_EPOCH, and waits replica.fetch.backoff.ms");
       metadata.release();
       Story.step("r1's metadata fetch goes through: both elections come in one answer");
-    }
-
-    private boolean acknowledged(Future<RecordMetadata> answer) throws InterruptedException {
-      try {
-        long offset = answer.get(10, TimeUnit.SECONDS).offset();
-        Story.step("the producer is told that A is committed, at offset %d", offset);
-        return true;
-      } catch (ExecutionException e) {
-        Story.step("the producer is told %s", e.getCause().getClass().getSimpleName());
-      } catch (TimeoutException e) {
-        Story.step("the producer still waits after 10 s");
-      }
-      return false;
     }
 
     private void stopR1() throws Exception {

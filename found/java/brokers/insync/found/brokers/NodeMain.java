@@ -79,6 +79,8 @@ public final class NodeMain {
       told.append(";logEnd=").append(log.logEndOffset());
       told.append(";highWatermark=").append(log.highWatermark());
       told.append(";isr=").append(partition.inSyncReplicaIds().mkString(" "));
+      told.append(";maximal=").append(numbers(partition.partitionState().maximalIsr()));
+      told.append(";heard=").append(heard(broker));
       for (int other = 1; other <= 3; other++) {
         var replica = partition.getReplica(other);
         if (replica.isDefined()) {
@@ -92,5 +94,17 @@ public final class NodeMain {
     } catch (ReflectiveOperationException | RuntimeException e) {
       return "none (" + e + ")";
     }
+  }
+
+  /** The partition epoch in its metadata. */
+  private static int heard(BrokerServer broker) {
+    var topics = broker.metadataCache().currentImage().topics();
+    var partitions = topics.getTopic(Cluster.PARTITION.topic()).partitions();
+    return partitions.get(Cluster.PARTITION.partition()).partitionEpoch;
+  }
+
+  /** A set of Scala's or of Java's, as its numbers with spaces between them. */
+  private static String numbers(Object set) {
+    return set.toString().replaceAll("[^0-9]+", " ").strip();
   }
 }

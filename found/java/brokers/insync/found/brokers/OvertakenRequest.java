@@ -26,14 +26,7 @@ public final class OvertakenRequest {
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
     boolean control = List.of(arguments).contains("--control");
-    int code;
-    try (Cluster cluster = new Cluster(2, List.of(1, 2, 3))) {
-      code = new Scenario(cluster, control).run();
-    } catch (NotTried e) {
-      Story.step("NOT TRIED: %s", e.getMessage());
-      code = Story.NOT_TRIED;
-    }
-    System.exit(code);
+    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
   }
 
   private static final class Scenario {

@@ -3,10 +3,7 @@ package insync.found.brokers;
 import insync.found.Story;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -23,14 +20,7 @@ public final class RaisedMinInsync {
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
     boolean control = List.of(arguments).contains("--control");
-    int code;
-    try (Cluster cluster = new Cluster(1, List.of(1, 2))) {
-      code = run(cluster, control);
-    } catch (NotTried e) {
-      Story.step("NOT TRIED: %s", e.getMessage());
-      code = Story.NOT_TRIED;
-    }
-    System.exit(code);
+    Cluster.play(1, List.of(1, 2), cluster -> run(cluster, control));
   }
 
   private static int run(Cluster cluster, boolean control) throws Exception {
@@ -45,7 +35,7 @@ public final class RaisedMinInsync {
       Story.step("a producer sends A with acks=all to r1, which waits for r2");
       cluster.show();
       raiseAndStopR2(cluster, control);
-      boolean acknowledged = acknowledged(answer);
+      boolean acknowledged = Cluster.acknowledged(answer, 3);
       cluster.show();
       cluster.restart(2);
       Cluster.await("r2 is back", 90, () -> cluster.node(1).state("fenced2").equals("false"));
@@ -81,18 +71,5 @@ public final class RaisedMinInsync {
     }
     Cluster.await(
         "r1 has heard", 60, () -> Cluster.isr(cluster.node(1).state()).equals(Set.of("1")));
-  }
-
-  private static boolean acknowledged(Future<RecordMetadata> answer) throws InterruptedException {
-    try {
-      long offset = answer.get(3, TimeUnit.SECONDS).offset();
-      Story.step("the producer is told that A is committed, at offset %d", offset);
-      return true;
-    } catch (ExecutionException e) {
-      Story.step("the producer is told %s", e.getCause().getClass().getSimpleName());
-    } catch (TimeoutException e) {
-      Story.step("the producer still waits");
-    }
-    return false;
   }
 }

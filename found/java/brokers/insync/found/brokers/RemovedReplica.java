@@ -18,14 +18,8 @@ public final class RemovedReplica {
   public static void main(String[] arguments) throws Exception {
     System.setProperty("insync.partition", "1");
     boolean control = List.of(arguments).contains("--control");
-    int code;
-    try (Cluster cluster = new Cluster(2, control ? List.of(1, 3) : List.of(1, 2))) {
-      code = run(cluster, control);
-    } catch (NotTried e) {
-      Story.step("NOT TRIED: %s", e.getMessage());
-      code = Story.NOT_TRIED;
-    }
-    System.exit(code);
+    List<Integer> replicas = control ? List.of(1, 3) : List.of(1, 2);
+    Cluster.play(2, replicas, cluster -> run(cluster, control));
   }
 
   private static int run(Cluster cluster, boolean control) throws Exception {

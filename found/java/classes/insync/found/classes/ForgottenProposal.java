@@ -1,46 +1,47 @@
 package insync.found.classes;
 
 import insync.found.Story;
-import java.util.List;
-import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
  * A leader hears metadata of the partition epoch that it has already, and forgets a proposal that
- * is still on its way: docs/kafka-trace.md. With --control it hears nothing.
+ * is still on its way: found/forgotten-proposal. With --control it hears them before it proposes.
  */
 public final class ForgottenProposal {
   private ForgottenProposal() {}
 
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Replicas replicas = new Replicas();
-    int code = run(replicas, control);
-    replicas.remove();
-    System.exit(code);
+    Replicas.play(arguments, ForgottenProposal::run);
   }
 
   private static int run(Replicas all, boolean control) throws Exception {
     Broker r1 = all.r1;
-    dropAndAdd(all);
+    dropR3(all);
     if (control) {
-      Story.detail("(control: r1 hears nothing)");
-    } else {
+      Story.detail("(control: the metadata of this change reach r1 now)");
       r1.learn();
-      Story.step("r1 hears the metadata of the partition epoch that it has already");
+    }
+    all.r3.askAt(r1);
+    all.channel.run();
+    Story.step("a fetch of r3 comes through, from the watermark: r1 proposes to add r3");
+    Story.detail("the request is on its way");
+    all.show();
+    if (!control) {
+      r1.learn();
+      Story.step("the metadata that say what the answer said reach r1");
       all.show();
     }
     all.r2.fetchFrom(r1);
     all.r2.askAt(r1);
     boolean acknowledged = r1.answer() == Errors.NONE;
-    Story.step("r2 fetches A; its producer %s", acknowledged ? "is told: committed" : "waits");
+    Story.step(
+        "r2 fetches A; the producer %s", acknowledged ? "is told that A is committed" : "waits");
     all.show();
 
-    List<AlterPartitionChannel.Copy> requests = all.channel.copies();
-    Story.step("the request: %s", deliver(all, requests.get(requests.size() - 1)));
-    all.channel.run();
+    Story.step("the request reaches the controller: %s", all.deliver(all.channel.copies().get(1)));
     all.all().forEach(Broker::learn);
+    all.show();
     all.controller.electPreferred();
     all.all().forEach(Broker::learn);
     Story.step("preferred election: r3 leads");
@@ -50,7 +51,7 @@ public final class ForgottenProposal {
     return Story.verdict(acknowledged, all.r3.values().contains("A"), "the log of the leader, r3");
   }
 
-  private static void dropAndAdd(Replicas all) throws Exception {
+  private static void dropR3(Replicas all) throws Exception {
     Broker r1 = all.r1;
     all.clock.sleep(31_000);
     all.r2.askAt(r1);
@@ -59,22 +60,9 @@ public final class ForgottenProposal {
     Story.step("a producer sends A with acks=all; nobody has fetched it yet");
     r1.shrink();
     all.channel.run();
-    Story.step("r1 proposes to drop r3: %s", deliver(all, all.channel.copies().get(0)));
+    Story.step("r1 proposes to drop r3: %s", all.deliver(all.channel.copies().get(0)));
     all.channel.run();
     Story.detail("the answer reaches r1 before the metadata do");
     all.show();
-    all.r3.askAt(r1);
-    all.channel.run();
-    Story.step(
-        "a fetch of r3 comes through, from the watermark: r1 proposes to add r3; the request is"
-            + " on its way");
-    all.show();
-  }
-
-  private static String deliver(Replicas all, AlterPartitionChannel.Copy copy) {
-    AlterPartitionResponseData answer = all.channel.deliver(copy, all.controller);
-    AlterPartitionResponseData.PartitionData partition = answer.topics().get(0).partitions().get(0);
-    Errors error = Errors.forCode(partition.errorCode());
-    return error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error;
   }
 }

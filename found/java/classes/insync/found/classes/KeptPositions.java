@@ -1,7 +1,6 @@
 package insync.found.classes;
 
 import insync.found.Story;
-import java.util.List;
 import org.apache.kafka.common.errors.UnknownLeaderEpochException;
 import org.apache.kafka.common.protocol.Errors;
 
@@ -14,11 +13,7 @@ public final class KeptPositions {
 
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Replicas replicas = new Replicas();
-    int code = run(replicas, control);
-    replicas.remove();
-    System.exit(code);
+    Replicas.play(arguments, KeptPositions::run);
   }
 
   private static int run(Replicas all, boolean control) throws Exception {

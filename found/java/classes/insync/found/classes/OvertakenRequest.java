@@ -2,7 +2,6 @@ package insync.found.classes;
 
 import insync.found.Story;
 import java.util.List;
-import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -14,11 +13,7 @@ public final class OvertakenRequest {
 
   /** Exits with {@link Story}'s codes. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Replicas replicas = new Replicas();
-    int code = run(replicas, control);
-    replicas.remove();
-    System.exit(code);
+    Replicas.play(arguments, OvertakenRequest::run);
   }
 
   private static int run(Replicas all, boolean control) throws Exception {
@@ -40,7 +35,7 @@ public final class OvertakenRequest {
       Story.detail("(control: the first copy never arrives)");
     } else {
       AlterPartitionChannel.Copy first = all.channel.copies().get(0);
-      Story.step("the first copy reaches the controller: %s", deliver(all, first));
+      Story.step("the first copy reaches the controller: %s", all.deliver(first));
     }
     all.all().forEach(Broker::learn);
     all.show();
@@ -86,15 +81,8 @@ public final class OvertakenRequest {
       throw new IllegalStateException("two identical copies were expected, and are: " + copies);
     }
     Story.detail("%d copies, identical: %s", copies.size(), copies.get(1).data().topics());
-    Story.step("the second copy reaches the controller: %s", deliver(all, copies.get(1)));
+    Story.step("the second copy reaches the controller: %s", all.deliver(copies.get(1)));
     all.all().forEach(Broker::learn);
     Story.detail("r1 waits for %s from now on: it has rolled back", r1.maximalIsr());
-  }
-
-  private static String deliver(Replicas all, AlterPartitionChannel.Copy copy) {
-    AlterPartitionResponseData answer = all.channel.deliver(copy, all.controller);
-    AlterPartitionResponseData.PartitionData partition = answer.topics().get(0).partitions().get(0);
-    Errors error = Errors.forCode(partition.errorCode());
-    return error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error;
   }
 }

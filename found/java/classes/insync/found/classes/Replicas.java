@@ -9,6 +9,8 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.InProcessController;
 import org.apache.kafka.metadata.PartitionRegistration;
 
@@ -21,6 +23,19 @@ public final class Replicas {
   final Broker r2;
   final Broker r3;
   private final Path folder;
+
+  /** What happens to them, with or without the decisive condition. Returns {@link Story}'s code. */
+  interface Scenario {
+    int run(Replicas all, boolean control) throws Exception;
+  }
+
+  /** The whole program: the scenario, with --control if it is among the arguments; ends the JVM. */
+  static void play(String[] arguments, Scenario scenario) throws Exception {
+    Replicas replicas = new Replicas();
+    int code = scenario.run(replicas, List.of(arguments).contains("--control"));
+    replicas.remove();
+    System.exit(code);
+  }
 
   Replicas() throws Exception {
     Story.step("Kafka %s, its classes in one JVM", AppInfo.version());
@@ -56,6 +71,14 @@ public final class Replicas {
         partition.partitionEpoch,
         Arrays.toString(partition.isr));
     all().forEach(broker -> Story.detail("%s", broker));
+  }
+
+  /** A copy of r1's AlterPartition reaches the controller; says what the controller answers. */
+  String deliver(AlterPartitionChannel.Copy copy) {
+    AlterPartitionResponseData answer = channel.deliver(copy, controller);
+    AlterPartitionResponseData.PartitionData partition = answer.topics().get(0).partitions().get(0);
+    Errors error = Errors.forCode(partition.errorCode());
+    return error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error;
   }
 
   /** Removes the logs. */

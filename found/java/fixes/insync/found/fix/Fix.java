@@ -6,7 +6,11 @@ import java.util.List;
 import java.util.Map;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.DynamicType;
+import net.bytebuddy.matcher.ElementMatcher;
 import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 
@@ -34,6 +38,10 @@ public final class Fix {
           List.of(new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class)),
           "elr-of-replicas",
           List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
+          "proposal-kept",
+          List.of(
+              new Change(PARTITION, "makeLeader", ProposalKept.Leader.class),
+              new Change(PARTITION, "updateAssignmentAndIsr", ProposalKept.State.class)),
           "refusal-in-new-version",
           List.of(new Change(CONTROLLER, "alterPartition", RefusalInNewVersion.class)));
 
@@ -47,24 +55,26 @@ public final class Fix {
     if (changes == null) {
       throw new IllegalArgumentException("no such fix; there are " + FIXES.keySet());
     }
-    for (Change change : changes) {
-      write(change, new File(arguments[1]));
+    for (String type : changes.stream().map(Change::type).distinct().toList()) {
+      write(type, changes, new File(arguments[1]));
     }
   }
 
-  private static void write(Change change, File folder) throws IOException {
+  /** Writes one class, with all of its changes. */
+  private static void write(String name, List<Change> changes, File folder) throws IOException {
     ClassFileLocator classPath = ClassFileLocator.ForClassLoader.ofSystemLoader();
-    var type = TypePool.Default.of(classPath).describe(change.type()).resolve();
-    var method =
-        ElementMatchers.<net.bytebuddy.description.method.MethodDescription>named(change.method());
-    if (type.getDeclaredMethods().filter(method).isEmpty()) {
-      throw new IllegalStateException(change.type() + " has no method " + change.method());
+    TypeDescription type = TypePool.Default.of(classPath).describe(name).resolve();
+    DynamicType.Builder<?> changed = new ByteBuddy().redefine(type, classPath);
+    for (Change change : changes) {
+      if (change.type().equals(name)) {
+        ElementMatcher<MethodDescription> method = ElementMatchers.named(change.method());
+        if (type.getDeclaredMethods().filter(method).isEmpty()) {
+          throw new IllegalStateException(name + " has no method " + change.method());
+        }
+        changed = changed.visit(Advice.to(change.advice()).on(method));
+        System.out.println("changed: " + name + "." + change.method());
+      }
     }
-    new ByteBuddy()
-        .redefine(type, classPath)
-        .visit(Advice.to(change.advice()).on(method))
-        .make()
-        .saveIn(folder);
-    System.out.println("changed: " + change.type() + "." + change.method());
+    changed.make().saveIn(folder);
   }
 }

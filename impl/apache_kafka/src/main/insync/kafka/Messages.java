@@ -228,6 +228,7 @@ final class Messages {
     Machine.Alter alter = leader.alter;
     return leader.leads()
         && alter.whenAnswered != null
+        && !leader.process.pending().isEmpty()
         && leader.process.leaderEpoch() == alter.partition().leaderEpoch()
         && leader.process.partition().getPartitionEpoch() == alter.partition().partitionEpoch();
   }

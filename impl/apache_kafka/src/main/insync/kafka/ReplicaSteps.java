@@ -55,6 +55,10 @@ final class ReplicaSteps {
             "leader_learns_isr", List.of("leader"),
             "leader_learns_brokers", List.of("leader")),
         (w, p) -> learns(w, p.broker()));
+    steps.unlisted( // the designs with this action are told as stories only
+        "leader_hears_known_version",
+        List.of("leader"),
+        (w, p) -> hearsKnown(w, p.broker("leader")));
     steps.add("consumer_reads", List.of("r"), (w, p) -> reads(w, p.broker("r")));
   }
 
@@ -198,6 +202,26 @@ final class ReplicaSteps {
       Messages.send(at);
     }
     return new Steps.Became(is, "it is " + is);
+  }
+
+  /** Its metadata bring the partition's version that the leader knows from an answer. */
+  private static void hearsKnown(World world, int leader) throws Exception {
+    Machine look = world.look(leader);
+    if (!look.leads()) {
+      throw Refused.because("no leader");
+    }
+    int version = look.process.partition().getPartitionEpoch();
+    if (version != world.controller().partition().partitionEpoch) {
+      throw Refused.because("the metadata are newer");
+    }
+    if (look.process.seen() == world.controller().log().size()) {
+      throw Refused.because("there is no news");
+    }
+    Machine at = world.alive(leader);
+    at.process.learn(world.controller());
+    if (at.alter.answer != null) {
+      Messages.drop(at);
+    }
   }
 
   /**

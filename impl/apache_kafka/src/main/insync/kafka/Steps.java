@@ -147,6 +147,12 @@ final class Steps {
     any(all, tried);
   }
 
+  /** An action that is taken where it is asked for, and is never listed as enabled. */
+  void unlisted(String action, List<String> brokers, Taken taken) {
+    add(action, brokers, taken);
+    attempts.remove(attempts.size() - 1);
+  }
+
   private void add(Attempt attempt) {
     attempts.add(attempt);
     attempt.actions().keySet().forEach(action -> actions.put(action, attempt));

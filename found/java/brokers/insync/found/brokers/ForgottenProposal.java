@@ -1,0 +1,163 @@
+package insync.found.brokers;
+
+import insync.found.Story;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AlterPartitionResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+
+/**
+ * A leader hears metadata of the partition epoch that it has already, and forgets a proposal that
+ * is still on its way, on three real brokers: found/forgotten-proposal. r3's fetches from r1 are
+ * slow for longer than replica.lag.time.max.ms, r2's for up to half of it; r1's two AlterPartition
+ * requests are slow, and its metadata fetches while the first is answered. With --control the
+ * metadata come before r3's fetch.
+ */
+public final class ForgottenProposal {
+  /** More than replica.lag.time.max.ms and replica.socket.timeout.ms, both 30 s. */
+  private static final int LAG_MS = 31_000;
+
+  private ForgottenProposal() {}
+
+  /** Exits with {@link Story}'s codes. */
+  public static void main(String[] arguments) throws Exception {
+    boolean control = List.of(arguments).contains("--control");
+    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
+  }
+
+  private static final class Scenario {
+    private final Cluster cluster;
+    private final boolean control;
+    private final BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+    private DelayingProxy.Hold ofR3;
+    private DelayingProxy.Hold ofR2;
+    private DelayingProxy.Hold expansion;
+    private int before;
+
+    private Scenario(Cluster cluster, boolean control) {
+      this.cluster = cluster;
+      this.control = control;
+      cluster.toController(1).listen(this::answered);
+    }
+
+    private void answered(DelayingProxy.Answer answer) {
+      if (answer.body() instanceof AlterPartitionResponse response) {
+        var partition = response.data().topics().get(0).partitions().get(0);
+        Errors error = Errors.forCode(partition.errorCode());
+        answers.add(
+            error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error);
+      }
+    }
+
+    private int run() throws Exception {
+      slowFetchesOfR3();
+      try (KafkaProducer<String, String> producer = cluster.producer()) {
+        ofR2 = cluster.toBroker1().hold(request -> fetchOf(request, 2));
+        ofR2.awaitCaught("r2's fetch from r1", 60);
+        Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));
+        Cluster.await("r1 appends A", 60, () -> cluster.node(1).state("logEnd").equals("1"));
+        Story.step("a producer sends A with acks=all to r1; r2's fetches are slow, too, for now");
+        dropR3AndProposeIt();
+        ofR2.release();
+        boolean acknowledged = Cluster.acknowledged(answer, 3);
+        cluster.show();
+        expansion.release();
+        Story.step(
+            "r1's proposal reaches the controller; answer: %s", answers.poll(60, TimeUnit.SECONDS));
+        Cluster.await(
+            "r1 hears that r3 is in the ISR",
+            60,
+            () -> heard() == before + 2 && waitsFor().equals(Set.of("1", "2", "3")));
+        cluster.show();
+        return electR3(acknowledged);
+      }
+    }
+
+    private void slowFetchesOfR3() throws Exception {
+      ofR3 = cluster.toBroker1().holdOne(request -> fetchOf(request, 3));
+      ofR3.awaitCaught("r3's fetch from r1", 60);
+      cluster.toBroker1().hold(request -> fetchOf(request, 3));
+      Story.step("r3's fetches from r1 are slow, its heartbeats are not");
+      Thread.sleep(LAG_MS);
+      Story.step("replica.lag.time.max.ms has gone by; r3 is in the ISR, for there was no record");
+    }
+
+    private void dropR3AndProposeIt() throws Exception {
+      DelayingProxy.Hold shrink = cluster.toController(1).holdOne(ForgottenProposal::alter);
+      shrink.awaitCaught("r1's AlterPartition", 30);
+      DelayingProxy.Hold metadata =
+          cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata.awaitCaught("r1's metadata fetch", 60);
+      before = heard();
+      expansion = cluster.toController(1).holdOne(ForgottenProposal::alter);
+      shrink.release();
+      Story.step(
+          "r1 drops r3; answer: %s, before its metadata do", answers.poll(60, TimeUnit.SECONDS));
+      Cluster.await("r1 drops r3", 60, () -> waitsFor().equals(Set.of("1", "2")));
+      if (control) {
+        hear(metadata);
+        Story.step("(control: now the metadata of this change reach r1)");
+      }
+      ofR3.release();
+      expansion.awaitCaught("r1's AlterPartition", 60);
+      Story.step("a fetch of r3 comes through, from the watermark: r1 proposes r3; that is slow");
+      Story.detail("r1 waits for %s", waitsFor());
+      if (!control) {
+        hear(metadata);
+        Story.step("the metadata that say what the answer said reach r1");
+        cluster.show();
+        Story.detail("r1 waits for %s", waitsFor());
+      }
+    }
+
+    private void hear(DelayingProxy.Hold metadata) throws Exception {
+      metadata.release();
+      Cluster.await("r1 hears the metadata", 60, () -> heard() == before + 1);
+      Thread.sleep(200); // from its metadata cache to ReplicaManager.applyDelta
+    }
+
+    private int electR3(boolean acknowledged) throws Exception {
+      if (!cluster.electPreferred()) {
+        throw new NotTried("r3 was not elected");
+      }
+      Cluster.await(
+          "r3 leads and the others have truncated",
+          60,
+          () ->
+              cluster.node(3).state("leader").equals("3")
+                  && cluster.node(2).state("logEnd").equals("0")
+                  && cluster.node(1).state("logEnd").equals("0"));
+      Story.step("preferred election: r3 leads, and the others truncate");
+      cluster.show();
+      return Story.verdict(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
+    }
+
+    /** The maximal ISR of r1. */
+    private Set<String> waitsFor() throws Exception {
+      return new TreeSet<>(List.of(cluster.node(1).state("maximal").split(" ")));
+    }
+
+    /** The partition epoch in r1's metadata. */
+    private int heard() throws Exception {
+      return Integer.parseInt(cluster.node(1).state("heard"));
+    }
+
+    private static boolean fetchOf(RequestHeader request, int broker) {
+      return request.clientId().startsWith("broker-" + broker + "-fetcher");
+    }
+  }
+
+  private static boolean alter(RequestHeader request) {
+    return request.apiKey() == ApiKeys.ALTER_PARTITION;
+  }
+}

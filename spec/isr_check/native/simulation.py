@@ -1,0 +1,328 @@
+"""Random walks by native code: those of isr_check.simulation, walk by walk, from the kernels of the exploration.
+
+A kernel makes the walks of a span of numbers and says of each how long it was and which checks it decided. Such a walk
+is then made again by the reference evaluator, which gives the path. So native code finds, and the reference confirms.
+
+Walks are made in rounds, each longer than the one before. After a round nothing that is reported depends on which
+worker made which walk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from isr_check.engine import Exploration, Limits, Progress, silent
+from isr_check.native.actions import FOUND, OVERFLOW
+from isr_check.native.assembly import Code, Int, signed
+from isr_check.native.kernels import Job, Kernels, Program, model
+from isr_check.native.layout import SLACKS, Layout, Slack
+from isr_check.native.machine import Machine
+from isr_check.native.memory import Numbers, Worker, address
+from isr_check.native.question import Question
+from isr_check.native.search import PATIENCE, Overflow
+from isr_check.native.team import Span, Team, spans
+from isr_check.simulation import (
+    GAMMA,
+    LAST_SHIFT,
+    LONGEST_WALK,
+    ROUNDS,
+    TELL_EVERY,
+    WORD,
+    Dice,
+    Simulation,
+    Walks,
+    mixed,
+)
+from isr_lang import Instance
+
+CHUNK = 32
+"""How many walks one call of the kernel makes; so many are in the first round."""
+LONGEST_ROUND = 1 << 12
+"""The most walks between two looks at what they found."""
+KNOWN = 1 << 16
+"""Up to so many distinct states are counted; more are estimated, with a standard error of 0.4 %."""
+LARGEST = (1 << 63) - 1
+"""The largest hash of a state, here of 63 bits."""
+
+
+class WalkingKernels(Kernels):
+    """The kernels of a module that walks at random."""
+
+    def walk(self, actions: int) -> str:
+        """Make the walks START..END of SEED; RESULTS has the length of each, LABELS the checks that it decides.
+
+        HASHES gets NEXT hashes of the states that were met, those below LIMIT; SUM counts their successors.
+        """
+        code, job = self._kernel("walk")
+        start, seed, results, labels = (job(j) for j in (Job.START, Job.SEED, Job.RESULTS, Job.LABELS))
+        steps, report = code.slot(0), job(Job.REPORT)
+        walker = _Walker(self, code, job, actions)
+        with code.loop(start, job(Job.END)) as (walk, _):
+            walker.dice.begin(code.raw("add", seed, walk))
+            code.store(report, FOUND, 0)
+            code.store(walker.decided, 0, 0)
+            code.store(steps, 0, 0)
+            with code.when(walker.begin()), code.loop(0, LONGEST_WALK + 1) as (step, done):
+                walker.look()
+                walker.expand(step, done)
+                walker.choose()
+                code.store(steps, 0, code.raw("add", step, 1))
+            at = code.sub(walk, start)
+            found = code.raw("or", code.load(walker.decided, 0), code.load(report, FOUND))
+            code.store(results, at, code.load(steps, 0))
+            code.store(labels, at, code.raw("and", found, walker.wanted))
+        code.store("%job", Job.NEXT, code.load(walker.kept, 0))
+        code.store("%job", Job.SUM, code.load(walker.generated, 0))
+        code.effect("ret void")
+        return code.text()
+
+
+class _Dice:
+    """Writes what isr_check.simulation.Dice does."""
+
+    def __init__(self, code: Code) -> None:
+        self.code, self.state = code, code.slot(0)
+
+    def mixed(self, word: str) -> str:
+        code = self.code
+        for shift, factor in ROUNDS:
+            word = code.raw("mul", code.raw("xor", word, code.raw("lshr", word, shift)), signed(factor))
+        return code.raw("xor", word, code.raw("lshr", word, LAST_SHIFT))
+
+    def begin(self, walk: str) -> None:
+        """`walk` is the mixed seed plus the number of the walk."""
+        self.code.store(self.state, 0, self.mixed(walk))
+
+    def below(self, count: Int) -> str:
+        code = self.code
+        state = code.raw("add", code.load(self.state, 0), signed(GAMMA))
+        code.store(self.state, 0, state)
+        return code.raw("lshr", code.raw("mul", code.raw("lshr", self.mixed(state), 32), count), 32)
+
+
+class _Walker:
+    """Writes the parts of a walk. OUT has the walk's state, and after it the state's successors."""
+
+    def __init__(self, kernels: WalkingKernels, code: Code, job: Callable[[Job], str], actions: int) -> None:
+        self.kernels, self.code, self.job, self.actions = kernels, code, job, actions
+        self.cells, self.new, self.state = job(Job.CELLS), job(Job.NEW), job(Job.OUT)
+        self.refused, self.report, self.taken = job(Job.REFUSED), job(Job.REPORT), job(Job.TAKEN)
+        self.hashes, self.limit, self.wanted = job(Job.HASHES), job(Job.LIMIT), job(Job.WANTED)
+        self.successors = code.element(self.state, kernels.words)
+        self.dice, self.counts = _Dice(code), code.array([0] * actions)
+        self.decided, self.kept = code.slot(0), code.slot(0)
+        self.generated = code.slot(job(Job.SUM))
+
+    def begin(self) -> str:
+        """Choose an initial state; whether there is one."""
+        code, arguments = self.code, f"ptr {self.successors}, ptr {self.refused}, ptr {self.report}, i64 0"
+        code.effect(f"call void @unpack(ptr {self.state}, ptr {self.cells})")
+        n = code.value(f"call i64 @first(ptr {self.cells}, ptr {self.new}, ptr {self.state}, {arguments})")
+        self._enter(self.dice.below(n))
+        return code.compare("ne", n, 0)
+
+    def _enter(self, place: str) -> None:
+        """Go to the successor at this place."""
+        code, words = self.code, self.kernels.words
+        target = self.kernels.visited.state(code, self.successors, place)
+        for w in range(words):
+            code.store(self.state, w, code.load(target, w))
+        code.effect(f"call void @unpack(ptr {self.state}, ptr {self.new})")
+
+    def look(self) -> None:
+        """Test the checks of states, whose cells are in NEW, and keep the hash."""
+        code = self.code
+        self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.wanted})")
+        kept, h = code.load(self.kept, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
+        code.effect(f"store i64 {h}, ptr {code.element(self.hashes, kept)}, align 8")
+        small = code.value(f"zext i1 {code.compare('slt', h, self.limit)} to i64")
+        code.store(self.kept, 0, code.raw("add", kept, small))
+
+    def _decide(self, call: str) -> None:
+        code = self.code
+        code.store(self.decided, 0, code.raw("or", code.load(self.decided, 0), code.value(call)))
+
+    def expand(self, step: str, done: str) -> None:
+        """Find the successors; the walk is done where there are none, and after its last step."""
+        code = self.code
+        for i in range(self.actions):
+            code.store(self.counts, i, 0)
+        n = code.value(
+            f"call i64 @successors(ptr {self.cells}, ptr {self.new}, ptr {self.state}, ptr {self.successors}, "
+            f"ptr {self.refused}, ptr {self.report}, i64 0, ptr {self.counts})"
+        )
+        code.store(self.generated, 0, code.raw("add", code.load(self.generated, 0), n))
+        code.leave_if(code.compare("eq", n, 0), done)
+        code.leave_if(code.compare("eq", step, LONGEST_WALK), done)
+
+    def choose(self) -> None:
+        """Take one step of one of the enabled actions, and test the checks of steps on it."""
+        code = self.code
+        options: Int = 0
+        total: Int = 0
+        before = list[tuple[Int, Int, Int, str]]()
+        for i in range(self.actions):
+            n = code.load(self.counts, i)
+            enabled = code.compare("ne", n, 0)
+            before.append((options, total, n, enabled))
+            options = code.raw("add", options, code.value(f"zext i1 {enabled} to i64"))
+            total = code.raw("add", total, n)
+        rank = self.dice.below(options)
+        chosen: list[Int] = [0, 0, 0]
+        for i, (earlier, start, count, enabled) in enumerate(before):
+            hit = code.value(f"and i1 {code.compare('eq', earlier, rank)}, {enabled}")
+            pairs = zip((i, start, count), chosen, strict=True)
+            chosen = list[Int](code.value(f"select i1 {hit}, i64 {a}, i64 {b}") for a, b in pairs)
+        action, first, size = chosen
+        taken = code.element(self.taken, action)
+        code.effect(f"store i64 {code.raw('add', code.value(f'load i64, ptr {taken}'), 1)}, ptr {taken}")
+        self._enter(code.raw("add", first, self.dice.below(size)))
+        self._decide(f"call i64 @steps(ptr {self.cells}, ptr {self.new}, i64 {self.wanted})")
+
+
+def _program(question: Question, layout: Layout) -> Program:
+    marks = question.marks
+    made = model(question.instance, layout, question.on_states, question.on_steps, marks, [])
+    kernels = WalkingKernels(layout, made.most, marks, None)
+    count = len(made.actions)
+    return made.program([kernels.unpack(), kernels.successors(made.actions), kernels.walk(count)], ("walk",))
+
+
+class Sketch:
+    """How many distinct states there were, from their hashes: the smallest KNOWN of them are kept.
+
+    The count is exact as long as there are not more than that, and no two of them have the same 63 bits. Beyond, the
+    density of the smallest tells how many there are (Bar-Yossef et al., RANDOM 2002).
+    """
+
+    def __init__(self) -> None:
+        self.smallest: Numbers = np.zeros(0, dtype=np.int64)
+        self.limit = LARGEST
+
+    def add(self, hashes: list[Numbers]) -> None:
+        self.smallest = np.unique(np.concatenate([self.smallest, *hashes]))[:KNOWN]
+        if len(self.smallest) == KNOWN:
+            self.limit = int(self.smallest[-1])
+
+    @property
+    def count(self) -> int:
+        if self.limit == LARGEST:
+            return len(self.smallest)
+        return (KNOWN - 1) * LARGEST // self.limit
+
+
+class _NativeWalks(Walks):
+    """Random walks with one layout."""
+
+    def __init__(self, instance: Instance, wanted: tuple[str, ...], seed: int, slack: Slack, threads: int) -> None:
+        super().__init__(instance, wanted)
+        self.seed, self.slack, self.wanted = seed, slack, wanted
+        self.question = Question(instance, wanted, None)
+        program = _program(self.question, Layout(instance, slack))
+        self.machine = Machine(program.text, program.kernels)
+        self.workers = [Worker(program, len(instance.actions), (0, 0)) for _ in range(threads)]
+        self.hashes = {id(w): np.zeros(CHUNK * (LONGEST_WALK + 1) + 1, dtype=np.int64) for w in self.workers}
+        for worker in self.workers:
+            worker.set([(Job.HASHES, address(self.hashes[id(worker)]))])
+            worker.set([(Job.SEED, int(np.uint64(mixed(seed & WORD)).astype(np.int64)))])
+        self.team, self.sketch = Team(self.workers), Sketch()
+        self.cut = False
+
+    def round(self, first: int, last: int, stop: Callable[[], bool]) -> None:
+        """Make the walks first..last, but for those that are left out because of `stop`."""
+        lengths, decided = (np.zeros(last - first, dtype=np.int64) for _ in range(2))
+        wanted = sum(1 << bit for bit, (name, _) in enumerate(self.names) if name not in self.found)
+        met: list[Numbers] = []
+
+        def make(worker: Worker, span: Span) -> Span | None:
+            if worker is self.workers[0]:
+                self.cut = self.cut or stop()
+            if self.cut:
+                return span
+            worker.set([(Job.RESULTS, address(lengths[span[0] - first :]))])
+            worker.set([(Job.LABELS, address(decided[span[0] - first :]))])
+            worker.first = worker.next = 0
+            worker.limit = self.sketch.limit
+            worker.run(self.machine.run["walk"], *span, wanted)
+            if worker.report[OVERFLOW] and self.slack is not SLACKS[-1]:
+                self.cut = True
+            met.append(self.hashes[id(worker)][: worker.next].copy())
+            return None
+
+        self.team.share(spans([(first, last)], CHUNK), make)
+        if any(worker.report[OVERFLOW] for worker in self.workers):
+            if self.slack is not SLACKS[-1]:
+                raise Overflow
+            self.cut = True
+        self._collect(first, lengths, decided, met)
+
+    def _collect(self, first: int, lengths: Numbers, decided: Numbers, met: list[Numbers]) -> None:
+        self.sketch.add(met)
+        self.distinct, self.estimated = self.sketch.count, self.sketch.limit < LARGEST
+        self.deepest = max(self.deepest, int(lengths.max()))
+        self.generated = sum(int(w.job[Job.SUM]) for w in self.workers)
+        for i in range(len(self.instance.actions)):
+            self.taken[i] = sum(int(w.taken[i]) for w in self.workers)
+        for walk in decided.nonzero()[0]:
+            names = [name for bit, (name, _) in enumerate(self.names) if int(decided[walk]) >> bit & 1]
+            if any(name not in self.found for name in names):
+                again = Simulation(self.instance, self.wanted)
+                again.walk(Dice(self.seed, first + int(walk)))
+                for name in names:
+                    self.found.setdefault(name, again.found[name])
+
+
+def simulate(
+    instance: Instance,
+    wanted: tuple[str, ...],
+    walks: int,
+    seed: int,
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] = silent,
+    *,
+    workers: int = 1,
+) -> Exploration:
+    """The walks that isr_check.simulation makes, and what it answers, by `workers` threads.
+
+    Up to KNOWN distinct states are counted, more are estimated. If all is decided, the round is still finished, so
+    that the counts are then of more walks.
+    """
+    limits, start = limits or Limits(), time.monotonic()
+    for slack in SLACKS:
+        search = _NativeWalks(instance, wanted, seed, slack, workers)
+        try:
+            return _answer(search, walks, limits, start, progress)
+        except Overflow:
+            continue
+        finally:
+            search.team.close()
+    raise AssertionError("with the last slack a simulation ends")
+
+
+def _answer(
+    search: _NativeWalks, walks: int, limits: Limits, start: float, progress: Callable[[Progress], None]
+) -> Exploration:
+    told = 0.0
+
+    def stop() -> bool:
+        nonlocal told
+        elapsed = time.monotonic() - start
+        if elapsed > PATIENCE:
+            search.machine.improve()
+        if elapsed > told:
+            told = elapsed + TELL_EVERY
+            progress(search.progress(elapsed))
+        late = limits.max_seconds is not None and elapsed >= limits.max_seconds
+        return late or limits.stop()
+
+    done, size = 0, CHUNK
+    while done < walks and not search.decided() and not search.cut:
+        if limits.max_states is not None and search.distinct >= limits.max_states:
+            break
+        last = min(done + size, walks)
+        search.round(done, last, stop)
+        done, size = last, min(2 * size, LONGEST_ROUND)
+    return search.exploration(time.monotonic() - start, enough=done == walks and not search.cut)

@@ -1,0 +1,185 @@
+"""A search for violations by seeded random walks, where there are too many states to see them all.
+
+Walk number n of a seed is the same walk in every engine and on any machine, because all of them draw from the same
+`Dice`: first one of the initial states, then at each state one of the enabled actions, and one of the action's steps.
+A walk ends after LONGEST_WALK steps, or at a state without a next one. This is the reference; the same at native speed
+is isr_check.native.simulation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from isr_check.engine import (
+    DEADLOCK,
+    TYPE_OK,
+    Exploration,
+    Finding,
+    Limits,
+    Path,
+    Progress,
+    Verdict,
+    awaited,
+    selected,
+    silent,
+)
+from isr_check.reference import Evaluator, Parameters, State
+from isr_lang import Instance
+
+LONGEST_WALK = 100
+TELL_EVERY = 0.2
+WORD = (1 << 64) - 1
+GAMMA = 0x9E3779B97F4A7C15
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+LAST_SHIFT = 31
+
+Step = tuple[str, Parameters]
+
+
+def mixed(word: int) -> int:
+    """A bijection of 64-bit words, each bit of whose result depends on every bit of the word."""
+    for shift, factor in ROUNDS:
+        word = (word ^ word >> shift) * factor & WORD
+    return word ^ word >> LAST_SHIFT
+
+
+class Dice:
+    """The random numbers of one walk, by splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
+
+    def __init__(self, seed: int, walk: int) -> None:
+        self.state = mixed(mixed(seed & WORD) + walk & WORD)
+
+    def below(self, count: int) -> int:
+        """One of 0..count-1, all equally probable but for a part in 2**32; count is less than 2**32."""
+        self.state = self.state + GAMMA & WORD
+        return (mixed(self.state) >> 32) * count >> 32
+
+
+class Walks:
+    """What random walks have found so far: the counterexample or witness of each decided property, and counts."""
+
+    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
+        self.instance = instance
+        self.properties, self.awaited = selected(instance, wanted), awaited(instance, wanted)
+        self.names = [(p.name, p.kind) for p in self.properties]
+        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
+        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
+        self.found: dict[str, Path] = {}
+        self.taken: Counter[int] = Counter()
+        self.distinct = self.generated = self.deepest = 0
+        self.estimated = False
+
+    def decided(self) -> bool:
+        return bool(self.names) and len(self.found) == len(self.names)
+
+    def progress(self, seconds: float) -> Progress:
+        return Progress(self.deepest, 1, self.distinct, self.generated, seconds)
+
+    def exploration(self, seconds: float, *, enough: bool) -> Exploration:
+        """The answer; `enough`: all walks that were asked for were made."""
+        findings: list[Finding] = []
+        for name, kind in self.names:
+            path = self.found.get(name)
+            verdict = Verdict.SAMPLED if enough or path is not None else Verdict.BUDGETED
+            if path is not None and not kind.startswith("sometimes"):
+                verdict = Verdict.VIOLATED
+            findings.append(Finding(name, kind, verdict, path))
+        findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.awaited]
+        taken = {a.name: self.taken[i] for i, a in enumerate(self.instance.actions)}
+        return Exploration(
+            tuple(findings),
+            complete=False,
+            distinct=self.distinct,
+            generated=self.generated,
+            depth=self.deepest,
+            seconds=seconds,
+            levels=(),
+            taken=taken,
+            guards=(),
+            estimated=self.estimated,
+        )
+
+
+def simulate(
+    instance: Instance,
+    wanted: tuple[str, ...],
+    walks: int,
+    seed: int,
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] = silent,
+) -> Exploration:
+    """Make random walks instead of exploring all states; a promise that none of the `walks` breaks is SAMPLED.
+
+    A counterexample is the walk as it was made, not a shortest one.
+    """
+    limits, start = limits or Limits(), time.monotonic()
+    search = Simulation(instance, wanted)
+    done = told = 0
+    while done < walks and not search.decided() and not limits.stop():
+        elapsed = time.monotonic() - start
+        if limits.max_seconds is not None and elapsed >= limits.max_seconds:
+            break
+        if limits.max_states is not None and search.distinct >= limits.max_states:
+            break
+        if elapsed > told * TELL_EVERY:
+            told += 1
+            progress(search.progress(elapsed))
+        search.walk(Dice(seed, done))
+        done += 1
+    return search.exploration(time.monotonic() - start, enough=done == walks)
+
+
+class Simulation(Walks):
+    """Random walks by the reference evaluator."""
+
+    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
+        super().__init__(instance, wanted)
+        self.evaluator = Evaluator(instance)
+        self.seen: set[State] = set()
+
+    def walk(self, dice: Dice) -> None:
+        starts = self.evaluator.initial_states()
+        if not starts:
+            return
+        initial, state = starts[dice.below(len(starts))]
+        steps: list[Step] = []
+        before: State | None = None
+        while True:
+            self.look(before, state, initial, steps)
+            options: dict[int, list[tuple[Parameters, State]]] = {}
+            for action, parameters, successor in self.evaluator.successors(state):
+                self.generated += 1
+                options.setdefault(action, []).append((parameters, successor))
+            if not options:
+                self.decide(DEADLOCK, initial, steps)
+            if not options or len(steps) == LONGEST_WALK:
+                break
+            action = list(options)[dice.below(len(options))]
+            before = state
+            parameters, state = options[action][dice.below(len(options[action]))]
+            self.taken[action] += 1
+            steps.append((self.instance.actions[action].name, tuple(parameters)))
+        self.deepest = max(self.deepest, len(steps))
+
+    def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
+        """Test the undecided properties on this state and on the step to it."""
+        new = state not in self.seen
+        self.seen.add(state)
+        self.distinct = len(self.seen)
+        if new and not self.evaluator.in_range(state):
+            self.decide(TYPE_OK, initial, steps)
+        for p in self.properties:
+            if p.name in self.found:
+                continue
+            seek = p.kind.startswith("sometimes")
+            if p.kind in ("always", "sometimes"):
+                if new and self.evaluator.holds(p, state) is seek:
+                    self.decide(p.name, initial, steps)
+            elif before is not None and self.evaluator.holds(p, before, state) is seek:
+                self.decide(p.name, initial, steps)
+
+    def decide(self, name: str, initial: Parameters, steps: list[Step]) -> None:
+        if name in dict(self.names):
+            self.found.setdefault(name, Path(tuple(initial), tuple(steps)))
