@@ -78,6 +78,7 @@ def test_other_designs_have_not_grown() -> None:
         "elr-of-replicas",
         "kafka-forgotten-proposal",
         "proposal-kept",
+        "kip-966-calm",
         "kafka-15665",
         "kafka-19975",
         "reassigned-by-added",
