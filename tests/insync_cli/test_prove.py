@@ -37,7 +37,8 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
 
     proof = ModuleType("isr_proof")
     promises = ("never-ahead", "never-back", "closed-is-done")
-    vars(proof).update(invariant=invariant, PROMISES=promises, OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1})
+    vars(proof).update(invariant=invariant, FOLLOWS={}, PROMISES=promises, OF_DESIGNS=())
+    vars(proof).update(OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1})
     patch.setitem(sys.modules, "isr_proof", proof)
 
 

@@ -95,13 +95,14 @@ def test_spark_connect_needs_no_java_here(folder: Path, monkeypatch: pytest.Monk
         session.check("spark://host:7077")
 
 
-@pytest.mark.sockets
-def test_a_server_of_spark_connect_that_does_not_answer_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_of_spark_connect_that_does_not_answer_is_one_sentence() -> None:
+    """In a process of its own: one in which a session runs already uses that."""
     asked = ["matrix", "--design", "kafka-0.8", "--fault", "crash", "--engine", "spark", "--quiet"]
-    assert main([*asked, "--master", "sc://127.0.0.1:1"]) == 20
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "there is no session at sc://127.0.0.1:1: connection refused" in said
+    command = [sys.executable, "-m", "insync_cli.main", *asked, "--master", "sc://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 20
+    assert done.stderr.count("\n") == 1
+    assert "there is no session at sc://127.0.0.1:1: connection refused" in done.stderr
 
 
 def test_the_engine_is_known_without_importing_what_it_needs() -> None:

@@ -91,7 +91,7 @@ def read(argv: Sequence[str]) -> Options:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
     questions = {"--suggest": given.help.suggest, "--derive": given.help.derive, "--graph": given.help.graph}
     if len(several := [name for name, there in questions.items() if there]) > 1:
-        raise UsageError(f"{' and '.join(several)} are {len(several)} questions; ask one of them")
+        raise UsageError(f"{' and '.join(several)} are questions of their own; ask one of them")
     return given
 
 

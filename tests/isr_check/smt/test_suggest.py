@@ -137,6 +137,6 @@ def test_weaker_and_renamed_clauses_are_left_out() -> None:
 
 def test_the_command_line_refuses_what_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prove", "kip-966", "--suggest", "--graph", "g.dot"]) == Exit.USAGE
-    assert "--suggest and --graph are two questions" in capsys.readouterr().err
+    assert "--suggest and --graph are questions of their own" in capsys.readouterr().err
     assert main(["prove", "kip-966", "--graph", "g.txt"]) == Exit.USAGE
     assert "a file that ends in .svg, .pdf, .png, .dot, not 'g.txt'" in capsys.readouterr().err
