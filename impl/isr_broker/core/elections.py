@@ -106,7 +106,8 @@ def alter(
     if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
     if overtaken(request, refused, design):
-        return Error.INVALID_UPDATE_VERSION, None
+        # What was said of the later copy: a leader that hears this first must not wait for news that never come.
+        return Error.INELIGIBLE_REPLICA, None
     isr = request.members
     if len(isr) != len(request.isr) or not isr <= frozenset(old.replicas) or request.leader not in isr:
         return Error.INVALID_REQUEST, None
