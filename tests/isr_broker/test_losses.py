@@ -197,7 +197,7 @@ def test_damage_found_under_a_clean_mark_is_an_unclean_stop(harm: Callable[[Memo
 
 
 def answer_after_recreation(design: Design) -> Error:
-    """A leader's request for an ineligible member is refused; the topic is made again, and the same one is valid."""
+    """A leader's second request is refused, for an ineligible member; its first after the topic was made again is valid."""
     brokers = [BrokerMetadata(broker=b, epoch=b, fenced=False) for b in (1, 2)]
     core = recovered(using(design), brokers, 0)
 
@@ -215,7 +215,7 @@ def answer_after_recreation(design: Design) -> Error:
         partition=TP, leader=1, broker_epoch=1, leader_epoch=0, partition_epoch=0, isr=((1, 1), (2, 2))
     )
     core = attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(brokers[1], fenced=True)))
-    refused = told(Received(1, asks))
+    refused = told(Received(1, attrs.evolve(asks, attempt=2)))
     assert refused is not None
     assert refused.error is Error.INELIGIBLE_REPLICA
     core = attrs.evolve(core, brokers=core.brokers.set(2, brokers[1]))

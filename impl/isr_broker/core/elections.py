@@ -68,9 +68,9 @@ def _elects(
 # A leader asks for another ISR.
 
 
-def overtaken(request: AlterPartitionRequest, refused: AlterPartitionRequest | None, design: Design) -> bool:
-    """A later copy of the request was refused, so its leader counts on none being accepted (docs/adr/0007)."""
-    if refused is None or not design.drops_overtaken:
+def overtaken(request: AlterPartitionRequest, refused: AlterPartitionRequest, design: Design) -> bool:
+    """The request or a later copy of it was refused, so its leader counts on none being accepted (docs/adr/0007)."""
+    if not design.drops_overtaken:
         return False
     same = (refused.leader_epoch, refused.partition_epoch) == (request.leader_epoch, request.partition_epoch)
     return same and request.attempt <= refused.attempt
@@ -105,9 +105,11 @@ def alter(
         return Error.INVALID_REQUEST, stale
     if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
-    if overtaken(request, refused, design):
-        # What was said of the later copy: a leader that hears this first must not wait for news that never come.
-        return Error.INELIGIBLE_REPLICA, None
+    if refused is not None and overtaken(request, refused, design):
+        # The refused request itself, a second time: its leader may hear this answer first, and must not wait for news
+        # that never come. To an older copy's answer nobody listens.
+        again = request.attempt == refused.attempt
+        return Error.INELIGIBLE_REPLICA if again else Error.INVALID_UPDATE_VERSION, None
     isr = request.members
     if len(isr) != len(request.isr) or not isr <= frozenset(old.replicas) or request.leader not in isr:
         return Error.INVALID_REQUEST, None
