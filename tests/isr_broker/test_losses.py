@@ -197,7 +197,7 @@ def test_damage_found_under_a_clean_mark_is_an_unclean_stop(harm: Callable[[Memo
 
 
 def answer_after_recreation(design: Design) -> Error:
-    """A leader's second request is refused, for an ineligible member; its first after the topic was made again is valid."""
+    """The answer to a leader's first request about a topic that was made again, whose second one had been refused."""
     brokers = [BrokerMetadata(broker=b, epoch=b, fenced=False) for b in (1, 2)]
     core = recovered(using(design), brokers, 0)
 
