@@ -27,8 +27,8 @@ from isr_check.engine import (
     awaited,
     selected,
 )
-from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_check.reduction import Reduction
+from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance, Property
 

@@ -25,7 +25,9 @@ class Reduction:
         kinds = {p.name: p.kind for p in instance.properties}
         live = [name for name in wanted if kinds.get(name) == "eventually"]
         if live:
-            raise Unsound(f"{live[0]} is a liveness property, of which a reduction keeps neither the states nor the steps")
+            raise Unsound(
+                f"{live[0]} is a liveness property, of which a reduction keeps neither the states nor the steps"
+            )
         self._places = {v.name: i for i, v in enumerate(instance.variables)}
         self._types = {v.name: v.type for v in instance.variables}
         inliner = Inliner(instance)
@@ -48,9 +50,7 @@ class Reduction:
             )
             passed = [any(p) for p in zip(*(self._where_passed(r, values) for r in join.passed), strict=True)]
             free = [p in join.phases or (p in join.waiting and passed[k]) for k, p in enumerate(phase)]
-            values[join.members] = tuple(
-                b | m if f and m else m for f, b, m in zip(free, beside, members, strict=True)
-            )
+            values[join.members] = tuple(b | m if f and m else m for f, b, m in zip(free, beside, members, strict=True))
         return tuple(values.values())
 
     def first(self, name: str) -> int:

@@ -33,7 +33,7 @@ from isr_check.inlining import (
 from isr_lang import Instance, Node
 from isr_lang.instance import FALSE, TRUE
 from isr_lang.nodes import walk
-from isr_lang.types import ChoiceType, MapType, NumberType, SeqType, SetType, SortType, Type
+from isr_lang.types import ChoiceType, MapType, NumberType, SeqType, SortType, Type
 
 
 @attrs.frozen

@@ -24,9 +24,9 @@ import attrs
 
 from isr_check.native.actions import ACTION, FOUND, ActionWriter, Check, checks, out_of_range, parameter_range
 from isr_check.native.assembly import Code, Int
-from isr_check.native.merging import Merging
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
+from isr_check.native.merging import Merging
 from isr_check.native.renaming import Renaming
 from isr_check.native.visited import Visited
 from isr_check.reduction import Reduction

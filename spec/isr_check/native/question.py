@@ -8,8 +8,8 @@ from typing import cast
 from isr_check.engine import DEADLOCK, TYPE_OK, Finding, GuardCount, Path, Verdict, awaited, selected
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Marks
-from isr_check.reference import parameter_values
 from isr_check.reduction import Reduction
+from isr_check.reference import parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
