@@ -301,7 +301,8 @@ def instance_of(line: str) -> Instance:
     """A design and bounds, as on the command line."""
     name, *words = line.split()
     pairs = zip(words[::2], words[1::2], strict=True)
-    design = PLANTED_DESIGNS[name].design if name in PLANTED_DESIGNS else DESIGNS[name]
+    design = DESIGNS.get(name) or PLANTED_DESIGNS[name].design
+    assert design is not None, f"{name} is not a bug of the model"
     return Instance(design, {option[2:].replace("-", "_"): int(value) for option, value in pairs})
 
 

@@ -278,7 +278,10 @@ class _Phases:
             return True
         unchanged = {value} if passed and passed.versions not in written else set[int]()
         news = [u.value for u in action.updates if u.variable == self.phase and u.path == path]
-        return bool(news) and self._outcomes(*self.model.known(news, known), key, value) <= closed | unchanged
+        if not news:
+            return False
+        (written_phase,) = self.model.known(news, known)
+        return self._outcomes(written_phase, key, value) <= closed | unchanged
 
     def _asks_phase(self, node: Node, key: Node) -> bool:
         return _asks(node, key) and cell(node.args[0]) == self.phase

@@ -1,6 +1,7 @@
 """A reduction sees one state for all that differ in what makes no difference later, and answers the same.
 
-Without this file a rule that is not sound would go unnoticed: it hides states, so what is violated there is said to hold.
+Without this file a rule that is not sound would go unnoticed: it hides states, so what is violated there is said to
+hold.
 """
 
 from __future__ import annotations

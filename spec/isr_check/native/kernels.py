@@ -152,7 +152,7 @@ def program(
     writer = Kernels(layout, made.most, marks, symmetry, reduction)
     parts = [writer.unpack(), writer.successors(made.actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
-    names = KERNELS
+    names: tuple[str, ...] = KERNELS
     if reduction is not None:
         parts.append(Merging(layout, reduction).text())
     if symmetry is not None:

@@ -17,6 +17,7 @@ class Merging:
 
     def __init__(self, layout: Layout, reduction: Reduction) -> None:
         self.layout, self.reduction = layout, reduction
+        # Inlined into the loop over the successors, it came out as wrong machine code (llvmlite with LLVM 22).
         self.code = Code("merged", ("ptr %words",), attributes="noinline")
         self.words: list[Int] = [self.code.peek("%words", w) for w in range(layout.words)]
 
