@@ -48,7 +48,7 @@ INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
 RUNS = 5
 
-MODELS = ("kip-320 --epochs 2 --isr-changes 3", "kip-966")
+MODELS = ("kip-320 --epochs 2 --isr-changes 5", "kip-966")
 LARGER = "kip-966 --crashes 2"
 SMALL = "kip-966 --replicas 2 --isr-changes 3"
 TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"

@@ -1,9 +1,9 @@
 """The rules by which an exploration can be reduced, and how they are found in a model's expressions.
 
 A request names the version of what it would change. Once the receiver's version has passed it, the request can only be
-refused, and what else it says is never read: a `Passed` says where. A leader counts the members that it has proposed
-together with those that it has, and while the request cannot be accepted, it makes no difference which of them are new:
-a `Joined` says where.
+refused, and what else it says is never read: a `Passed` says where. Who asks for more
+members counts those together with the ones that there are, and while the request cannot be accepted, it makes no
+difference which of them are new: a `Joined` says where.
 
 Nothing of this is asserted by hand. Each rule says what must hold of all actions and properties, and is kept for those
 variables only for which that is seen in their expressions. Then states that differ only where the rule says are
