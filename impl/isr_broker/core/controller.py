@@ -132,7 +132,7 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
     old = controller.partitions.get(request.partition)
     refused = controller.refused.get(request.partition)
     error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
-    if error is Error.INELIGIBLE_REPLICA and change is not None:  # not again for a copy, which may be an older one
+    if error is Error.INELIGIBLE_REPLICA and change is not None:  # and not that a copy was dropped
         controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
     new = old if change is None else change.partition
     answer = request.answer(error) if new is None else request.answer(error, new.leader_epoch, new.partition_epoch)
