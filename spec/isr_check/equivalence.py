@@ -2,7 +2,8 @@
 
 A step is a function of the state, the action and its parameters. So both are walked through together from each initial
 state, with the same action and parameters in both. They are equivalent if in each pair of states that is met both can
-take the same steps, and every property says the same of both. Values that nothing reads may differ.
+take the same steps, every property says the same of both, and so do the ghosts: the history that only properties read,
+which hold of an empty history, too. Other values that nothing reads may differ.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def equivalent(one: Instance, other: Instance, most: int) -> bool:
 class _Walk:
     def __init__(self, one: Evaluator, other: Evaluator) -> None:
         self.one, self.other = one, other
+        self.ghosts = [i for i, v in enumerate(one.instance.variables) if v.ghost]
         self.on_states: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
         self.on_steps: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
         for mine, theirs in zip(_tests(one), _tests(other), strict=True):
@@ -50,10 +52,11 @@ class _Walk:
                 self.on_states += zip(mine[1], theirs[1], strict=True)
 
     def alike(self, pair: Pair) -> bool:
-        """Whether every property of states says the same of both."""
+        """Whether every property of states and every ghost says the same of both."""
         a, b = pair
         return a == b or (
             self.one.in_range(a) == self.other.in_range(b)
+            and all(a[i] == b[i] for i in self.ghosts)
             and all(bool(mine(a)) == bool(theirs(b)) for mine, theirs in self.on_states)
         )
 

@@ -105,12 +105,14 @@ def dropped(
     given: Options, design: Design, choices: Sequence[Mapping[str, Value]]
 ) -> tuple[list[Baseline], list[Outcome]]:
     """The design itself at each choice of bounds, and what became of each mutant."""
+    from isr_worth import with_every_premise
+
     running = given.running
     explore, _ = registry.engine_named(running.engine_name, 1)  # one process per mutant, one worker in each
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutation.Campaign(design, tuple(choices), explore, limits, (PARTS[given.drop],))
+        job = mutation.Campaign(with_every_premise(design), tuple(choices), explore, limits, (PARTS[given.drop],))
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
