@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from insync_cli import options, registry, terminal
+from insync_cli import options, registry, room, terminal
 from insync_cli.exits import Exit, Inconclusive
 from insync_cli.model import guards
 from insync_cli.options import Usage, choice, group, option
@@ -105,14 +105,12 @@ def dropped(
     given: Options, design: Design, choices: Sequence[Mapping[str, Value]]
 ) -> tuple[list[Baseline], list[Outcome]]:
     """The design itself at each choice of bounds, and what became of each mutant."""
-    from isr_worth import with_every_premise
-
     running = given.running
     explore, _ = registry.engine_named(running.engine_name, 1)  # one process per mutant, one worker in each
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutation.Campaign(with_every_premise(design), tuple(choices), explore, limits, (PARTS[given.drop],))
+        job = mutation.Campaign(room.with_every_premise(design), tuple(choices), explore, limits, (PARTS[given.drop],))
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
