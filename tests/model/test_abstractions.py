@@ -13,6 +13,7 @@ from tests.support.reached import reached
 from isr_check.engine import Exploration, Verdict
 from isr_check.native import explore
 from isr_elections import available, departs, electable
+from isr_faults import struck
 from isr_lang import (
     NONE,
     Action,
@@ -32,9 +33,9 @@ from isr_lang import (
     var,
 )
 from isr_lang.blank import blank
-from isr_membership import all_lag, asks, elects, free_to_ask, isr_without
+from isr_membership import all_lag, asks, elects, free_to_ask, isr_without, no_alter
 from isr_model import KIP_966
-from isr_replication import acknowledged, advanced, commits, replicated
+from isr_replication import acknowledged, advanced, answers, commits, continues, replicated, takes
 from isr_state import (
     UNCLEAN,
     Fetch,
@@ -136,6 +137,73 @@ def test_unclean_election_in_one_step_breaks_the_same_promises() -> None:
     assert broken(found) == broken(plain)
     assert "acked-survives" in broken(plain)
     assert "acked-survives-clean-steps" not in broken(plain)
+
+
+# Answers that are made before the leader looks at its watermark again.
+
+
+@action
+def leader_answers_before_it_commits(old: State, new: State, leader: Replica, follower: Replica) -> Step:
+    """A leader reads for a follower, takes its fetch as its acknowledgement, and moves the watermark, in that order."""
+    ends = old.follower_end[leader].put(follower, Maybe.of(old.fetch_offset[follower]))
+    members = maximal_isr(old, leader)
+    watermark = advanced(old, leader, replicated(old, leader, log_end(old, leader), ends, members), old.isr[leader])
+    return (
+        takes(old, leader, follower),
+        continues(old, leader, follower),
+        new.follower_end[leader] == ends,
+        new.follower_broker_epoch[leader][follower] == old.broker_epoch[follower],
+        *commits(old, new, leader, watermark),
+        new.acked == old.acked | acknowledged(old, leader, watermark, members),
+        *answers(old, new, leader, follower, old.high_watermark[leader]),
+    )
+
+
+def test_answers_with_the_watermark_of_before_change_no_verdict() -> None:
+    """Partition.fetchRecords reads before updateFollowerFetchState; only a fetch that is parked reads again."""
+    for constants in (TWO, {**TWO, "sessions_lost": 0, "crashes": 1, "consumers": 1, "follower_reads": True}):
+        plain = explored(KIP_966, constants)
+        found = explored(KIP_966.adding(leader_answers_before_it_commits), constants)
+        assert found.distinct > plain.distinct
+        assert broken(found) == broken(plain) == set()
+
+
+# A registration that strikes the last member elects who led last.
+
+
+@action
+def registration_elects_last_known_leader(old: State, new: State, r: Replica, leader: Replica) -> Step:
+    """A broker is struck when it registers, nobody is left, and who led last is elected in the same record."""
+    members = (old.controller_isr | old.controller_elr).excluding(r)
+    return (
+        r != leader,
+        old.fenced.has(r),
+        ~old.alive.has(r),
+        struck(old, r),
+        members.is_empty(),
+        old.controller_leader == NONE,
+        old.last_known_leader == leader,
+        available(old, leader),
+        new.alive == old.alive.including(r),
+        new.broker_epoch[r] == old.broker_epoch[r] + 1,
+        new.clean_shutdown == old.clean_shutdown.excluding(r),
+        new.shutting_down == old.shutting_down.excluding(r),
+        *no_alter(new, r),
+        *elects(old, new, leader, Set.of(leader), blank(old.controller_elr)),
+    )
+
+
+def test_an_election_in_the_record_of_a_registration_breaks_only_the_words_of_a_promise() -> None:
+    """ReplicationControlManager.handleBrokerShutdown, PartitionChangeBuilder.build (4.3.1): one record does both.
+
+    clean-election says who was in ISR and ELR before the step; here the last member is struck in it.
+    """
+    constants = {"replicas": 2, "min_insync": 2, "crashes": 2, "epochs": 2, "isr_changes": 4}
+    plain = explored(KIP_966, constants)
+    found = explored(KIP_966.adding(registration_elects_last_known_leader), constants)
+    assert found.taken[registration_elects_last_known_leader.name] > 0
+    assert broken(plain) == set()
+    assert broken(found) == {"clean-election"}
 
 
 # Two fetches of a follower on their way: one of an epoch before arrives after one of the next was sent.
