@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 LOOK = 0.2
 """The seconds between two checks whether a Spark job is done, and whether to stop it."""
-ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+FOR_JOBS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
+    **{f"spark.sql.{kind}.shuffleDependency.fileCleanup.enabled": "true" for kind in ("classic", "connect")},
+}
+"""Settings while a job runs. What it shuffles is removed from the executors' disks when it ends; otherwise that would
+stay until Java's collector in the driver happens to run, and fill the disks level by level."""
 
 Source = Callable[[int], Batches]
 Sink = Callable[[Batches], Batches]
@@ -123,7 +128,7 @@ class SparkRunner:
             session.describe(self.spark, what)
             return frame.collect()
 
-        with session.plainly(), session.configured(self.spark, {ROWS: "32"}), ThreadPoolExecutor(1) as beside:
+        with session.plainly(), session.configured(self.spark, FOR_JOBS), ThreadPoolExecutor(1) as beside:
             job = beside.submit(collect)
             self._wait(job)
             found = job.result()

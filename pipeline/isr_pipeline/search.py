@@ -221,7 +221,8 @@ class Search:
         runner = self.runner(last.states + self.behind() // READ)
         spec = self.task_spec(runner)
         source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found), last.names)
-        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before())
+        spare = 8 * self.layout.words * last.sent  # about what the next level will have Spark write to its disks
+        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before(), spare)
         answers = runner.shuffle(source, sorted(last.sizes), sink, f"level {level}, from {last.states:,} states")
         done = expanded(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
         assert done.states == last.states, "each state of the level was expanded once"
