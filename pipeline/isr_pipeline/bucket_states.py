@@ -264,7 +264,9 @@ class BucketStates:
         try:
             self._path(SAID).write_text(json.dumps(said), encoding="utf-8")
             self._own.rename(self._shared)
-        except OSError:  # another attempt has given back its own, which is as good, or the disk is full to the last byte
+        except (
+            OSError
+        ):  # another attempt has given back its own, which is as good, or the disk is full to the last byte
             self._give_up()
 
     def _close(self) -> None:

@@ -1,8 +1,8 @@
 """Visited sets that are together larger than the local disk: those that no task has in use make room.
 
-Without these, an exploration could fail, or be killed while it writes to a mapped file (SIGBUS), as soon as an executor's
-disk is full, though all that fills it is in the store as well. One process does a bucket's task after the other here, as an
-executor of one core does; tests/isr_pipeline/test_spark_strangers.py has executors with small disks.
+Without these, an exploration could fail, or be killed while it writes to a mapped file (SIGBUS), as soon as an
+executor's disk is full, though all that fills it is in the store as well. One process does a bucket's task after the
+other here, as an executor of one core does; tests/isr_pipeline/test_spark_strangers.py has executors with small disks.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def made(folder: Path, level: int, at: int) -> Path:
 
 def test_the_set_that_is_needed_last_goes_first(tmp_path: Path) -> None:
     home = tmp_path / "insync-1"
-    used = [made(home / f"bucket-{n:04d}", level, at) for n, level, at in [(0, 7, 30), (1, 7, 40), (2, 6, 10), (3, 6, 20)]]
+    used = [
+        made(home / f"bucket-{n:04d}", level, at) for n, level, at in [(0, 7, 30), (1, 7, 40), (2, 6, 10), (3, 6, 20)]
+    ]
     elsewhere = made(home / "bucket-0004", 3, 5)
     other = made(tmp_path / "insync-2" / "bucket-0000", 9, 50)
     busy = made(home / "bucket-0005.1.2", 6, 1)

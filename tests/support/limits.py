@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import attrs
 import pytest
 
 MEMORY = Path("/sys/fs/cgroup/memory")
@@ -33,3 +35,44 @@ def small_disk(folder: Path, size: int) -> Generator[None, None, None]:
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         image.unlink()
+
+
+@attrs.frozen
+class MemoryGroup:
+    """Processes that are given so much memory together, what the system keeps of their files included."""
+
+    folder: Path
+
+    def add(self, user: str) -> None:
+        """All processes of a user that run now, and those that they will start."""
+        found = subprocess.run(["pgrep", "-u", user], capture_output=True, text=True, check=False)
+        for process in found.stdout.split():
+            (self.folder / "cgroup.procs").write_text(process)
+
+    def number(self, name: str) -> int:
+        """What the group says of itself, by the name of the file: `memory.failcnt` and others."""
+        return int((self.folder / name).read_text())
+
+    def anonymous(self) -> int:
+        """Bytes that are no file's."""
+        lines = (self.folder / "memory.stat").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("rss "))
+
+
+@contextmanager
+def memory_group(name: str, limit: int) -> Generator[MemoryGroup, None, None]:
+    """A group that may have so many bytes. Skips where the system has no such groups of version 1, or not for us."""
+    folder = MEMORY / name
+    try:
+        folder.mkdir()
+        (folder / "memory.limit_in_bytes").write_text(str(limit))
+    except OSError:
+        pytest.skip(f"{MEMORY} gives this user no group of processes")
+    try:
+        yield MemoryGroup(folder)
+    finally:
+        for _ in range(100):
+            with suppress(OSError):  # until the last of its processes has ended
+                folder.rmdir()
+                break
+            time.sleep(0.1)
