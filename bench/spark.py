@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support import s3
+from tests.support.apart import bare
 from tests.support.expected import outcome, table
 from tests.support.limits import memory_group
 from tests.support.sparks import cluster, environment, strangers
@@ -242,14 +243,21 @@ def moved(spark: SparkSession) -> Moved:
     return Moved(sum(s["shuffleWriteBytes"] for s in stages), sum(s["shuffleRemoteBytesRead"] for s in stages))
 
 
+@contextmanager
+def executed_by_all() -> Generator[None, None, None]:
+    """Executors of any user find a Python that they may run."""
+    with bare() as python:
+        os.environ.update({**environment(), "PYSPARK_PYTHON": python})
+        yield
+
+
 def apart(folder: Path) -> list[str]:
     """By executors that share nothing but a store, one and two, after a cluster that sees one folder."""
     asked, rows, travel = instance({"isr_changes": 3}), list[str](), list[str]()
-    os.environ.update(environment())
     native.explore(asked, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
     with using() as by_native:
         expected = native.explore(asked, workers=2)
-    with s3.server(folder) as url, strangers("nobody", "daemon") as users:
+    with s3.server(folder) as url, executed_by_all(), strangers("nobody", "daemon") as users:
         for name, owners in (("a folder that both see", []), ("S3", users[:1]), ("S3", users)):
             many = len(owners) or 2
             home = folder / f"cluster-{len(rows)}"
@@ -304,9 +312,9 @@ def stored(place: Location, through: Moved) -> str:
 def limited(folder: Path) -> list[str]:
     """More states than an executor of one core has memory and local disk for; its states last in an S3 store."""
     asked, peak, done = instance(LARGE), [0, 0, 0], threading.Event()
-    os.environ.update(environment())
     with (
         s3.server(folder) as url,
+        executed_by_all(),
         strangers("nobody") as users,
         users[0].with_disk(DISK),
         memory_group(f"insync-{os.getpid()}", GIVEN) as group,
