@@ -331,10 +331,12 @@ def limited(folder: Path) -> list[str]:
         watcher = threading.Thread(target=watch)
         watcher.start()
         place, settings = url.format("limited"), {**SETTINGS, "spark.executor.memory": "512m"}
-        with session.running(master, settings=settings), using() as used:
-            found = explore(asked, (), None, heard, partitions=BUCKETS, store=place, master=master)
-        done.set()
-        watcher.join()
+        try:
+            with session.running(master, settings=settings), using() as used:
+                found = explore(asked, (), None, heard, partitions=BUCKETS, store=place, master=master)
+        finally:
+            done.set()
+            watcher.join()
         commits = Store(Location.of(place)).commits()
         sizes, words = total_sizes(commits), cast("int", Store(Location.of(place)).plan()["words"])
         again, states = sum((c.remade for c in commits), Remade()), size_in(Location.of(place), "states/")

@@ -34,8 +34,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class DiskRoom:
     """The room on the disk of a folder with visited sets, as a task at a level sees it.
 
-    `spare`: bytes that are left free for what Spark itself writes there (at most half of the disk), as long as there
-    are sets to be removed instead.
+    `spare`: bytes that are left free for what Spark itself will write there (at most half of the disk), as long as
+    there are sets to be removed instead.
     """
 
     def __init__(self, home: Path, level: int, spare: int) -> None:

@@ -85,7 +85,7 @@ class AddStates:
     """A task: add states to the sets of their buckets, and count and check those that are new.
 
     `before`: how many states each bucket has had. `wanted`: the mask of the checks of states. `spare`: bytes of each
-    local disk that sets leave to what Spark writes there for the next level.
+    local disk that sets leave to what Spark will write there for the next level.
     """
 
     spec: KernelSpec
