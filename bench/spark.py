@@ -320,7 +320,9 @@ def limited(folder: Path) -> list[str]:
         memory_group(f"insync-{os.getpid()}", GIVEN) as group,
         cluster(folder, 1, memory="512m", owners=users) as master,
     ):
-        group.add(users[0].name)
+        for process in processes():
+            if Path(f"/proc/{process}").owner() == users[0].name:
+                group.add(process)
 
         def watch() -> None:
             while not done.wait(0.5):

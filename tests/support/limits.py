@@ -43,11 +43,9 @@ class MemoryGroup:
 
     folder: Path
 
-    def add(self, user: str) -> None:
-        """All processes of a user that run now, and those that they will start."""
-        found = subprocess.run(["pgrep", "-u", user], capture_output=True, text=True, check=False)
-        for process in found.stdout.split():
-            (self.folder / "cgroup.procs").write_text(process)
+    def add(self, process: int) -> None:
+        """A process, and those that it will start."""
+        (self.folder / "cgroup.procs").write_text(str(process))
 
     def number(self, name: str) -> int:
         """What the group says of itself, by the name of the file: `memory.failcnt` and others."""
