@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, cast
 
 import attrs
@@ -218,8 +218,9 @@ class Strategy:
                 hypotheses += every if wider else [every[k] for k in places]
             if core.some is not None:
                 names, number = core.some
-                hypotheses.append((SOME, [w.term for w, _ in self.witnesses(obligation, query, names)][number]))
-        except (IndexError, ValueError):
+                witness, _ = next(islice(self.witnesses(obligation, query, names), number, None))
+                hypotheses.append((SOME, witness.term))
+        except (IndexError, StopIteration, ValueError):
             return None
         return self._asked(query, hypotheses, core.sizes or wider, core.view or wider)
 
@@ -314,7 +315,12 @@ class Strategy:
     def witnesses(
         self, obligation: Obligation, query: Query, names: Sequence[str]
     ) -> Iterator[tuple[Witness, tuple[str, ...]]]:
-        """The witnesses that conjuncts give (with a stroke: after the step), each with the names of its own ones."""
+        """The witnesses that conjuncts give (with a stroke: after the step), each with the names of its own ones.
+
+        At the start no conjunct is known: what it says there is the goal itself.
+        """
+        if obligation.kind == INITIAL:
+            return
         conjuncts = {c.name: c for c in self.induction.conjuncts}
         goals = conjuncts | {p.name: p for p in self.induction.design.properties}
         before = [n for n in names if n in conjuncts]

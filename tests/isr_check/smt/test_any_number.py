@@ -305,6 +305,18 @@ def test_a_conjunct_that_is_missing_is_noticed() -> None:
     assert isinstance(decide(asked, goal, 10.0, guide=guide), Counterexample)
 
 
+@always
+def somebody_is_prepared(s: tpc.State) -> Bool:
+    """Nobody is, at the start."""
+    return exists(s.tm_prepared.has(r) for r in tpc.RM.all())
+
+
+def test_that_somebody_exists_at_the_start_does_not_follow_from_itself() -> None:
+    asked = Induction(tpc.DESIGN, {"rms": None}, [somebody_is_prepared])
+    start = next(o for o in asked.obligations() if o.kind == "initial" and o.conjunct == somebody_is_prepared.name)
+    assert Strategy(asked, {}).decide(start, start.queries[0], 1.0).status != "unsat"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
