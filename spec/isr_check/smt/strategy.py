@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice, product
 from typing import Any, cast
 
@@ -133,7 +134,6 @@ class Strategy:
         self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]
         self.many = bool(induction.goals.sorts)
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
-        self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
         self._after: dict[tuple[str, int], list[Term]] = {}
         self._worked: dict[tuple[str, str | None], dict[Label, None]] = {}
         self.order = [c.name for c in induction.conjuncts]
@@ -141,6 +141,11 @@ class Strategy:
         for name, x in induction.hypotheses:
             self._before.setdefault(name, []).append((name, x))
         self._last = _Decided(None, False)
+
+    @cached_property
+    def lemmas(self) -> list[_Lemma]:
+        """The hypotheses, looked at once; who knows a core of every part need not look at all."""
+        return [self._lemma(name, x) for name, x in self.induction.hypotheses]
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
@@ -227,7 +232,7 @@ class Strategy:
     def formulas(self, obligation: Obligation, query: Query, name: str) -> list[Named]:
         """The hypotheses of one name, as cores call them; ValueError if the name would make the proof circular."""
         if name == GUARDS:
-            return list(query.hypotheses[0 if obligation.kind == INITIAL else len(self.lemmas) :])
+            return list(query.hypotheses[0 if obligation.kind == INITIAL else len(self.induction.hypotheses) :])
         if name.endswith("'"):
             return [(name, x) for x in self._later(name[:-1], obligation, query)]
         return [] if obligation.kind == INITIAL else self._before.get(name, [])
