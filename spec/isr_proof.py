@@ -110,7 +110,7 @@ FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_
 
 
 CORES = Path(__file__).with_name("isr_proof_cores.json")
-"""What earlier proofs have learnt (isr_check.smt.cores); `insync prove ... --learn` of this file adds to it."""
+"""What earlier proofs have learnt; `insync prove ... --learn` of this file adds to it."""
 
 
 def invariant(design: Design) -> tuple[Conjunct, ...]:

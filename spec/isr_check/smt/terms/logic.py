@@ -55,7 +55,7 @@ def term(value: bool | int | Term) -> Term:
 
 
 _children: dict[int, tuple[Term, list[Term]]] = {}
-"""Identity of a term -> the term, which is kept alive by this, and its children: large terms are searched many times."""
+"""Identity of a term -> the term, which is so kept alive, and its children: large terms are searched many times."""
 
 
 def children(t: Term) -> list[Term]:
