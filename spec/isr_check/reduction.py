@@ -1,8 +1,8 @@
 """One state for all that differ only in what makes no difference to anything that can follow.
 
-Where that is so, say the rules (isr_check.reduction_rules), which are found in the model. Such states are bisimilar. So
-verdicts stay, and the least of the shortest counterexamples is the same one. Not so the numbers of states and steps, and
-the depth.
+Where that is so, say the rules (isr_check.reduction_rules), which are found in the model. Such states are bisimilar.
+So verdicts stay, and the least of the shortest counterexamples is the same one. Not so the numbers of states and
+steps, and the depth.
 """
 
 from __future__ import annotations
