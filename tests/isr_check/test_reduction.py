@@ -97,7 +97,7 @@ def test_what_is_expected_of_every_engine_is_so_by_reduction(run: Run, said: Out
 
 @pytest.mark.parametrize("symmetry", [False, True])
 def test_both_engines_see_the_same_states(symmetry: bool) -> None:
-    instance = Instance(DESIGNS["kip-966"], {"replicas": 2, "isr_changes": 3})
+    instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     slow = explorer.explore(instance, symmetry=symmetry, reduction=True)
     for workers in (1, 2):
         fast = native.explore(instance, symmetry=symmetry, reduction=True, workers=workers)
@@ -131,12 +131,21 @@ def blank_requests(model: Model) -> list[Passed]:
     return [Passed("alter_broker_epoch", "controller_partition_epoch", ("alter_isr", "alter_leader_epoch"))]
 
 
+def disagrees(instance: Instance, whole: Exploration) -> bool:
+    """Whether the reduced exploration answers something else, or has a counterexample that is no behaviour."""
+    try:
+        return answers(native.explore(instance, reduction=True)) != answers(whole)
+    except StopIteration:  # the reference evaluator finds no step where the path leads on
+        return True
+
+
 def test_a_planted_rule_is_caught_by_the_steps_and_by_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
-    whole = explorer.explore(instance)
+    instance = Instance(DESIGNS["kip-966"], {"replicas": 2, "isr_changes": 3})
+    whole = native.explore(instance)
+    assert not disagrees(instance, whole)
     monkeypatch.setattr(reduction, "passed_rules", blank_requests)
     assert "controller_accepts_alter_partition" in set(differences(instance))
-    assert verdicts(explorer.explore(instance, reduction=True)) != verdicts(whole)
+    assert disagrees(instance, whole)
 
 
 def test_what_an_action_reads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
