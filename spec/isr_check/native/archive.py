@@ -45,6 +45,7 @@ class Archive:
         self.folder, self.words = folder, words
         self.segments: list[Segment] = []
         self.size = 0
+        self._serial = 0
         self._begins: list[int] = []
         self._files: list[int] = []
         for segment in segments:
@@ -55,10 +56,18 @@ class Archive:
         self._begins.append(self.size)
         self.segments.append(segment)
         self.size += segment.count
+        self._serial = max(self._serial, 1 + int(segment.file.removeprefix("states-").removesuffix(".bin")))
+
+    def drop(self, segments: int) -> None:
+        """Forget all but the first so many segments; the others' files stay until `save` has named the rest."""
+        while len(self.segments) > segments:
+            os.close(self._files.pop())
+            self._begins.pop()
+            self.size -= self.segments.pop().count
 
     def append(self, blocks: Iterable[Words]) -> None:
         """Write the rows of the blocks to one more segment; no segment if there are none."""
-        name = f"states-{len(self.segments):06d}.bin"
+        name = f"states-{self._serial:06d}.bin"
         digest, count = hashlib.sha256(), 0
         with open(self.folder / name, "wb") as file:
             for block in blocks:
@@ -101,6 +110,13 @@ class Archive:
             if digest.hexdigest() != segment.sha256:
                 raise BadCheckpoint(f"{self.folder / segment.file} was changed or damaged after it was written")
 
+    def sweep(self) -> None:
+        """Remove the files that are of no segment."""
+        kept = {s.file for s in self.segments}
+        for file in self.folder.glob("states-*.bin"):
+            if file.name not in kept:
+                file.unlink()
+
     def close(self) -> None:
         for file in self._files:
             os.close(file)
@@ -133,6 +149,7 @@ def save(archive: Archive, content: Json) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+    archive.sweep()
 
 
 def read(folder: Path) -> Json:
@@ -158,14 +175,11 @@ def read(folder: Path) -> Json:
 def reopen(folder: Path, words: int, content: Json) -> Archive:
     """The archive of a checkpoint; segments that it does not name are removed. BadCheckpoint if one is damaged."""
     segments = [Segment(*entry) for entry in cast("list[tuple[str, int, str]]", content["segments"])]
-    kept = {s.file for s in segments}
-    for file in folder.glob("states-*.bin"):
-        if file.name not in kept:
-            file.unlink()
     try:
         archive = Archive(folder, words, segments)
     except OSError as problem:
         raise BadCheckpoint(f"{problem.filename} is missing") from None
+    archive.sweep()
     archive.verify()
     return archive
 
