@@ -231,7 +231,7 @@ def test_what_memory_cannot_hold_compressed_goes_to_files(
         move_out(self)
 
     def settles(self: Space, _: int) -> None:
-        settle(self, 1 << 20)
+        settle(self, 1 << 22)
 
     monkeypatch.setattr(space, "LEAST", 0)
     monkeypatch.setattr(space, "BLOCK", 1000)

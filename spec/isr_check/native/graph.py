@@ -352,11 +352,14 @@ def decide(search: Search, p: Property) -> Finding:
         space.spare()
     graph = Gathered(search, p) if apart else _Graph(search, p)
 
+    def late() -> bool:
+        spent = time.monotonic() - search.start
+        return search.limits.stop() or (search.limits.max_seconds is not None and spent > search.limits.max_seconds)
+
     def room(steps: int) -> bool:
         """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
-        late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
         fits = not apart or space.budget is None or space.holding(graph.held) + 40 * steps <= space.budget
-        return fits and steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
+        return fits and steps < 1 << 31 and not scarce(40 * steps) and not late()
 
     try:
         if isinstance(graph, Gathered):
@@ -364,6 +367,8 @@ def decide(search: Search, p: Property) -> Finding:
         graph.number()
         region, members = _region(graph, room)
     except TooMuch:
+        if space.compressed is not None and not late() and space.leave():
+            return decide(search, p)
         return Finding(p.name, p.kind, Verdict.BUDGETED)
     finally:
         graph.team.close()

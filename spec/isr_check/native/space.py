@@ -305,6 +305,14 @@ class Space:
         room = states.bytes // 2 if self.budget is None else self.budget - self._held()
         self._arrange(max(room, LEAST))
 
+    def leave(self) -> bool:
+        """Move to files, so that memory is free for other things; false if there is no room for the states."""
+        try:
+            self._move_out()
+        except (Full, OSError):
+            return False
+        return True
+
     # outside
 
     def _archive(self) -> Archive:
