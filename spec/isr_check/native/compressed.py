@@ -31,7 +31,7 @@ PLENTY = 1 << 17
 """A dictionary so large that it is seldom full; the bits of an entry that are left are used for that."""
 LEVELS = 10
 """The bits of an entry that are then left for levels."""
-BUCKETS = 1 << 14
+BUCKETS = 1 << 13
 """How many buckets one call of a kernel reads."""
 ROWS = 1 << 11
 """How many states one call of a kernel takes in."""
@@ -41,7 +41,7 @@ Read = Callable[[Worker, Span], Words]
 
 
 class Compressed:
-    """States as roots, with room for `expected` of them. `affords` says whether memory has so many bytes more."""
+    """States as roots, with room for `expected` of them. `affords` says whether they may take so many bytes."""
 
     def __init__(self, words: int, team: Team, expected: int, affords: Callable[[int], bool]) -> None:
         self.words, self.team, self.affords = words, team, affords
@@ -124,7 +124,7 @@ class Compressed:
         grown = [max(needed, int(self.segment * by)) for by in GROWTHS]
         for segment in grown if needed > self.segment else [self.segment]:
             moving = 8 * BUCKET * self.segment
-            if self.affords(self._bytes(segment, sizes) - self.bytes + moving):
+            if self.affords(self._bytes(segment, sizes) + moving):
                 self._grow(segment, sizes)
                 return True
         return False

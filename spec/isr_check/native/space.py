@@ -234,6 +234,10 @@ class Space:
     def _affords(self, more: int) -> bool:
         return not scarce(more) and (self.budget is None or self._held() + more <= self.budget)
 
+    def _affords_compressed(self, size: int) -> bool:
+        """Whether compressed states may take so many bytes."""
+        return self._affords(size - (self.compressed.bytes if self.compressed is not None else 0))
+
     def crowded(self) -> bool:
         """Whether the machine is short of memory."""
         return scarce(0)
@@ -260,7 +264,7 @@ class Space:
         """Compress these states, `todo` being part of the last level; false if there is no room or it gains little."""
         last, sizes = len(levels) - 1, [_size(level) for level in levels]
         count = sum(sizes) + _size(fresh)
-        states = Compressed(self.words, self.team, count, lambda more: self._affords(states.bytes + more))
+        states = Compressed(self.words, self.team, count, self._affords_compressed)
         most = WORTH * self.state_bytes * count
         if states.bytes > most or not self._affords(states.bytes):
             return False
@@ -269,7 +273,7 @@ class Space:
             if not states.absorb(read, part, level, done=done) or states.bytes > most:
                 return False
         assert states.absorbed == count, f"{count} states have {states.absorbed} roots"
-        states.affords, self.compressed, self._earlier = self._affords, states, count
+        self.compressed, self._earlier = states, count
         self.states, self._kept = States(self.words, len(self.workers), 1), []
         for worker in self.workers:
             worker.move((0, LEVEL))
