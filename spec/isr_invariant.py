@@ -10,7 +10,8 @@ that the controller still wants counts all of them before it commits (leaders-co
 replaced, a zombie, can still commit, but only what one of its followers had asked for before it moved on; its
 log, and so every candidate's, already contained it (zombies-commit-nothing-new).
 
-Assumed: no lossy crash, no controlled shutdown beside a crash, no unclean election, no restart that nobody notices.
+Assumed: no lossy crash, no controlled shutdown beside two crashes (docs/proof.md says what then happens), no unclean
+election, no restart that nobody notices.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import attrs
 
 from isr_check.engine import Engine, Exploration, Finding, Limits, Progress, Verdict, silent
 from isr_check.room import Room, room
-from isr_lang import Instance
+from isr_lang import Design, Instance
 from isr_premises import PREMISES
 from isr_room import MILESTONES, larger, observed
 
@@ -32,6 +32,12 @@ def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, 
     design = instance.design
     more = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
     return Instance(more, instance.constants), (*wanted, *premises)
+
+
+def with_every_premise(design: Design) -> Design:
+    """The design with the premises of its promises as properties of their own."""
+    premises = {PREMISES[p.name].name: PREMISES[p.name] for p in design.properties if p.name in PREMISES}
+    return attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
 
 
 def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:

@@ -53,6 +53,15 @@ def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, 
     return with_premises(instance, wanted)
 
 
+def with_every_premise(design: Design) -> Design:
+    """The design with the premises of all its promises as properties of their own."""
+    if not of_kafka(design):
+        return design
+    from isr_worth import with_every_premise
+
+    return with_every_premise(design)
+
+
 # Slack
 
 

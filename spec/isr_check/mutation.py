@@ -8,6 +8,10 @@ steps and type-ok can. Dropping another part may take behaviours away, so there 
 One choice of constants is seldom enough. So a mutant is explored at one choice after another, until it breaks a promise
 that the design itself keeps at that choice. A part that the settings decide at every choice changes nothing when it is
 dropped: it is `settled`.
+
+Many assignments only blank a value that nothing reads any more. So a mutant without an assignment is first walked
+through side by side with the design, at the choices small enough for that; if nothing can tell the two apart there, it
+is `equivalent`, and not explored any further.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import TypeVar, cast
 import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
+from isr_check.equivalence import equivalent
 from isr_check.explorer import explore as reference
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
@@ -37,6 +42,8 @@ PROMISES = ("always", "step")
 ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
 """A mutant that exceeds ROOM times the states of the design is given up as undecided. If that is more than LARGE, the
 limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more."""
+COMPARED = 40_000
+"""A mutant is compared with the design at the choices where the design has at most so many states."""
 
 
 class Fate(StrEnum):
@@ -45,6 +52,7 @@ class Fate(StrEnum):
     KILLED = "killed"
     SURVIVED = "survived"
     UNDECIDED = "undecided"
+    EQUIVALENT = "equivalent"
     SETTLED = "settled"
 
 
@@ -67,6 +75,11 @@ class Mutant:
     index: int
     guard: str
     part: Part = Part.GUARD
+
+    @property
+    def listed_as(self) -> str:
+        """How a list of reasons names the part: an assignment by what is assigned, any other by its text."""
+        return self.guard.partition(" == ")[0] if self.part is Part.ASSIGNMENT else self.guard
 
 
 @attrs.frozen
@@ -127,6 +140,8 @@ class Campaign:
         What only a probe notices at one choice, a promise may yet break at another.
         """
         mutated = without_part(self.design, mutant)
+        if mutant.part is Part.ASSIGNMENT and (same := self._same(mutant, mutated, known)) is not None:
+            return same
         worst = Outcome(mutant, Fate.SETTLED)
         for choice, baseline in enumerate(known):
             outcome = self._run(mutant, mutated, choice, baseline)
@@ -135,6 +150,23 @@ class Campaign:
             if (_RANK[outcome.fate], -outcome.distinct) < (_RANK[worst.fate], -worst.distinct):
                 worst = outcome
         return worst
+
+    def _same(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+        """The outcome of a mutant that nothing can tell from the design at any choice small enough to compare them."""
+        compared = None
+        for choice, baseline in enumerate(known):
+            if baseline.distinct > COMPARED:
+                continue
+            own, other = self._instance(self.design, choice), self._instance(mutated, choice)
+            if _unchanged(own, other, mutant):
+                continue
+            if not equivalent(own, other, room_for(baseline.distinct)):
+                return None
+            if compared is None or baseline.distinct > known[compared].distinct:
+                compared = choice
+        if compared is None:
+            return None
+        return Outcome(mutant, Fate.EQUIVALENT, choice=compared, distinct=known[compared].distinct)
 
     def _run(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> Outcome:
         promise = one_promise([p for p in mutated.properties if p.name in baseline.kept], mutated.initial.where)

@@ -269,7 +269,7 @@ def test_what_is_dropped_is_chosen(desk: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_reason_for_an_assignment_is_on_file_under_its_own_name(desk: Path) -> None:
-    entry = '[[assignment]]\ndesign = "careful"\naction = "hurries"\nassignment = "new.served == old.drawn"\n'
+    entry = '[[assignment]]\ndesign = "careful"\naction = "hurries"\nassignment = "new.served"\n'
     (desk / "redundant.toml").write_text(f'{entry}reason = "who hurries need not serve"\n')
     main(["mutate", "careful", "--drop", "assignments", "--redundant", "redundant.toml", "--json", "out.json"])
     report = json.loads((desk / "out.json").read_text())

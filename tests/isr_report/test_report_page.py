@@ -48,6 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     proof: dict[str, object] = {"schema": "insync/mutate/1", "design": "kip-966", "mutants": [
         {"action": "a", "guard": "g < h", "fate": "killed", "killers": ["acked-survives"], "depth": 4, "reason": None},
         {"action": "a", "guard": "h", "fate": "survived", "killers": [], "depth": None, "reason": None},
+        {"action": "a", "guard": "i", "fate": "killed", "killers": ["record-commits"], "depth": None, "reason": None},
+        {"action": "a", "guard": "j", "fate": "equivalent", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
     (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
     small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]

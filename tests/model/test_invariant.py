@@ -53,6 +53,32 @@ def test_every_conjunct_holds_wherever_one_can_get(name: str, bounds: dict[str, 
     assert {f.name: f.verdict for f in found.findings} == dict.fromkeys(NAMES, Verdict.HOLDS)
 
 
+NOBODY_LEFT: Mapping[str, int] = {
+    "replicas": 2,
+    "shutdowns": 1,
+    "crashes": 2,
+    "isr_changes": 3,
+    "epochs": 1,
+    "min_insync": 1,
+}
+"""Room for a leader to crash while the last other member shuts down, and for that one to crash, too."""
+
+
+@pytest.mark.slow
+def test_two_crashes_beside_a_shutdown_may_leave_nobody_to_be_elected() -> None:
+    """docs/proof.md, Restarts in order: why the invariant is not proved with crashes beside shutdowns."""
+    design = DESIGNS["kip-966"]
+    promises = tuple(p for p in design.properties if p.kind in ("always", "step"))
+    both = attrs.evolve(design, properties=(*with_invariant(design).properties, *promises))
+    found = explore(Instance(both, NOBODY_LEFT))
+    assert found.complete
+    broken = {f.name: len(f.path.steps) for f in found.findings if f.path is not None}
+    assert broken == {"elected-leader": 6, "somebody-may-be-elected": 6}
+    once = explore(Instance(both, {**NOBODY_LEFT, "crashes": 1}))
+    assert once.complete
+    assert not [f.name for f in once.findings if f.path is not None]
+
+
 def test_no_open_bound_makes_an_action_impossible() -> None:
     design = DESIGNS["kip-966"]
     possible = {a.name for a in Instance(design, {**GIVEN, "crashes": 4, "sessions_lost": 4}).actions}

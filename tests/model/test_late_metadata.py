@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
+from tests.support.reached import reached
 
 from isr_check.engine import Exploration, Verdict
 from isr_check.native import explore
 from isr_designs import DESIGNS
 from isr_lang import Design, Instance, Maybe, Step, Value, action
-from isr_late_metadata import late
+from isr_late_metadata import late, late_to_lead, replaced_leader_begins_to_lead
 from isr_replication import advanced, commits, replicated
 from isr_state import (
     Fetch,
@@ -96,3 +98,34 @@ def test_with_its_fences_kip_320_keeps_its_logs_where_metadata_come_late() -> No
     found = strong(late(KIP_320), ZOMBIE)
     assert found.complete
     assert found.finding("strong-isr").verdict is Verdict.HOLDS
+
+
+# A broker that learns late that it led.
+
+TWO: dict[str, Value] = {"replicas": 2, "min_insync": 1, "crashes": 0}
+LATE = replaced_leader_begins_to_lead.name
+WITH_SESSIONS = TWO | {"epochs": 2, "isr_changes": 3, "sessions_lost": 1}
+WITH_RECORDS = TWO | {"epochs": 2, "isr_changes": 2, "log": 2, "records": 2}
+
+
+BESIDE = ("elected_", "fetch")
+"""What is noted of elections; and fetches, for the model keeps one that an older leader may yet take, where here the
+leader took it before."""
+
+
+@pytest.mark.parametrize("constants", [WITH_SESSIONS, WITH_RECORDS], ids=["sessions", "records"])
+@pytest.mark.parametrize("name", ["kip-966", "kip-497", "kip-320"])
+def test_who_learns_late_that_it_led_gets_where_it_could_get_before(name: str, constants: dict[str, Value]) -> None:
+    design = DESIGNS[name]
+    widened = late_to_lead(design)
+    assert reached(widened, constants, BESIDE) == reached(design, constants, BESIDE)
+    assert explore(Instance(widened, constants), ("type-ok",)).taken[LATE] > 0
+
+
+def test_who_begins_to_lead_late_without_an_isr_gets_where_nobody_could() -> None:
+    design = DESIGNS["kip-966"].without("leader_proposes_shrink", "leader_proposes_expansion")
+    widened = late_to_lead(design)
+    late_one = widened.action_named(LATE)
+    wrong = attrs.evolve(late_one, updates=tuple(u for u in late_one.updates if u.variable != "isr"))
+    mistaken = attrs.evolve(widened, actions=tuple(wrong if a is late_one else a for a in widened.actions))
+    assert reached(mistaken, WITH_RECORDS, BESIDE) > reached(design, WITH_RECORDS, BESIDE)

@@ -1,4 +1,4 @@
-"""The heat map of `insync mutate`: each guard of each action, and how soon a promise notices that it is gone."""
+"""The heat map of `insync mutate`: each part of each action, and how soon a promise notices that it is gone."""
 
 from __future__ import annotations
 
@@ -48,11 +48,14 @@ def _campaign(included: Included) -> str:
         f'<li>{code(str(line["action"]))} <b class="flagged">{code(str(line["guard"]))}</b></li>' for line in alone
     )
     listed = f"<p>What nothing notices, and for no listed reason:</p><ul>{flagged}</ul>" if alone else ""
-    about = f"Design {code(str(included['report']['design']))}, {len(lines)} guards, a square each in the order of the "
+    part = str(lines[0].get("part", "guard")) if lines else "guard"
+    about = (
+        f"Design {code(str(included['report']['design']))}, {len(lines)} {part}s, a square each in the order of the "
+    )
     about += "action; the number is the steps after which a promise is broken."
     return (
         f'<p class="quiet">{about}</p><ul class="heat-key">{said}</ul><div class="heatmap">{_rows(lines)}</div>{listed}'
-        f'<details class="fold"><summary>All guards, with the promises that notice and the reasons</summary>'
+        f'<details class="fold"><summary>All of them, with the promises that notice and the reasons</summary>'
         f"{_table(lines)}</details>"
     )
 
@@ -60,6 +63,7 @@ def _campaign(included: Included) -> str:
 KINDS = {
     "noticed": "are noticed by a promise",
     "reasoned": "are redundant, for a reason that is on file",
+    "equivalent": "change nothing that an action or a promise reads",
     "settled": "are decided by the settings",
     "unsure": "are undecided, the run was cut",
     "alone": "nothing notices",
@@ -71,7 +75,7 @@ def kind(line: Mapping[str, object]) -> str:
         return "noticed"
     if line["fate"] == "survived":
         return "reasoned" if line["reason"] else "alone"
-    return "settled" if line["fate"] == "settled" else "unsure"
+    return str(line["fate"]) if line["fate"] in ("equivalent", "settled") else "unsure"
 
 
 def _rows(lines: Sequence[Mapping[str, object]]) -> str:
@@ -87,13 +91,15 @@ def _square(line: Mapping[str, object], depths: Sequence[int]) -> str:
     """The sooner noticed the darker."""
     which, depth = kind(line), line["depth"]
     killers = ", ".join(cast("list[str]", line["killers"]))
-    told = f"noticed by {killers} in {depth} steps" if killers else str(line["reason"] or KINDS[which])
+    told = str(line["reason"] or KINDS[which])
+    if killers:
+        told = f"noticed by {killers} in {depth} steps" if depth else f"{killers} has no witness any more"
     label = escape(f"{line['guard']}: {told}", quote=True)
     if which != "noticed":
-        sign = {"reasoned": "", "settled": "", "unsure": "?", "alone": "!"}[which]
+        sign = {"unsure": "?", "alone": "!"}.get(which, "")
         return f'<i class="heat {which}" role="img" title="{label}" aria-label="{label}">{sign}</i>'
-    shade = SHADES - depths.index(cast("int", depth)) * SHADES // len(depths)
-    return f'<i class="heat d{shade}" role="img" title="{label}" aria-label="{label}">{depth}</i>'
+    shade = SHADES - depths.index(cast("int", depth)) * SHADES // len(depths) if depth else 1
+    return f'<i class="heat d{shade}" role="img" title="{label}" aria-label="{label}">{depth or ""}</i>'
 
 
 def _table(lines: Sequence[Mapping[str, object]]) -> str:

@@ -20,7 +20,7 @@ REDUNDANT = "docs/redundant-guards.toml"
 BOUNDS = "docs/mutation-bounds.toml"
 
 Guard = tuple[str, str]
-"""The name of an action or, of a term, of a definition, and the text of one of its parts."""
+"""The name of an action or, of a term, of a definition, and one of its parts, as it is listed."""
 
 HOLDERS = {Part.GUARD: "action", Part.TERM: "definition", Part.ASSIGNMENT: "action"}
 

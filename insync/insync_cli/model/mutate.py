@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from insync_cli import options, registry, terminal
+from insync_cli import options, registry, room, terminal
 from insync_cli.exits import Exit, Inconclusive
 from insync_cli.model import guards
 from insync_cli.options import Usage, choice, group, option
@@ -85,7 +85,7 @@ def run(argv: Sequence[str]) -> int:
     choices = [constants] if constants else guards.choices(given.bounds, design)
     known, done = dropped(given, design, choices)
     lines = [line_of(o, reasons) for o in done]
-    tried, gone = {(o.mutant.action, o.mutant.guard) for o in done}, registry.left_out(design)
+    tried, gone = {(o.mutant.action, o.mutant.listed_as) for o in done}, registry.left_out(design)
     stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in tried]
     report = {
         "schema": "insync/mutate/1",
@@ -110,7 +110,7 @@ def dropped(
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutation.Campaign(design, tuple(choices), explore, limits, (PARTS[given.drop],))
+        job = mutation.Campaign(room.with_every_premise(design), tuple(choices), explore, limits, (PARTS[given.drop],))
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
@@ -140,7 +140,7 @@ def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine
         depth=outcome.depth,
         choice=outcome.choice,
         distinct=outcome.distinct,
-        reason=reasons.get((m.action, m.guard)),
+        reason=reasons.get((m.action, m.listed_as)),
         part=m.part.value,
     )
 
@@ -190,6 +190,8 @@ def fate_text(line: MutantLine, choices: list[str]) -> str:
             return f"noticed by {', '.join(line['killers'])} in {steps}{at}{listed}"
         case Fate.SETTLED:
             return "decided by the settings"
+        case Fate.EQUIVALENT:
+            return f"changes nothing that an action or a promise reads, in {line['distinct']:,} states{at}{listed}"
         case Fate.UNDECIDED:
             return f"undecided after {line['distinct']:,} states{at}{listed}"
         case Fate.SURVIVED:
@@ -201,6 +203,7 @@ def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Pa
     listed = count[Fate.SURVIVED] - len(unexplained(lines))
     parts = [f"{len(lines)} {part}s", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
     parts.append(f"{count[Fate.SETTLED]} decided by the settings")
+    parts += [f"{count[Fate.EQUIVALENT]} that nothing reads"] if count[Fate.EQUIVALENT] else []
     for n, what in (
         (len(unexplained(lines)), "not noticed and not listed"),
         (len(contradicted(lines)), "listed as redundant but noticed"),

@@ -1,0 +1,85 @@
+"""Two instances are equivalent if no action and no property can tell them apart.
+
+Without it `insync mutate --drop assignments` could call a mutant harmless that loses records.
+"""
+
+from __future__ import annotations
+
+import attrs
+from tests.support.models.ticket_desk import CAREFUL, Desk
+
+from isr_check.equivalence import equivalent
+from isr_check.mutation import Mutant, Part, mutants, without_part
+from isr_lang import Bool, Design, Instance, Step, action, always, step
+from isr_model import KIP_966
+
+PLENTY = 10_000
+SMALL = {"replicas": 2, "crashes": 0, "epochs": 0, "isr_changes": 1}
+
+
+def alike(one: Design, other: Design, most: int = PLENTY) -> bool:
+    return equivalent(Instance(one, {}), Instance(other, {}), most)
+
+
+def dropped(action: str, target: str) -> Mutant:
+    found = mutants(KIP_966, (Part.ASSIGNMENT,))
+    return next(m for m in found if (m.action, m.listed_as) == (action, target))
+
+
+def same_without(action: str, target: str) -> bool:
+    mutated = without_part(KIP_966, dropped(action, target))
+    return equivalent(Instance(KIP_966, SMALL), Instance(mutated, SMALL), PLENTY)
+
+
+def test_a_design_is_equivalent_to_itself() -> None:
+    assert alike(CAREFUL, CAREFUL)
+
+
+def test_a_value_that_is_blanked_where_nothing_reads_it_may_stay() -> None:
+    assert same_without("leader_answers_fetch", "new.fetch_offset[follower]")
+
+
+def test_a_value_that_is_read_may_not() -> None:
+    assert not same_without("leader_answers_fetch", "new.follower_end[leader]")
+    assert not same_without("leader_answers_fetch", "new.acked")
+
+
+@action
+def tears_without_count(old: Desk, new: Desk) -> Step:
+    """A ticket is torn, and nobody counts it."""
+    return (old.jams == 0, old.served < old.drawn, new.drawn == old.drawn - 1)
+
+
+def test_a_guard_that_reads_the_difference_tells_them_apart() -> None:
+    once = CAREFUL.replacing("once", "", because="one jam.", jams=attrs.evolve(tears_without_count, name="jams"))
+    assert not alike(CAREFUL, once)
+
+
+@always
+def no_jam(s: Desk) -> Bool:
+    """Nothing was torn."""
+    return s.jams == 0
+
+
+@step
+def jams_stay(old: Desk, new: Desk) -> Bool:
+    """Nothing is torn now."""
+    return old.jams == new.jams
+
+
+@action
+def closes_and_counts(old: Desk, new: Desk) -> Step:
+    """The desk closes, and a jam is noted that nobody had."""
+    return (old.open, old.served == old.drawn, ~new.open, new.jams == 1)
+
+
+def test_a_property_tells_apart_what_no_action_can() -> None:
+    """Both desks can take the same steps; one counts what was torn."""
+    counting = CAREFUL.replacing("counting", "", because="it counts.", closes=closes_and_counts)
+    assert alike(CAREFUL.without("jams"), counting.without("jams"))
+    for told in (no_jam, jams_stay):
+        assert not alike(CAREFUL.without("jams").promising(told), counting.without("jams").promising(told))
+
+
+def test_what_takes_too_long_to_find_out_is_not_equivalent() -> None:
+    assert not alike(CAREFUL, CAREFUL, most=3)
