@@ -91,9 +91,9 @@ def test_the_states_are_those_that_were_added(words: int, threads: int) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_that_add_the_same_states_at_once_add_them_once(threads: int) -> None:
     """Every thread brings every state, in the same order, so that they often meet at one place."""
-    states = [(n % 61, n % 67, n) for n in range(4000)]
+    states = [(n % 61, n % 67, n) for n in range(30_000)]
     rows = np.array(states, dtype=np.uint64)
-    for _ in range(5):
+    for _ in range(3):
         found = table(3, threads)
         assert found.make_room(0, len(rows))
         found.team.share(
