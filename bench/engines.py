@@ -231,6 +231,7 @@ def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
             assert (space.compressed is not None) == bool(number), "what is measured is not what the line says"
             assert number in (0, found.distinct), "another number of states"
             space.close(keep=False)
+            del search, space
             one, number = one if number else (took, cpu), found.distinct
             cells = [f"`{model}`", f"{number:,}", kind, f"{held / number:.1f}", f"{took:.1f}", f"{number / took:,.0f}"]
             cells += [f"{number / cpu:,.0f}", f"{one[0] / took:.2f}", f"{one[1] / cpu:.2f}"]
