@@ -156,10 +156,14 @@ def afford_compressed(self: Space, _: int) -> bool:
     return not self.table.size
 
 
+def afford_all(_: Space, __: int) -> bool:
+    return True
+
+
 def both(instance: Instance, wanted: tuple[str, ...], turns: list[int], *, symmetry: bool = False) -> None:
     """An exploration in arrays and compressed ones with one worker and three are the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Space, "_affords", lambda _, __: True)
+        patch.setattr(Space, "_affords", afford_all)
         whole = answer(native.explore(instance, wanted, symmetry=symmetry))
     assert not turns
     for workers in (1, 3):
@@ -200,7 +204,7 @@ def test_limits_and_resuming_from_a_checkpoint(turns: list[int], tmp_path: Path)
     """A compressed exploration is cut in the middle of levels, and goes on in either kind of memory."""
     instance, folder = Instance(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2}), tmp_path / "kept"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Space, "_affords", lambda _, __: True)
+        patch.setattr(Space, "_affords", afford_all)
         whole = answer(native.explore(instance))
     found = native.explore(instance, (), Limits(max_states=1500), folder=folder, workers=1)
     resumed = 0
@@ -209,7 +213,7 @@ def test_limits_and_resuming_from_a_checkpoint(turns: list[int], tmp_path: Path)
         limit = Limits(max_states=found.distinct + whole.distinct // 9)
         with pytest.MonkeyPatch.context() as patch:
             if resumed % 3 == 0:
-                patch.setattr(Space, "_affords", lambda _, __: True)
+                patch.setattr(Space, "_affords", afford_all)
             found = native.explore(instance, (), limit, folder=folder, resume=True, workers=1 + resumed % 3)
     assert resumed > 4
     assert len(turns) > 3
@@ -230,6 +234,9 @@ def test_what_memory_cannot_hold_compressed_goes_to_files(
         moved.append(self.found)
         move_out(self)
 
+    def little(self: Space, more: int) -> bool:
+        return afford_compressed(self, more) and (self.compressed is None or self.found < 1500)
+
     def settles(self: Space, _: int) -> None:
         settle(self, 1 << 22)
 
@@ -237,8 +244,6 @@ def test_what_memory_cannot_hold_compressed_goes_to_files(
     monkeypatch.setattr(space, "BLOCK", 1000)
     monkeypatch.setattr(Space, "_settle_outside", settles)
     monkeypatch.setattr(Space, "_move_out", moves)
-    monkeypatch.setattr(
-        Space, "_affords", lambda self, _: not self.table.size and (self.compressed is None or self.found < 1500)
-    )
+    monkeypatch.setattr(Space, "_affords", little)
     assert answer(native.explore(instance, workers=workers, folder=tmp_path / "kept", every=0.0)) == whole
     assert [1500 < n < whole.distinct for n in moved] == [True]

@@ -46,6 +46,7 @@ class Archive:
         self.segments: list[Segment] = []
         self.size = 0
         self._serial = 0
+        self._dropped: list[Segment] = []
         self._begins: list[int] = []
         self._files: list[int] = []
         for segment in segments:
@@ -63,7 +64,8 @@ class Archive:
         while len(self.segments) > segments:
             os.close(self._files.pop())
             self._begins.pop()
-            self.size -= self.segments.pop().count
+            self._dropped.append(self.segments.pop())
+            self.size -= self._dropped[-1].count
 
     def append(self, blocks: Iterable[Words]) -> None:
         """Write the rows of the blocks to one more segment; no segment if there are none."""
@@ -111,11 +113,10 @@ class Archive:
                 raise BadCheckpoint(f"{self.folder / segment.file} was changed or damaged after it was written")
 
     def sweep(self) -> None:
-        """Remove the files that are of no segment."""
-        kept = {s.file for s in self.segments}
-        for file in self.folder.glob("states-*.bin"):
-            if file.name not in kept:
-                file.unlink()
+        """Remove the files of what was dropped."""
+        for segment in self._dropped:
+            (self.folder / segment.file).unlink()
+        self._dropped = []
 
     def close(self) -> None:
         for file in self._files:
@@ -175,11 +176,14 @@ def read(folder: Path) -> Json:
 def reopen(folder: Path, words: int, content: Json) -> Archive:
     """The archive of a checkpoint; segments that it does not name are removed. BadCheckpoint if one is damaged."""
     segments = [Segment(*entry) for entry in cast("list[tuple[str, int, str]]", content["segments"])]
+    kept = {s.file for s in segments}
+    for file in folder.glob("states-*.bin"):
+        if file.name not in kept:
+            file.unlink()
     try:
         archive = Archive(folder, words, segments)
     except OSError as problem:
         raise BadCheckpoint(f"{problem.filename} is missing") from None
-    archive.sweep()
     archive.verify()
     return archive
 

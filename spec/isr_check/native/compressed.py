@@ -21,6 +21,8 @@ from isr_check.native.team import Span, Team, spans
 
 FULLEST = 0.9
 """The greatest share of a table's entries that may be in use."""
+LOOSE = 0.75
+"""The same of a dictionary's, as long as the bits of an entry allow it a larger one."""
 GROWTHS = (1.5, 1.25, 1.1)
 """By how much a table grows: the first of these that memory allows."""
 SMALLEST = 1 << 11
@@ -57,7 +59,7 @@ class Compressed:
                 break
             except OSError:
                 size //= 2
-        self.dictionaries = [zeros(size) for size in self._sizes(ROWS)]
+        self.dictionaries, self._full = [zeros(size) for size in self._sizes(ROWS, LOOSE)], LOOSE
         self._describe()
         workers = len(team.workers)
         self._tasks = [np.zeros(len(Task), dtype=np.int64) for _ in range(workers)]
@@ -89,12 +91,12 @@ class Compressed:
         """Whether roots by dictionaries of these sizes, with so many bits for levels, leave an entry's highest bit."""
         return sum(size.bit_length() - 1 for size in sizes) + levels <= 63
 
-    def _sizes(self, least: int) -> list[int]:
-        """The sizes of dictionaries with room for at least so many words more."""
+    def _sizes(self, least: int, full: float) -> list[int]:
+        """The sizes of dictionaries that will not be fuller than that with so many words more."""
         sizes = list[int]()
         for w in range(self.words):
             size, count = FEWEST, int(self.shape[field(w, Field.COUNT)])
-            while _words(size) - count < max(least, size // 4):
+            while size * full < count + least:
                 size *= 2
             sizes.append(size)
         while (small := min(sizes)) < PLENTY and self._fits([*sizes, 2], LEVELS):
@@ -106,9 +108,7 @@ class Compressed:
         sizes = [len(d) for d in self.dictionaries]
         if not self._fits(sizes, self._level_bits):
             return 0
-        words = [_words(size) - int(self.shape[field(w, Field.COUNT)]) for w, size in enumerate(sizes)]
-        if any(left < size // 8 for left, size in zip(words, sizes, strict=True)):
-            return 0
+        words = (int(size * self._full) - int(self.shape[field(w, Field.COUNT)]) for w, size in enumerate(sizes))
         return min(int(BUCKET * self.buckets * FULLEST) - states, *words)
 
     @property
@@ -117,9 +117,11 @@ class Compressed:
 
     def make_room(self, states: int, least: int) -> bool:
         """Room for at least so many more states; false if memory or the bits of an entry do not allow it."""
-        sizes = self._sizes(least)
+        sizes, self._full = self._sizes(least, LOOSE / 1.5), LOOSE
         if not self._fits(sizes, self._level_bits):
-            return False
+            sizes, self._full = self._sizes(least, FULLEST), FULLEST
+            if not self._fits(sizes, self._level_bits):
+                return False
         needed = int((states + least) / (SEGMENTS * BUCKET * FULLEST)) + 1
         grown = [max(needed, int(self.segment * by)) for by in GROWTHS]
         for segment in grown if needed > self.segment else [self.segment]:
@@ -249,8 +251,3 @@ class Compressed:
             rows = self.gather(self.team.workers[0], span, level, done)
             if len(rows):
                 yield rows
-
-
-def _words(size: int) -> int:
-    """How many words a dictionary of this size may have."""
-    return 3 * size // 4
