@@ -155,6 +155,7 @@ FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {
     "leaders-complete": {"*": (COMPLETE,)},
     "acked-survives": {"*": (COMPLETE, "acked-is-committed")},
     "no-divergence": {"*": (WATERMARKS,)},
+    "watermark-within-log": {"*": (WATERMARKS,)},
     "strong-isr": {"*": (COMPLETE, WATERMARKS)},
     "committed-only-grows": {"*": (AGREED, MATCHES, WATERMARKS)},
     "implements-committed-log": {"*": (AGREED, MATCHES, WATERMARKS, READ)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from isr_committed_log import implements_committed_log
 from isr_invariant import FOLLOWS as FOLLOWS_TODAY
@@ -23,6 +24,7 @@ from isr_properties import (
     reads_committed,
     reads_stable,
     strong_isr,
+    watermark_within_log,
 )
 from isr_state import (
     CONSUMERS,
@@ -54,6 +56,7 @@ PROMISES: tuple[str, ...] = tuple(
         one_leader_per_epoch,
         strong_isr,
         maximal_isr_covers,
+        watermark_within_log,
         committed_only_grows,
         implements_committed_log,
         reads_committed,
@@ -104,6 +107,10 @@ OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
 
 FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
 """What follows from all conjuncts together, and from which, in all designs."""
+
+
+CORES = Path(__file__).with_name("isr_proof_cores.json")
+"""What earlier proofs have learnt; `insync prove ... --learn` of this file adds to it."""
 
 
 def invariant(design: Design) -> tuple[Conjunct, ...]:

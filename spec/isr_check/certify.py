@@ -273,6 +273,8 @@ class _Reading:
                 return None
             case "naming":
                 self.namings.add(text)
+                if key[0] == START:
+                    return "it names an element at the start, where no conjunct says that there is one"
                 return None if self.many else "it names an element, but every element has a name"
             case "mark":
                 fine = text.startswith(f"({VIEW} ") and text.count(VIEW) == 1

@@ -38,7 +38,7 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
     proof = ModuleType("isr_proof")
     promises = ("never-ahead", "never-back", "closed-is-done")
     vars(proof).update(invariant=invariant, FOLLOWS={}, PROMISES=promises, OF_DESIGNS=())
-    vars(proof).update(OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1})
+    vars(proof).update(OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1}, CORES=Path("no-cores.json"))
     patch.setitem(sys.modules, "isr_proof", proof)
 
 
@@ -211,6 +211,20 @@ def test_core_names_the_conjuncts_that_a_proof_uses(safe: Path, capsys: pytest.C
     assert main(["prove", "careful", "--core", "--json", "-"]) == 0
     cores = {(o["conjunct"], o["action"]): o["core"] for o in json.loads(capsys.readouterr().out)["obligations"]}
     assert "closed-is-done" in cores["closed-is-done", "jams"]
+
+
+def test_a_proof_learns_for_the_next_one(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["prove", "careful", "--quiet", "--learn", "here/cores.json"]
+    assert main(words) == 0
+    assert "questions learnt: here/cores.json" in capsys.readouterr().err
+    learnt = (safe / "here" / "cores.json").read_text()
+    assert "closed-is-done" in learnt
+    assert main(words) == 0
+    assert "0 questions learnt" in capsys.readouterr().err
+    assert (safe / "here" / "cores.json").read_text() == learnt
+    (safe / "here" / "cores.json").write_text(learnt[:-9])
+    assert main(words) == 65
+    assert "cores.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

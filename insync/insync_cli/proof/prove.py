@@ -17,6 +17,7 @@ from insync_cli.options import Usage, command, flag, group, natural, option, sec
 from insync_cli.progress import Brake
 from insync_cli.proof import cross_check, prove_text, question, strengthening
 from insync_cli.proof.counterexamples import Examiner
+from insync_cli.proof.learnt import Learner
 from insync_cli.proof.proof_file import Keeper
 from insync_cli.proof.question import ObligationLine, Question, Report
 from insync_cli.terminal import QuietOutput
@@ -26,6 +27,7 @@ from isr_check.engine import Limits, Unsound
 if TYPE_CHECKING:
     from isr_check.smt import Induction, Obligation, Result
     from isr_check.smt.obligations import Attempt, Decided
+    from isr_check.smt.strategy import Strategy
 
 EXAMPLE = """\
 insync prove kip-966
@@ -75,6 +77,7 @@ class Help:
 class Options(question.Asked):
     running: Running = group(Running, "running")
     help: Help = group(Help, "working on the invariant, in place of a proof")
+    learn: Path | None = option("FILE", "begin with what FILE says of earlier proofs, and add what is found", Path)
     proof: Path | None = option("FILE", "store the proof, a zip file that insync certify checks again", Path)
     out: Path | None = option("DIR", "where prove.json and the traces go (without it, below runs/)", Path)
     output: QuietOutput = group(QuietOutput)
@@ -103,10 +106,12 @@ def run(argv: Sequence[str]) -> int:
     given.output.check()
     folder = terminal.make_folder(given.out or Path(asked.folder()))
     said = prove_text.Said(given.output, core=given.running.core)
+    learner = Learner(given.learn)
     with Brake() as brake, Keeper(given.proof) as keeper:
         proof = Proof(asked, given, said, brake)
-        decided = proof.decided(keeper)
+        decided = proof.decided(keeper, learner)
         stored, about_it = keeper.store(decided, asked.wanted)
+        learnt = learner.store(decided)
         lines = [question.obligation_line(o, r) for o, r in decided]
         proof.examine(decided, lines, folder)
         answer = proof.report(lines, folder)
@@ -114,8 +119,8 @@ def run(argv: Sequence[str]) -> int:
     given.output.write(answer)
     if given.output.for_people:
         said.report(answer, asked, folder)
-    if about_it:
-        print(f"insync: {about_it}", file=sys.stderr)
+    for sentence in filter(None, (about_it, learnt)):
+        print(f"insync: {sentence}", file=sys.stderr)
     return question.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
 
 
@@ -146,10 +151,12 @@ class Proof:
         if not self.obligations:
             raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
 
-    def decided(self, keeper: Keeper) -> list[Decided]:
+    def decided(self, keeper: Keeper, learner: Learner) -> list[Decided]:
         """Every obligation with its result, each told as it comes."""
         from isr_check.smt import prove
+        from isr_check.smt.finite_solver import Finite
         from isr_check.smt.hypotheses import Guide
+        from isr_check.smt.learning import Learning
 
         total = [0, sum(bool(o.queries) for o in self.obligations)]
 
@@ -158,6 +165,10 @@ class Proof:
             self.said.obligation(question.obligation_line(o, result), *total)
 
         asked, free = self.asked, self.induction.translation.bounds
+        strategy = strategy_of(self.induction, asked, learner, told=bool(keeper.file))
+        way: Attempt = Finite(self.induction).decide if strategy is None else strategy.decide
+        if strategy is not None and learner.file is not None:
+            way = Learning(strategy)
         self.said.begin(asked, len(self.obligations), sum(len(o.queries) for o in self.obligations))
         try:
             return prove(
@@ -168,8 +179,9 @@ class Proof:
                 progress,
                 self.running.core,
                 Guide(asked.design, asked.constants, asked.promises) if free else None,
-                keeper.attempt(self.induction, attempt(self.induction, asked, told=bool(keeper.file))),
+                keeper.attempt(self.induction, way),
                 self.brake,
+                (lambda _: ()) if strategy is None else strategy.unlearnt,
             )
         except Unsound as problem:
             raise Vacuous(str(problem)) from None
@@ -240,16 +252,16 @@ def induction_of(asked: Question) -> Induction:
         raise UsageError(f"{asked.design.name} cannot be proved with these bounds open: {problem}") from None
 
 
-def attempt(induction: Induction, asked: Question, told: bool = False) -> Attempt:
-    """How the solver is asked first: with quantifiers by the hints of the conjuncts, without them all at once.
+def strategy_of(induction: Induction, asked: Question, learner: Learner, told: bool = False) -> Strategy | None:
+    """How the solver is asked first: with quantifiers by cores and by the hints of the conjuncts; None: all at once.
 
     `told`: what it refutes has to be known, which it is only of one question at a time.
     """
     if not induction.translation.bounds and not told:
-        from isr_check.smt.finite_solver import Finite
-
-        return Finite(induction).decide
+        return None
     from isr_check.smt.strategy import Strategy
     from isr_proof import FOLLOWS
 
-    return Strategy(induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told).decide
+    return Strategy(
+        induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told, cores=learner.cores
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from isr_check.smt.induction import Induction, Obligation, Query
+from isr_check.smt.induction import INITIAL, Induction, Obligation, Query
 from isr_check.smt.solver import MEGABYTES, Answer
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, z3
@@ -22,7 +22,7 @@ class Finite:
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether the goal follows; 'unknown' if a `core` is wanted, because this solver cannot name one."""
-        if core or obligation.kind == "initial":
+        if core or obligation.kind == INITIAL:
             return Answer("unknown", 0.0, reason="not of this kind")
         began, known = time.monotonic(), self.induction.hypotheses
         if self._kept is None:  # made late, by the process that asks

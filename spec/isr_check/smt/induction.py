@@ -28,6 +28,8 @@ from isr_lang.types import SortType
 RANGES = "typed"
 """The name of the hypothesis that all values are in range before the step."""
 GOAL = "goal"
+INITIAL = "initial"
+"""The kind of the obligations at the start."""
 
 
 @attrs.frozen(eq=False)
@@ -57,6 +59,14 @@ class Obligation:
     @property
     def name(self) -> str:
         return f"{self.conjunct} / {self.action or self.kind}"
+
+
+@attrs.frozen(eq=False)
+class Witness:
+    """A formula that gives a name to an element, and which of the known properties say that it exists."""
+
+    of: tuple[int, ...]
+    term: Term
 
 
 class Induction:
@@ -132,7 +142,7 @@ class Induction:
                 if goal is not True:
                     ranges = tuple((RANGES, x) for x in _terms(choice.ranges))
                     queries.append(Query(ranges, logic.term(goal), new, choice, None))
-            yield Obligation("initial", name, None, tuple(queries))
+            yield Obligation(INITIAL, name, None, tuple(queries))
 
     def _implied(self, p: Property) -> Obligation:
         nobody = Choice({}, ())
@@ -178,7 +188,7 @@ class Induction:
         named = [logic.implies(there, x) for x in self.goals.known(p.condition, Scope(state, None, {}))]
         return [*_terms(named), *(x for x in every if logic.about_others(x))]
 
-    def witnesses(self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]) -> Iterator[Term]:
+    def witnesses(self, about: Property, choice: Choice, known: Sequence[tuple[Property, State]]) -> Iterator[Witness]:
         """Further hypotheses for a proof of `about`: a known property says that an element exists, which gets a name.
 
         Each uses one such part, which excludes the others (Goals.witnesses), or two: the first part is about no named
@@ -194,13 +204,14 @@ class Induction:
             found = goals.witnesses(p.condition, Scope(state, None, {}), used)
             return [attrs.evolve(x, there=logic.and_(there, x.there)) for x in found]
 
-        for p, state in known:
+        for i, (p, state) in enumerate(known):
             for x in said(p, state, used):
-                yield logic.term(x.formula())
+                yield Witness((i,), logic.term(x.formula()))
                 if not x.about:
                     more = {s: k + 1 for s, k in used.items()}
-                    for q, later in known:
-                        yield from (logic.term(x.formula_with(ys)) for ys in alike(said(q, later, more), len(x.some)))
+                    for j, (q, later) in enumerate(known):
+                        for ys in alike(said(q, later, more), len(x.some)):
+                            yield Witness((i, j), logic.term(x.formula_with(ys)))
 
     def wanted(self, p: Property, choice: Choice, old: State, new: State | None = None) -> Truth:
         """The goal whose proof shows that a property holds of a state or a step; true if it is not promised."""

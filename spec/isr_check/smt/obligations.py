@@ -12,6 +12,7 @@ from multiprocessing.context import ForkProcess
 import attrs
 
 from isr_check.engine import Unsound
+from isr_check.smt.cores import Learnt
 from isr_check.smt.hypotheses import Guide
 from isr_check.smt.induction import Induction, Obligation, Query
 from isr_check.smt.solver import Answer, ask
@@ -23,16 +24,22 @@ GRACE = 10.0
 """Seconds that a worker may exceed its limit before it is killed."""
 QUICK = 0.7
 """Seconds that the `first` way gets before small bounds are tried; it gets its full time after them."""
+TOGETHER = -1
+"""The number of the question whether the conjuncts contradict each other, among those of the obligations."""
 ATTEMPTS = 60
 """The most questions, each with the full time limit, that the `first` way may ask about one query."""
 
 
 @attrs.frozen
 class Proved:
-    """The obligation holds; `core` has the hypotheses that the solver used, if they were asked for."""
+    """The obligation holds; `core` has the hypotheses that the solver used, if they were asked for.
+
+    `learnt` are cores that were not known before, if `first` tells them.
+    """
 
     seconds: float
     core: tuple[str, ...] = ()
+    learnt: tuple[Learnt, ...] = ()
 
 
 @attrs.frozen
@@ -77,7 +84,7 @@ def decide(
     time, and at last the solver is asked with all hypotheses.
     """
     began = time.monotonic()
-    used: dict[str, None] = {}
+    used, learnt = dict[str, None](), list[Learnt]()
     for query in obligation.queries:
         using: tuple[str, ...] | None = None
         answer = Answer("unknown", 0.0)
@@ -91,6 +98,7 @@ def decide(
             answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
         if answer.status == "unsat":
             used |= dict.fromkeys(answer.core)
+            learnt += answer.learnt
             continue
         answer = _ask(induction, query, using, seconds, core)
         if answer.status == "unsat":
@@ -99,7 +107,7 @@ def decide(
             return _found(induction, obligation, query, answer, seconds, began)
         else:
             return Unknown(answer.reason, time.monotonic() - began)
-    return Proved(time.monotonic() - began, tuple(used))
+    return Proved(time.monotonic() - began, tuple(used), tuple(learnt))
 
 
 def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
@@ -163,13 +171,13 @@ def prove(
     guide: Guide | None = None,
     first: Attempt | None = None,
     stop: Callable[[], bool] = lambda: False,
+    effort: Callable[[Obligation], tuple[int, ...]] = lambda _: (),
 ) -> list[Decided]:
     """Decide all obligations in `workers` processes; `stop` ends early, and what is undecided then is Unknown.
 
-    Raises Unsound if no state satisfies all conjuncts, because they would imply anything.
+    Those of most `effort` are begun first, so that the processes end together. Raises Unsound if no state satisfies all
+    conjuncts, because they would imply anything.
     """
-    if ask(induction.together(), seconds).status == "unsat":
-        raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
     decided: dict[int, Result] = {}
     hard: list[int] = []
     for i, o in enumerate(obligations):
@@ -178,12 +186,28 @@ def prove(
         else:
             decided[i] = Proved(0.0)
             progress(o, decided[i])
-    pool = _Pool(lambda i: decide(induction, obligations[i], seconds, core, guide, first), workers)
-    asked = 3 if first is None else ATTEMPTS
-    for i, result in pool.run(hard, lambda i: seconds * asked * len(obligations[i].queries) + GRACE, stop):
-        decided[i] = result
-        progress(obligations[i], result)
+    hard.sort(key=lambda i: effort(obligations[i]), reverse=True)
+    times = {i: (3 if first is None else ATTEMPTS) * len(obligations[i].queries) for i in hard} | {TOGETHER: 1}
+
+    def work(i: int) -> Result:
+        if i == TOGETHER:
+            return _together(induction, seconds)
+        return decide(induction, obligations[i], seconds, core, guide, first)
+
+    for i, result in _Pool(work, workers).run([TOGETHER, *hard], lambda i: seconds * times[i] + GRACE, stop):
+        if i != TOGETHER:
+            decided[i] = result
+            progress(obligations[i], result)
+        elif isinstance(result, Proved):
+            raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
     return [(o, decided.get(i, Unknown("it was not asked", 0.0))) for i, o in enumerate(obligations)]
+
+
+def _together(induction: Induction, seconds: float) -> Result:
+    """Proved if no state satisfies all conjuncts."""
+    answer = ask(induction.together(), seconds)
+    refuted = answer.status == "unsat"
+    return Proved(answer.seconds) if refuted else Unknown("they are not refuted", answer.seconds)
 
 
 class _Pool:

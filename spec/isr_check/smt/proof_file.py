@@ -20,7 +20,7 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK
-from isr_check.smt.induction import GOAL, Induction, Named, Obligation, Query
+from isr_check.smt.induction import GOAL, INITIAL, Induction, Named, Obligation, Query
 from isr_check.smt.obligations import Attempt, Decided, Proved
 from isr_check.smt.smtlib import formula, query_text, smaller
 from isr_check.smt.solver import Answer, Proof, ask
@@ -31,8 +31,8 @@ from isr_lang import Property
 
 SCHEMA = "insync/proof/1"
 MANIFEST = "manifest.json"
-START = "initial"
-"""The kind of the obligations at the start, and the key of the initial condition among the manifest's steps."""
+START = INITIAL
+"""The key of the initial condition among the manifest's steps: the kind of the obligations at the start."""
 UNCHANGED = {
     START: "it is so by evaluation",
     "preserved": "nothing that it speaks of changes",
@@ -144,7 +144,7 @@ def _listed(keeping: Keeping, obligation: Obligation, taken: float, seconds: flo
         if parts is None:
             keeping.keep(obligation, query, list(_otherwise(keeping.induction, obligation, query, seconds)))
             parts = keeping.kept(obligation, query)
-        queries.append({"choice": chosen(query.choice), "parts": parts})
+        queries.append({"choice": query.choice.text(), "parts": parts})
     found: Json = {"kind": obligation.kind, "conjunct": obligation.conjunct, "action": obligation.action}
     asked = {q["choice"] for q in queries}
     unchanged = [c for c in _choices(keeping.induction, obligation) if c not in asked]
@@ -163,18 +163,13 @@ def _otherwise(induction: Induction, obligation: Obligation, query: Query, secon
         yield Proof(goal, tuple(assertions), {}, answer.seconds)
 
 
-def chosen(choice: Choice) -> str:
-    """A choice of parameters as text: an element by its number, any other value as `?`."""
-    return ", ".join(f"{n}={v if isinstance(v, int) else '?'}" for n, v in choice.values.items())
-
-
 def _choices(induction: Induction, obligation: Obligation) -> list[str]:
     """The choices of parameters for which an obligation has to hold."""
     if obligation.action is not None:
         action = next(a for a in induction.design.actions if a.name == obligation.action)
-        return [chosen(choice) for choice, _, _ in induction.steps(action)]
+        return [choice.text() for choice, _, _ in induction.steps(action)]
     if obligation.kind == START:
-        return [chosen(c) for c in _initial(induction)]
+        return [c.text() for c in _initial(induction)]
     return [""]
 
 
@@ -203,11 +198,11 @@ def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
 def _steps(induction: Induction, starts: Sequence[Query]) -> Json:
     """For the initial condition and every action, the choices of parameters, each with its guards."""
     t = induction.translation
-    first = {chosen(q.choice): q.hypotheses for q in starts}
-    found: Json = {START: [_step(c, first.get(c, ())) for c in map(chosen, _initial(induction))]}
+    first = {q.choice.text(): q.hypotheses for q in starts}
+    found: Json = {START: [_step(c, first.get(c, ())) for c in map(Choice.text, _initial(induction))]}
     for a in induction.design.actions:
-        possible = {chosen(choice): guards for choice, guards, _ in induction.steps(a)}
-        every = map(chosen, t.parameters(a, induction.apart))
+        possible = {choice.text(): guards for choice, guards, _ in induction.steps(a)}
+        every = map(Choice.text, t.parameters(a, induction.apart))
         found[a.name] = [_step(c, possible[c]) if c in possible else {"choice": c, "impossible": True} for c in every]
     return found
 
@@ -244,7 +239,7 @@ def _parts(truths: Sequence[Truth]) -> list[Term]:
 
 def _stem(obligation: Obligation, query: Query) -> str:
     where = f"{obligation.kind}/{obligation.conjunct}/{obligation.action or obligation.kind}"
-    return f"{where}({chosen(query.choice)})".replace(" ", "").replace("?", "any")
+    return f"{where}({query.choice.text()})".replace(" ", "").replace("?", "any")
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from isr_check.smt.cores import Core, Learnt
 from isr_check.smt.terms.logic import Term, Truth, Whole, z3
 
 Named = tuple[str, Term]
@@ -26,12 +27,19 @@ MEGABYTES = 2000
 
 @attrs.frozen(eq=False)
 class Proof:
-    """Assertions that are unsatisfiable, so that the goal follows, and the options of z3 with which it said so."""
+    """Assertions that are unsatisfiable, so that the goal follows, and the options of z3 with which it said so.
+
+    `part` is the number of the goal among the parts of its question. `named_by`: the properties that say that the
+    element exists to which a naming gives a name. `core`: the stored core of which the assertions were made.
+    """
 
     goal: Term
     assertions: tuple[Named, ...]
     way: Mapping[str, object]
     seconds: float
+    part: int = 0
+    named_by: tuple[str, ...] = ()
+    core: Core | None = None
 
 
 @attrs.frozen(eq=False)
@@ -39,7 +47,8 @@ class Answer:
     """The answer of z3: 'unsat', 'sat' or 'unknown', which has a `reason`.
 
     With 'unsat', `core` names the assertions that z3 used, if they were asked for; with 'sat', `value` gives the value
-    of a term in the state found. `proofs` are those of the goal's parts, where several were asked.
+    of a term in the state found. `proofs` are those of the goal's parts, where several were asked; `learnt` are cores
+    that were not known before.
     """
 
     status: str
@@ -48,6 +57,7 @@ class Answer:
     value: Callable[[Truth | Whole], bool | int] | None = None
     reason: str = ""
     proofs: tuple[Proof, ...] = ()
+    learnt: tuple[Learnt, ...] = ()
 
 
 def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:

@@ -2,7 +2,8 @@
 
 A solver that is given all hypotheses drowns in instances of quantifiers. So each part of a goal is first asked with few
 hypotheses: those that are not about sequences, the conjunct itself, and the lemmas that the conjunct names. Of these,
-at first only those about the goal's own sequences are used. Leaving a hypothesis out is always sound.
+at first only those about the goal's own sequences are used. Leaving a hypothesis out is always sound. Before all that
+comes what refuted this part in an earlier proof, if it is known (`cores`).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -11,13 +12,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from functools import cached_property
+from itertools import islice, product
 from typing import Any, cast
 
 import attrs
 
+from isr_check.smt.cores import GUARDS, Core, Cores
 from isr_check.smt.equal_goals import Sameness
-from isr_check.smt.induction import RANGES, Induction, Named, Obligation, Query
+from isr_check.smt.induction import INITIAL, RANGES, Induction, Named, Obligation, Query, Witness
 from isr_check.smt.solver import MEGABYTES, Answer, Proof
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, conjuncts, identity, plus, z3
@@ -88,35 +91,73 @@ class _Lemma:
     others: bool
 
 
+@attrs.frozen(eq=False)
+class _Attempt:
+    """Assertions with the denied goal, and whether they are few enough for the first round.
+
+    `named_by`: the properties that say that the element exists to which a naming gives a name.
+    """
+
+    label: Label
+    narrow: bool
+    assertions: list[Named]
+    named_by: tuple[str, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class _Decided:
+    """What is known of the parts of one query: the answers to those that are proved, and whose cores are stale."""
+
+    query: Query | None
+    core: bool
+    proved: dict[int, Answer] = attrs.field(factory=dict[int, Answer])
+    stale: set[int] = attrs.field(factory=set[int])
+
+
 class Strategy:
     """A way to prove the obligations of one induction; made once and shared by all of them.
 
-    `hints`: conjunct -> action -> names of the lemmas to try first (isr_lang.Conjunct.by).
+    `hints`: conjunct -> action -> names of the lemmas to try first (isr_lang.Conjunct.by). `cores`: what to begin with.
     """
 
     def __init__(
-        self, induction: Induction, hints: Mapping[str, Mapping[str, Sequence[str]]], exchange: bool = True
+        self,
+        induction: Induction,
+        hints: Mapping[str, Mapping[str, Sequence[str]]],
+        exchange: bool = True,
+        cores: Cores | None = None,
     ) -> None:
         """With `exchange`, only one of several goals is asked that differ in names of elements only (equal_goals)."""
         self.induction, self.hints, self.exchange = induction, hints, exchange
+        self.cores = cores or Cores()
         types = induction.design.types()
         self.sorts = [t for t in types if isinstance(t, SortType) and t.symmetric and t not in induction.apart]
         self.many = bool(induction.goals.sorts)
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
-        self.lemmas = [self._lemma(name, x) for name, x in induction.hypotheses]
         self._after: dict[tuple[str, int], list[Term]] = {}
         self._worked: dict[tuple[str, str | None], dict[Label, None]] = {}
         self.order = [c.name for c in induction.conjuncts]
+        self._before: dict[str, list[Named]] = {}
+        for name, x in induction.hypotheses:
+            self._before.setdefault(name, []).append((name, x))
+        self._last = _Decided(None, False)
+
+    @cached_property
+    def lemmas(self) -> list[_Lemma]:
+        """The hypotheses, looked at once; who knows a core of every part need not look at all."""
+        return [self._lemma(name, x) for name, x in self.induction.hypotheses]
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
+        if (self._last.query, self._last.core) != (query, core):
+            self._last = _Decided(query, core)
         began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
-        for goal in conjuncts(query.goal):
+        for number, goal in enumerate(conjuncts(query.goal)):
             key = same.key(goal) if same else b""
             if same and key in proved:
                 continue
-            answer = self._goal(obligation, attrs.evolve(query, goal=goal), seconds, core)
+            answer = self._part(obligation, attrs.evolve(query, goal=goal), number, seconds, core)
             if answer.status != "unsat":
                 return attrs.evolve(answer, seconds=time.monotonic() - began)
             proved.add(key)
@@ -135,6 +176,69 @@ class Strategy:
             others = max(others, free, key=len)  # within one sort only
         return Sameness(others, translation.axioms) if self.exchange and len(others) > 1 else None
 
+    def _part(self, obligation: Obligation, part: Query, number: int, seconds: float, core: bool) -> Answer:
+        """The answer to one part. One that is known is given again; of a stale core nothing is asked twice."""
+        last = self._last
+        if number in last.proved:
+            return last.proved[number]
+        answer = None if number in last.stale else self._known(obligation, part, number, core)
+        if answer is None:
+            last.stale.add(number)
+            answer = self._goal(obligation, part, seconds, core)
+        if answer.status == "unsat":
+            answer = attrs.evolve(answer, proofs=tuple(attrs.evolve(p, part=number) for p in answer.proofs))
+            last.proved[number] = answer
+        return answer
+
+    # what was learnt
+
+    def question(self, obligation: Obligation, query: Query) -> str:
+        """The name of a question in a file of cores: it says how many elements there are, and no design."""
+        sizes = ("any" if self.many else self.induction.translation.shapes.size(s) for s in self.sorts)
+        where = f"{obligation.kind} {obligation.conjunct} / {obligation.action or obligation.kind}"
+        return f"{','.join(map(str, sizes))}: {where}({query.choice.text()})"
+
+    def unlearnt(self, obligation: Obligation) -> tuple[int, int]:
+        """How long an obligation takes: the parts of which no core is known, and all parts."""
+        parts = [len(conjuncts(q.goal)) for q in obligation.queries]
+        asked = zip(obligation.queries, parts, strict=True)
+        return sum(self.cores.missing(self.question(obligation, q), n) for q, n in asked), sum(parts)
+
+    def _known(self, obligation: Obligation, query: Query, number: int, core: bool) -> Answer | None:
+        """The answer to one part by what refuted it before: just that, then all that is said under the same names."""
+        for known in self.cores.of(self.question(obligation, query), number):
+            for wider, limit in ((False, SECOND), (True, FIRST)):
+                assertions = self.named(obligation, query, known, wider)
+                answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[known.way])
+                if assertions is not None and answer.status == "unsat":
+                    return _refuted(query, assertions, WAYS[known.way], answer, core, None if wider else known)
+        return None
+
+    def named(self, obligation: Obligation, query: Query, core: Core, wider: bool = False) -> list[Named] | None:
+        """The assertions that a core names, with the denied goal; None if it names what there is not."""
+        hypotheses: list[Named] = []
+        try:
+            for name, places in core.uses:
+                every = self.formulas(obligation, query, name)
+                hypotheses += every if wider else [every[k] for k in places]
+            if core.some is not None:
+                names, number = core.some
+                witness, _ = next(islice(self.witnesses(obligation, query, names), number, None))
+                hypotheses.append((SOME, witness.term))
+        except (IndexError, StopIteration, ValueError):
+            return None
+        return self._asked(query, hypotheses, core.sizes or wider, core.view or wider)
+
+    def formulas(self, obligation: Obligation, query: Query, name: str) -> list[Named]:
+        """The hypotheses of one name, as cores call them; ValueError if the name would make the proof circular."""
+        if name == GUARDS:
+            return list(query.hypotheses[0 if obligation.kind == INITIAL else len(self.induction.hypotheses) :])
+        if name.endswith("'"):
+            return [(name, x) for x in self._later(name[:-1], obligation, query)]
+        return [] if obligation.kind == INITIAL else self._before.get(name, [])
+
+    # what is tried otherwise
+
     def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
         """Try to prove one part. An attempt that proved another part is tried first, and then its next witness."""
         hopeless: set[Label] = set()
@@ -144,25 +248,23 @@ class Strategy:
         again = [(SECOND, near)] if worked and self.many else []
         rungs: list[tuple[float, Sequence[Label] | None]] = [(r, None) for r in (FIRST, SECOND) if r < seconds]
         for rung, only in (*again, *rungs, (seconds, None)):
-            for label, narrow, assertions in self._attempts(obligation, query, only):
-                if label in hopeless or (rung == FIRST and not narrow):
+            for tried in self._attempts(obligation, query, only):
+                if tried.label in hopeless or (rung == FIRST and not tried.narrow):
                     continue
                 for way in WAYS[:1] if rung == FIRST else WAYS:
-                    answer = _ask(assertions, rung, way)
+                    answer = ask(tried.assertions, rung, way)
                     if answer.status == "unsat":
-                        worked.pop(label, None)
-                        worked[label] = None
-                        proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds)
-                        needed = _ask(assertions, 10 * seconds, way, core=True).core if core else ()
-                        return attrs.evolve(answer, core=needed, proofs=(proof,))
+                        worked.pop(tried.label, None)
+                        worked[tried.label] = None
+                        return _refuted(query, tried.assertions, way, answer, core, named_by=tried.named_by)
                 if "quantifiers" in answer.reason:
-                    hopeless.add(label)  # it has seen all instances that there are, and more time makes no more
+                    hopeless.add(tried.label)  # it has seen all instances that there are, and more time makes no more
         return answer
 
     def _attempts(
         self, obligation: Obligation, query: Query, only: Sequence[Label] | None = None
-    ) -> Iterator[tuple[Label, bool, list[Named]]]:
-        """The attempts, each once: label, whether it is for the first round, and assertions with the denied goal.
+    ) -> Iterator[_Attempt]:
+        """The attempts, each once.
 
         First the lemmas that the conjunct names, then these with each witness, then more lemmas. `only` restricts the
         attempts to these labels.
@@ -182,17 +284,20 @@ class Strategy:
                 continue
             tried.add(key)
             if not witnessed:
-                yield (number, 0), way.first and names is not every, self._asked(query, hypotheses, way.compared)
+                asked = self._asked(query, hypotheses, way.compared)
+                yield _Attempt((number, 0), way.first and names is not every, asked)
                 continue
-            for k, x in enumerate(self._witnesses(obligation, query, names)):
+            known = (obligation.conjunct, *names)
+            for k, (w, named_by) in enumerate(self.witnesses(obligation, query, known)):
                 if only is None or (number, k) in only:
-                    yield (number, k), True, self._asked(query, (*hypotheses, (SOME, x)), way.compared)
+                    asked = self._asked(query, (*hypotheses, (SOME, w.term)), way.compared)
+                    yield _Attempt((number, k), True, asked, named_by)
 
     def _selected(
         self, obligation: Obligation, query: Query, names: Sequence[str], way: _Selection
     ) -> tuple[Named, ...]:
         """The hypotheses of an attempt: small lemmas, lemmas of these names, guards, and conjuncts after the step."""
-        guards = query.hypotheses[len(self.lemmas) :]
+        guards = self.formulas(obligation, query, GUARDS)
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
         chosen = {obligation.conjunct, RANGES, *names}
@@ -200,7 +305,7 @@ class Strategy:
         return (
             *(
                 (x.name, x.term)
-                for x in self.lemmas
+                for x in (() if obligation.kind == INITIAL else self.lemmas)
                 if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
                 and (x.small or (x.name in chosen and not (way.strict and _elsewhere(x.about, about, families))))
             ),
@@ -208,19 +313,30 @@ class Strategy:
             *((n, x) for n, x in after if way.others == ALL or not logic.about_others(x)),
         )
 
-    def _asked(self, query: Query, hypotheses: tuple[Named, ...], compared: bool) -> list[Named]:
-        asked = self.induction.assertions(attrs.evolve(query, hypotheses=hypotheses), compared=compared)
-        return [*asked, *((MARK, x) for x in _marks(query))]
+    def _asked(self, query: Query, hypotheses: Sequence[Named], compared: bool, view: bool = True) -> list[Named]:
+        asked = self.induction.assertions(attrs.evolve(query, hypotheses=tuple(hypotheses)), compared=compared)
+        return [*asked, *((MARK, x) for x in _marks(query))] if view else asked
 
-    def _witnesses(self, obligation: Obligation, query: Query, names: Sequence[str]) -> Iterator[Term]:
-        """The witnesses that the conjunct and the lemmas give, one at a time (Induction.witnesses)."""
+    def witnesses(
+        self, obligation: Obligation, query: Query, names: Sequence[str]
+    ) -> Iterator[tuple[Witness, tuple[str, ...]]]:
+        """The witnesses that conjuncts give (with a stroke: after the step), each with the names of its own ones.
+
+        At the start no conjunct is known: what it says there is the goal itself.
+        """
+        if obligation.kind == INITIAL:
+            return
         conjuncts = {c.name: c for c in self.induction.conjuncts}
         goals = conjuncts | {p.name: p for p in self.induction.design.properties}
-        known = [(conjuncts[n], query.old) for n in (obligation.conjunct, *names) if n in conjuncts]
-        if query.new is not None:
-            known += [(conjuncts[n[:-1]], query.new) for n in names if n.endswith("'")]
+        before = [n for n in names if n in conjuncts]
+        after = [n for n in names if n.endswith("'")]
+        for name in after:
+            self._later(name[:-1], obligation, query)
+        known = [(conjuncts[n], query.old) for n in before]
+        known += [(conjuncts[n[:-1]], query.new) for n in after if query.new is not None]
         if obligation.conjunct in goals:
-            yield from self.induction.witnesses(goals[obligation.conjunct], query.choice, known)
+            for w in self.induction.witnesses(goals[obligation.conjunct], query.choice, known):
+                yield w, tuple(dict.fromkeys((*before, *after)[i] for i in w.of))
 
     def _hinted(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
         """The lemmas that the conjunct names: for this action and for any action, as a list; and all of them."""
@@ -307,7 +423,8 @@ def _marks(query: Query) -> list[Term]:
     return found
 
 
-def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool = False) -> Answer:
+def ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool = False) -> Answer:
+    """Whether z3 refutes the assertions with these options: 'unsat' or 'unknown'."""
     began = time.monotonic()
     solver = z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
@@ -324,3 +441,18 @@ def _ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool =
     # With these options z3 does not check a model against quantifiers, so a state that it finds is only a candidate.
     reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
     return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, used, reason=reason)
+
+
+def _refuted(
+    query: Query,
+    assertions: Sequence[Named],
+    way: Setting,
+    answer: Answer,
+    core: bool,
+    known: Core | None = None,
+    named_by: tuple[str, ...] = (),
+) -> Answer:
+    """The answer with its proof and, if `core`, with the names of the assertions that z3 used."""
+    proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds, named_by=named_by, core=known)
+    needed = ask(assertions, 10 * max(answer.seconds, 1.0), way, core=True).core if core else ()
+    return attrs.evolve(answer, core=needed, proofs=(proof,))

@@ -18,6 +18,7 @@ from isr_check.reference import State as Reached
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Translation, decide
 from isr_check.smt.goals import Element, Goals
 from isr_check.smt.hypotheses import Guide
+from isr_check.smt.induction import Witness
 from isr_check.smt.solver import ask
 from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms import shapes
@@ -197,7 +198,7 @@ def can_be_called_so(step: int) -> int:
         known = [three.free.lifted(three.lifted(image)) for image in images]
         said = [list(asked.witnesses(about, Choice({}, ()), [(c, old) for c in WITH])) for old in known]
         for together in zip(*said, strict=True):
-            true = next((k for k, term in enumerate(together) if three.must_be(term, True)), None)
+            true = next((k for k, w in enumerate(together) if three.must_be(w.term, True)), None)
             assert true is not None
             named_anew += true > 0
     return named_anew
@@ -214,9 +215,9 @@ def test_to_call_two_of_them_the_next_one_is_noticed(monkeypatch: pytest.MonkeyP
 
     def two(
         self: Induction, about: Property, choice: Choice, known: Sequence[tuple[Property, Values]]
-    ) -> Iterator[Term]:
+    ) -> Iterator[Witness]:
         every = list(one(self, about, choice, known))
-        yield from (term(and_(x, y)) for x in every for y in every[-3:])
+        yield from (Witness(x.of, term(and_(x.term, y.term))) for x in every for y in every[-3:])
 
     monkeypatch.setattr(Induction, "witnesses", two)
     with pytest.raises(AssertionError):
@@ -302,6 +303,18 @@ def test_a_conjunct_that_is_missing_is_noticed() -> None:
     assert Strategy(asked, HINTS).decide(goal, goal.queries[0], 0.2).status != "unsat"
     guide = Guide(KIP_966, asked.translation.given, asked.conjuncts)
     assert isinstance(decide(asked, goal, 10.0, guide=guide), Counterexample)
+
+
+@always
+def somebody_is_prepared(s: tpc.State) -> Bool:
+    """Nobody is, at the start."""
+    return exists(s.tm_prepared.has(r) for r in tpc.RM.all())
+
+
+def test_that_somebody_exists_at_the_start_does_not_follow_from_itself() -> None:
+    asked = Induction(tpc.DESIGN, {"rms": None}, [somebody_is_prepared])
+    start = next(o for o in asked.obligations() if o.kind == "initial" and o.conjunct == somebody_is_prepared.name)
+    assert Strategy(asked, {}).decide(start, start.queries[0], 1.0).status != "unsat"
 
 
 @pytest.mark.parametrize(

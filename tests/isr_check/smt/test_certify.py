@@ -115,6 +115,13 @@ def test_a_naming_is_only_for_any_number(proof: Path, tmp_path: Path, capsys: py
 
     assert read(changed(proof, tmp_path, counts)).namings == 1
 
+    def at_the_start(manifest: Json, files: dict[str, str]) -> None:
+        counts(manifest, files)
+        for o in obligations(manifest):
+            o["kind"] = "initial"
+
+    assert any("names an element at the start" in p for p in read(changed(proof, tmp_path, at_the_start)).problems)
+
 
 def test_the_report_as_json(proof: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert certified(proof, "--solver", "z3", "--json", "-") == 0

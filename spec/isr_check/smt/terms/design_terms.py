@@ -50,6 +50,10 @@ class Choice:
     ranges: tuple[Truth, ...]
     named: Mapping[SortType, int] = attrs.field(factory=dict[SortType, int])
 
+    def text(self) -> str:
+        """The parameters as text: an element by its number, any other value as `?`."""
+        return ", ".join(f"{n}={v if isinstance(v, int) else '?'}" for n, v in self.values.items())
+
 
 @attrs.frozen(eq=False)
 class Step:

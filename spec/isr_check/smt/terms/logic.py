@@ -54,8 +54,15 @@ def term(value: bool | int | Term) -> Term:
     return cast("Term", z3.IntVal(value)) if isinstance(value, int) else value
 
 
+_children: dict[int, tuple[Term, list[Term]]] = {}
+"""Identity of a term -> the term, which is so kept alive, and its children: large terms are searched many times."""
+
+
 def children(t: Term) -> list[Term]:
-    return cast("list[Term]", cast("Any", t).children())
+    known = _children.get(identity(t))
+    if known is None:
+        known = _children[identity(t)] = t, cast("list[Term]", cast("Any", t).children())
+    return known[1]
 
 
 def z3_equal(a: Term, b: Term) -> Term:
@@ -302,7 +309,7 @@ def _below(terms: Iterable[Term]) -> Iterator[Term]:
 
 def _applied(t: Term) -> bool:
     """Whether the term is an application of an unknown function."""
-    return bool(z3.is_app(t) and children(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
+    return is_symbol(t) and bool(children(t))
 
 
 def _patterns(x: Term, body: Term) -> list[Term]:

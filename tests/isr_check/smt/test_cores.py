@@ -1,0 +1,187 @@
+"""Cores: a proof that begins with what an earlier one has learnt, and stays a proof whatever it is told.
+
+Without these, a line that is stale, wrong or malicious in the file of cores could make `insync prove` say PROVED.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+from tests.isr_check.smt.test_smt import CONJUNCTS, prepared_stays
+from tests.support.models import two_phase_commit as tpc
+
+from isr_check.smt import Induction, Obligation, Proved, prove
+from isr_check.smt.cores import GUARDS, KEPT, BadCores, Core, Cores
+from isr_check.smt.induction import Query
+from isr_check.smt.learning import Learning
+from isr_check.smt.solver import Answer
+from isr_check.smt.strategy import Strategy
+from isr_lang import Property
+
+pytestmark = pytest.mark.solver
+
+SECONDS = 5.0
+WRONG = (
+    Core(()),
+    Core((("no-such-conjunct", (0,)),)),
+    Core(((GUARDS, (99,)),)),
+    Core((("typed", (0,)),), way=1),
+    Core((), some=(("no-such-conjunct",), 0)),
+    Core((), some=(("prepared-is-prepared'",), 7)),
+)
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        Core(()),
+        Core((("a-lemma", (0, 12)), ("a-lemma'", (3,)), (GUARDS, (1,)))),
+        Core(((GUARDS, (0,)),), some=(("one", "other'"), 5), sizes=True, view=True, way=1),
+    ],
+)
+def test_a_core_is_read_as_it_was_written(core: Core) -> None:
+    assert Core.read(core.text()) == core
+
+
+def test_the_cores_learnt_last_come_first_and_few_are_kept(tmp_path: Path) -> None:
+    cores = Cores()
+    for place in range(5):
+        cores.learn([("a question", part, Core(((GUARDS, (place,)),))) for part in (0, 2)])
+    cores.write(tmp_path / "cores.json")
+    read = Cores.read(tmp_path / "cores.json")
+    assert [c.uses[0][1] for c in read.of("a question", 2)] == [(4,), (3,), (2,)][:KEPT]
+    assert read.missing("a question", 3) == 1
+    assert read.missing("another", 3) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": "else"}', '{"schema": "insync/cores/1", "cores": {"q": [["a lemma", [0]]]}}'],
+)
+def test_what_is_no_file_of_cores_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cores.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BadCores, match=r"cores\.json"):
+        Cores.read(tmp_path / "cores.json")
+
+
+# Proofs.
+
+
+def of_managers(conjuncts: Sequence[Property] = CONJUNCTS) -> tuple[Induction, list[Obligation]]:
+    """Two-phase commit with any number of resource managers."""
+    asked = Induction(tpc.DESIGN, {"rms": None}, conjuncts)
+    return asked, [o for o in asked.obligations([tpc.consistent]) if o.queries]
+
+
+def each(some: list[Obligation]) -> Iterator[tuple[Obligation, Query]]:
+    return ((o, q) for o in some for q in o.queries)
+
+
+def learnt(asked: Induction, some: list[Obligation]) -> Cores:
+    cores = Cores()
+    learning = Learning(Strategy(asked, {}))
+    for o, q in each(some):
+        answer = learning(o, q, SECONDS, False)
+        assert answer.status == "unsat", o.name
+        cores.learn(answer.learnt)
+    return cores
+
+
+def gives_up(*_: object) -> Answer:
+    return Answer("unknown", 0.0, reason="only cores are tried")
+
+
+def test_a_proof_begins_with_what_the_last_one_has_learnt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked, some = of_managers()
+    learnt(asked, some).write(tmp_path / "cores.json")
+    monkeypatch.setattr(Strategy, "_goal", gives_up)
+    again = Strategy(asked, {}, cores=Cores.read(tmp_path / "cores.json"))
+    for o, q in each(some):
+        answer = again.decide(o, q, SECONDS)
+        assert answer.status == "unsat", o.name
+        assert all(p.core is not None for p in answer.proofs)
+        assert not Learning(again)(o, q, SECONDS, False).learnt
+    assert {again.unlearnt(o)[0] for o in some} == {0}
+
+
+def with_wrong_ones(asked: Induction, some: list[Obligation]) -> Strategy:
+    """A strategy that begins each of the first parts with wrong cores."""
+    strategy = Strategy(asked, {}, cores=Cores())
+    for o, q in each(some):
+        for number, wrong in enumerate(WRONG):
+            strategy.cores.learn([(strategy.question(o, q), number // KEPT, wrong)])
+    return strategy
+
+
+def test_a_wrong_core_costs_a_question_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, some = of_managers()
+    strategy = with_wrong_ones(asked, some)
+    assert [o.name for o, q in each(some) if strategy.decide(o, q, SECONDS).status != "unsat"] == []
+    monkeypatch.setattr(Strategy, "_goal", gives_up)
+    alone = with_wrong_ones(asked, some)
+    assert [o.name for o, q in each(some) if alone.decide(o, q, SECONDS).status != "unsat"] != []
+
+
+def a_false_one() -> tuple[Strategy, Obligation, str]:
+    """An obligation that fails, as a conjunct that it takes is missing, and its own conjunct."""
+    asked, some = of_managers([*(c for c in CONJUNCTS if c is not prepared_stays), tpc.consistent])
+    strategy = Strategy(asked, {})
+    failing = [o for o, q in each(some) if strategy.decide(o, q, 1.0).status != "unsat" and o.kind == "preserved"]
+    return strategy, failing[0], failing[0].conjunct
+
+
+def everything(strategy: Strategy, obligation: Obligation, query: Query, *names: str) -> Core:
+    """A core of all that there is under these names."""
+    found = ((n, tuple(range(len(strategy.formulas(obligation, query, n))))) for n in names)
+    return Core(tuple(found), sizes=True, view=True)
+
+
+def test_no_core_proves_what_is_false() -> None:
+    strategy, false, conjunct = a_false_one()
+    query = false.queries[0]
+    core = everything(strategy, false, query, "typed", conjunct, GUARDS)
+    assert strategy.named(false, query, core) is not None
+    strategy.cores.learn([(strategy.question(false, query), part, core) for part in range(9)])
+    assert Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status != "unsat"
+
+
+def proves_in_a_circle() -> bool:
+    """Whether a core may assume after the step what is to be proved of it."""
+    strategy, false, conjunct = a_false_one()
+    query = false.queries[0]
+    circular = Core(((f"{conjunct}'", (0,)),))
+    named = Core((), some=((f"{conjunct}'",), 0))
+    assert strategy.named(false, query, named) is None
+    strategy.cores.learn([(strategy.question(false, query), part, circular) for part in range(9)])
+    return Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status == "unsat"
+
+
+def test_no_core_makes_the_argument_circular(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not proves_in_a_circle()
+    later = Strategy._later  # pyright: ignore[reportPrivateUsage]
+
+    def in_any_order(self: Strategy, name: str, obligation: Obligation, query: Query) -> object:
+        return later(self, name, attrs.evolve(obligation, conjunct="a-promise"), query)
+
+    monkeypatch.setattr(Strategy, "_later", in_any_order)
+    assert proves_in_a_circle()
+
+
+@pytest.mark.processes
+def test_what_takes_longest_is_begun_first() -> None:
+    asked, some = of_managers()
+    order: list[str] = []
+    efforts = {o.name: (k % 5, k) for k, o in enumerate(some)}
+    decided = prove(
+        asked,
+        some,
+        SECONDS,
+        1,
+        lambda o, _: order.append(o.name),
+        first=Strategy(asked, {}).decide,
+        effort=lambda o: efforts[o.name],
+    )
+    assert order == sorted(order, key=lambda name: efforts[name], reverse=True)
+    assert [o.name for o, _ in decided] == [o.name for o in some]
+    assert all(isinstance(r, Proved) for _, r in decided)
