@@ -34,7 +34,6 @@ from isr_check.native.layout import SLACKS
 from isr_check.native.machine import Kernel
 from isr_check.native.memory import resident
 from isr_check.native.search import Means, Search
-from isr_check.native.space import OTHER
 from isr_check.native.team import Span, Team, Work
 from isr_designs import DESIGNS
 from isr_lang import Instance
@@ -221,8 +220,8 @@ def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     for model in (LARGER, LARGEST):
         instance, one, number = cached(model), (0.0, 0.0), 0
         for kind in ("in arrays", "compressed"):
-            memory = resident() + OTHER + STATE_BYTES * number if number else None
-            search = Search(instance, (), SLACKS[0], Means(workers[-1], memory), None)
+            search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+            search.space.budget = search.space.base + STATE_BYTES * number if number else None
             before, start, begin = resident(), time.monotonic(), time.process_time()
             found = search.run(lambda _, __: {})
             took, cpu = time.monotonic() - start, time.process_time() - begin

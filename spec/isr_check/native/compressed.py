@@ -50,7 +50,7 @@ class Compressed:
         self.machine = Machine(Roots(words).text(), (*KERNELS, "insert"))
         self.machine.improve()
         self.shape = np.zeros(field(words, Field.WORDS), dtype=np.int64)
-        self.segment = max(SMALLEST, int(expected / (SEGMENTS * BUCKET * FULLEST)) + 1)
+        self.segment = max(SMALLEST, int((expected + 2 * ROWS) / (SEGMENTS * BUCKET * FULLEST)) + 1)
         self.level, self.done = 0, False
         size = physical_memory() // 8
         while True:
@@ -75,12 +75,11 @@ class Compressed:
 
     @property
     def bytes(self) -> int:
-        """Bytes of memory of the table, the dictionaries and what workers need for them."""
+        """Bytes of memory of the table and the dictionaries."""
         return self._bytes(self.segment, [len(d) for d in self.dictionaries])
 
     def _bytes(self, segment: int, sizes: list[int]) -> int:
-        buffers = len(self.team.workers) * BUCKETS * BUCKET * (self.words + 1)
-        return 8 * (BUCKET * segment * SEGMENTS + sum(sizes) + buffers)
+        return 8 * (BUCKET * segment * SEGMENTS + sum(sizes))
 
     @property
     def absorbed(self) -> int:
