@@ -1,49 +1,57 @@
 """Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
-    python bench/spark.py [throughput] [fixed] [stores] [executors] [apart] [memory] [equality]
+    python bench/spark.py [throughput] [fixed] [stores] [apart] [limited] [equality]
 
-The last three only if named.
+The last one only if named. `stores`, `apart` and `limited` need versitygw on the PATH; `apart` and `limited` are for
+root, who makes users, a small disk and a control group.
 
 Processor time is that of all processes that take part, Java included, as the system counts it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import cast
+from urllib.request import urlopen
 
 import attrs
+from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support import s3
+from tests.support.apart import bare
 from tests.support.expected import outcome, table
+from tests.support.limits import memory_group
 from tests.support.sparks import cluster, environment, strangers
 
 from isr_check import native
-from isr_check.engine import Exploration, Limits
+from isr_check.engine import Exploration, Limits, Progress
+from isr_check.native.memory import FULLEST
 from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_lang.constants import Value
 from isr_pipeline import session
 from isr_pipeline.explore import IN_MEMORY, SETTINGS, explore
 from isr_pipeline.locations import Location
-from isr_pipeline.store import Remade, Store
+from isr_pipeline.store import Commit, Remade, Store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
 LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}
-LARGER: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2}
 SMALL: Mapping[str, Value] = {"replicas": 2}
-GIVEN, BUCKETS = 512 << 20, 16
-"""Bytes that Java is given where memory is the question, and buckets of which two are in use at a time."""
+GIVEN, DISK, BUCKETS = 1 << 30, 512 << 20, 16
+"""Where limits are the question: bytes of memory and of disk of an executor, and buckets of which one is in use."""
 MOST = 5_000_000
 """States of a run where the question is whether the answers are the same."""
 
@@ -62,8 +70,8 @@ class Used:
         return self.driver + self.python + self.java
 
 
-def processes() -> dict[int, tuple[str, float, int]]:
-    """This process and all below it: name, processor time with that of ended children, bytes that are no file's."""
+def processes() -> dict[int, tuple[str, float]]:
+    """This process and all below it: name, and processor time with that of ended children."""
     known = dict[int, tuple[int, str, float]]()
     for entry in Path("/proc").iterdir():
         try:
@@ -76,20 +84,12 @@ def processes() -> dict[int, tuple[str, float, int]]:
     mine = {os.getpid()}
     while more := {p for p, (parent, _, _) in known.items() if parent in mine} - mine:
         mine |= more
-    return {p: (known[p][1], known[p][2], anonymous(p)) for p in mine}
-
-
-def anonymous(process: int) -> int:
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon")), 0)
+    return {p: known[p][1:] for p in mine}
 
 
 def used_by(name: str) -> float:
     found = processes()
-    return sum(t for p, (called, t, _) in found.items() if called == name and p != os.getpid())
+    return sum(t for p, (called, t) in found.items() if called == name and p != os.getpid())
 
 
 @contextmanager
@@ -110,11 +110,9 @@ def answer(found: Exploration) -> Exploration:
     return attrs.evolve(found, seconds=0)
 
 
-def warm(workers: int, memory: int | None = None, scratch: Path | None = None) -> Callable[[], object]:
-    """A session that has run a task on each core; returns what ends it. Its visited sets are in `scratch`."""
-    given = {"spark.driver.memory": f"{memory >> 20}m"} if memory else {}
-    given |= {"spark.local.dir": str(scratch)} if scratch else {}
-    everything = {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY, **given}
+def warm(workers: int) -> Callable[[], object]:
+    """A session that has run a task on each core; returns what ends it."""
+    everything = {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY}
     spark = session.start(session.local(workers), everything)
     explore(instance(SMALL), ("type-ok",), partitions=workers, handover=2000)
     return lambda: session.stop(spark)
@@ -226,61 +224,66 @@ def stores(folder: Path) -> list[str]:
     ]
 
 
-def executors(folder: Path) -> list[str]:
-    """By a standalone cluster on this machine, with one and with two executors of a core each, in turns."""
-    best, travel, cores = dict[int, tuple[float, float]](), list[str](), os.sched_getaffinity(0)
-    os.environ.update(environment())
-    asked, states = instance({"isr_changes": 3}), 0
-    for turn, workers in enumerate((1, 2, 2, 1)):
-        home = folder / str(turn)
-        home.mkdir()
-        with cluster(home, workers) as url, session.running(url, settings=SETTINGS):
-            explore(instance(SMALL), ("type-ok",), partitions=2, handover=2000)
-            with using() as used:
-                found = explore(asked, folder=home / "states", partitions=2)
-        states, travel = found.distinct, travelled(Location.of(home / "states"), found)
-        best[workers] = min(best.get(workers, (float("inf"), 0.0)), (used[0].wall, used[0].cpu))
-    lines = ["| executors | partitions | s | cpu s | distinct/s | times one |", "|" + "---|" * 6]
-    for workers, (wall, cpu) in sorted(best.items()):
-        row = f"{wall:.1f} | {cpu:.1f} | {states / wall:,.0f} | {best[1][0] / wall:.2f}"
-        lines.append(f"| {workers} | 2 | {row} |")
-    said = f"executors of a core each on this machine of {len(cores)}, the better of two runs"
-    return [f"`kip-966 --isr-changes 3`: {states:,} states, by a standalone cluster; {said}.", "", *lines, "", *travel]
+@attrs.frozen
+class Moved:
+    """Bytes that Spark wrote to its disks for other tasks, and that executors read of it from each other."""
+
+    written: int
+    fetched: int
+
+    def __sub__(self, other: Moved) -> Moved:
+        return Moved(self.written - other.written, self.fetched - other.fetched)
+
+
+def moved(spark: SparkSession) -> Moved:
+    """What Spark's own page counts so far."""
+    url = f"{session.page(spark)}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
+    with urlopen(url) as page:
+        stages = cast("list[dict[str, int]]", json.load(page))
+    return Moved(sum(s["shuffleWriteBytes"] for s in stages), sum(s["shuffleRemoteBytesRead"] for s in stages))
+
+
+@contextmanager
+def executed_by_all() -> Generator[None, None, None]:
+    """Executors of any user find a Python that they may run."""
+    with bare() as python:
+        os.environ.update({**environment(), "PYSPARK_PYTHON": python})
+        yield
 
 
 def apart(folder: Path) -> list[str]:
-    """By two users who share nothing but a store, beside a cluster that sees one folder, in turns."""
+    """By executors that share nothing but a store, one and two, after a cluster that sees one folder."""
     asked, rows, travel = instance({"isr_changes": 3}), list[str](), list[str]()
-    os.environ.update(environment())
+    native.explore(asked, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
     with using() as by_native:
         expected = native.explore(asked, workers=2)
-    with s3.server(folder) as url, strangers("nobody", "daemon") as users:
-        for name, owners in (("one folder", []), ("S3, two users", users)):
-            home = folder / name.replace(" ", "-")
+    with s3.server(folder) as url, executed_by_all(), strangers("nobody", "daemon") as users:
+        for name, owners in (("a folder that both see", []), ("S3", users[:1]), ("S3", users)):
+            many = len(owners) or 2
+            home = folder / f"cluster-{len(rows)}"
             home.mkdir()
-            place = url.format("run") if owners else str(home / "states")
-            with cluster(home, 2, owners=owners) as master, session.running(master, settings=SETTINGS):
-                explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
-                kept = used_by("versitygw")
+            place = url.format(home.name) if owners else str(home / "states")
+            with cluster(home, many, owners=owners) as master, session.running(master, settings=SETTINGS) as spark:
+                level = small_levels(place, master)
+                kept, before = used_by("versitygw"), moved(spark)
                 with using() as used:
                     found = explore(asked, partitions=4, store=place, master=master)
-                kept = used_by("versitygw") - kept
+                kept, through = used_by("versitygw") - kept, moved(spark) - before
             assert answer(found) == answer(expected)
-            commits, store = Store(Location.of(place)).commits(), Location.of(place).files()
-            travel = travelled(Location.of(place), found)
-            again = sum((c.remade for c in commits), Remade())
+            again = sum((c.remade for c in Store(Location.of(place)).commits()), Remade())
             wall, cpu = used[0].wall, used[0].cpu
             row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
-            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {kept:.1f} | {len(commits)} | "
+            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {kept:.1f} | {level.wall:.2f}, {level.cpu:.2f} | "
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
-            rows.append(f"| {name} | {row} | {len(store)}, {sum(store.values()) / 1e6:.0f} MB |")
+            rows.append(f"| {name} | {many} | {row} |")
+            travel = [*travelled(Location.of(place), found), stored(Location.of(place), through)]
     took = f"native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
-    said = f"{expected.distinct:,} states, 4 partitions, two executors of a core each"
+    said = f"{expected.distinct:,} states, {len(expected.levels)} levels, 4 partitions, executors of a core each"
     return [
         f"`kip-966 --isr-changes 3`: {said}; {took}.",
         "",
-        "| store | s | distinct/s | part of native | cpu s | part of native | cpu s of the S3 server | levels | "
-        "visited sets made again | files in the store |",
+        "| store | executors | s | distinct/s | part of native | cpu s | part of native | cpu s of the S3 server | "
+        "a level of hardly any states: s, cpu s | visited sets made again |",
         "|" + "---|" * 10,
         *rows,
         "",
@@ -288,43 +291,98 @@ def apart(folder: Path) -> list[str]:
     ]
 
 
-def memory(folder: Path) -> list[str]:
-    """More states than Java is given memory for; meanwhile, how much the processes hold that is no file's."""
-    scratch = folder / "local"
-    scratch.mkdir()
-    end, peak, done = warm(2, GIVEN, scratch), dict[str, int](), threading.Event()
-
-    def watch() -> None:
-        while not done.wait(1.0):
-            for name, _, held in processes().values():
-                peak[name] = max(peak.get(name, 0), held)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    home, sets = folder / "larger", list[int]()
+def small_levels(place: str, master: str) -> Used:
+    """What a level of hardly any states takes, each a job of this cluster."""
+    explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
     with using() as used:
-        found = explore(
-            instance(LARGER), (), None, lambda _: sets.append(size_of(scratch)), folder=home, partitions=BUCKETS
-        )
-    done.set()
-    watcher.join()
-    end()
-    expected = native.explore(instance(LARGER), workers=2)
+        found = explore(instance(SMALL), ("type-ok",), partitions=4, handover=0, store=place, master=master)
+    return Used(*(seconds / len(found.levels) for seconds in attrs.astuple(used[0])))
+
+
+def stored(place: Location, through: Moved) -> str:
+    """What goes to the store and back, and what Spark says that it moved."""
+    files, states = place.files(), size_in(place, "states/")
+    return (
+        f"Compressed that is {through.written / 1e6:,.0f} MB, of which two executors read "
+        f"{through.fetched / 1e6:,.0f} MB from each other. {len(files)} files of {sum(files.values()) / 1e6:,.0f} MB "
+        f"were put into the store; the {states / 1e6:,.0f} MB of states among them were read once to be expanded."
+    )
+
+
+def limited(folder: Path) -> list[str]:
+    """More states than an executor of one core has memory and local disk for; its states last in an S3 store."""
+    asked, peak, done = instance(LARGE), [0, 0, 0], threading.Event()
+    with (
+        s3.server(folder) as url,
+        executed_by_all(),
+        strangers("nobody") as users,
+        users[0].with_disk(DISK),
+        memory_group(f"insync-{os.getpid()}", GIVEN) as group,
+        cluster(folder, 1, memory="512m", owners=users) as master,
+    ):
+        for process in processes():
+            if Path(f"/proc/{process}").owner() == users[0].name:
+                group.add(process)
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                disk, held = os.statvfs(users[0].local), group.number("memory.usage_in_bytes")
+                now = ((disk.f_blocks - disk.f_bfree) * disk.f_frsize, held, group.anonymous())
+                peak[:] = map(max, zip(peak, now, strict=True))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        place, settings = url.format("limited"), {**SETTINGS, "spark.executor.memory": "512m"}
+        try:
+            with session.running(master, settings=settings), using() as used:
+                found = explore(asked, (), None, heard, partitions=BUCKETS, store=place, master=master)
+        finally:
+            done.set()
+            watcher.join()
+        commits = Store(Location.of(place)).commits()
+        sizes, words = total_sizes(commits), cast("int", Store(Location.of(place)).plan()["words"])
+        again, states = sum((c.remade for c in commits), Remade()), size_in(Location.of(place), "states/")
+    with using() as by_native:
+        expected = native.explore(asked, workers=2)
     assert answer(found) == answer(expected)
+    tasks = sum(len(c.sizes) for c in commits[1:])
+    given = f"{GIVEN >> 20} MiB of memory (a control group; what the system keeps of files included)"
     return [
-        f"`{options(LARGER)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, "
-        f"with {GIVEN >> 20} MB for Java (`--memory`) and {BUCKETS} partitions, two tasks at a time; the visited sets "
-        f"and what is shuffled grew to {max(sets) / 1e9:.1f} GB of files, the levels have "
-        f"{size_of(home / 'states') / 1e9:.1f} GB. It took "
-        f"{used[0].wall:.0f} s; native took {expected.seconds:.0f} s in memory. All answers are the same. Memory that "
-        f"is no file's, at most: Java {peak['java'] / 1e9:.1f} GB, any Python process {peak['python'] / 1e9:.2f} GB. "
-        "What the system keeps of files in memory was not limited."
+        f"`{options(LARGE)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, by "
+        f"an executor of one core that had {given} and {DISK >> 20} MiB of disk (a file system of its own); {BUCKETS} "
+        f"partitions. All visited sets together are {visited_bytes(sizes, words) / 1e6:,.0f} MB, the levels in the "
+        f"store {states / 1e6:,.0f} MB. The most in use at a time: {peak[1] >> 20} MiB of memory, {peak[2] >> 20} MiB "
+        f"of it no file's, and {peak[0] >> 20} MiB of disk.",
+        "",
+        f"It took {used[0].wall:.0f} s and {used[0].cpu:.0f} s of processor time. In {tasks:,} tasks "
+        f"{again.buckets} visited sets were made again, for which {again.states:,} states were read from the store in "
+        f"{again.seconds:.0f} s. Native took {by_native[0].wall:.0f} s with two workers, {by_native[0].cpu:.0f} s of "
+        "processor time, in memory. All answers are the same.",
     ]
 
 
-def size_of(folder: Path) -> int:
-    """Bytes on disk."""
-    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
+def heard(at: Progress) -> None:
+    """A long run says where it is."""
+    text = " · ".join([f"depth {at.depth}", f"{at.distinct:,} states", f"{at.seconds:.0f} s", *at.beside])
+    print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
+
+
+def total_sizes(commits: list[Commit]) -> Counter[int]:
+    """How many states each bucket has in the end."""
+    total = Counter[int]()
+    for commit in commits:
+        total.update(commit.sizes)
+    return total
+
+
+def visited_bytes(sizes: Mapping[int, int], words: int) -> int:
+    """The bytes of visited sets of these numbers of states, whose tables are as small as they can be."""
+    places = [1 << math.ceil(math.log2(states / FULLEST)) for states in sizes.values()]
+    return 8 * sum(words * (states + 1) + many for states, many in zip(sizes.values(), places, strict=True))
+
+
+def size_in(place: Location, kind: str) -> int:
+    return sum(size for name, size in place.files().items() if name.startswith(kind))
 
 
 def equality(folder: Path) -> list[str]:
@@ -366,15 +424,14 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
     "throughput": throughput,
     "fixed": fixed,
     "stores": stores,
-    "executors": executors,
     "apart": apart,
-    "memory": memory,
+    "limited": limited,
     "equality": equality,
 }
 
 
 def main() -> None:
-    for name in sys.argv[1:] or ("throughput", "fixed", "stores", "executors"):
+    for name in sys.argv[1:] or ("throughput", "fixed", "stores", "apart", "limited"):
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
             lines = PARTS[name](Path(folder))

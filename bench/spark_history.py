@@ -1,8 +1,9 @@
 """How long `insync history --engine spark` takes for millions of operations, and whether it finds what was planted.
 
 Half sends, half polls, eight at once, in 64 partitions of which half have consumers; ten kinds of anomalies, each a
-known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local]`; --local compares with one
-process as well.
+known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local] [--apart]`; --local compares with
+one process as well. --apart: the history is in an S3 store, and all that two executors share with each other and the
+driver (as root, with versitygw on the PATH).
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter, sleep
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.support.apart import apart
 
 from isr_anomalies import Answer, Claims, check, pair_operations, read_json
 from isr_pipeline import session
 from isr_pipeline.histories import check_files
+from isr_pipeline.locations import Location
 
 PARTITIONS, POLLED, AT_ONCE, BATCH = 64, 32, 8, 4
 UNKNOWN_EVERY = 997
@@ -184,20 +192,34 @@ def seen(answer: Answer) -> dict[str, int]:
     return {j.name: j.forbidden for j in answer.judgements if j.forbidden}
 
 
+def said(name: str, took: float) -> None:
+    print(f"  {name:<8}{took:8.1f} s", flush=True)
+
+
+def put(path: Path, place: Location) -> None:
+    with path.open("rb") as told, place.written() as file:
+        shutil.copyfileobj(told, file, 1 << 24)
+
+
 def main() -> None:
-    words = [word for word in sys.argv[1:] if word != "--local"]
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
     operations = int(words[0]) if words else 1_000_000
     workers = int(words[1]) if words[1:] else len(os.sched_getaffinity(0))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
         path = Path(folder) / "history.jsonl"
         begin = perf_counter()
         write(path, operations)
         print(f"{operations:,} operations, {path.stat().st_size >> 20:,} MB, written in {perf_counter() - begin:.0f} s")
+        place, started = Location.of(folder), session.running(workers=workers, memory=2 << 30)
+        if "--apart" in sys.argv:
+            cluster = closing.enter_context(apart(Path(folder)))
+            place, started = cluster.place("run"), session.running(cluster.master)
+            put(path, place / path.name)
         watch = Peaks()
         watch.start()
-        with session.running(workers=workers, memory=2 << 30) as spark:
+        with started as spark:
             begin = perf_counter()
-            [found] = check_files(spark, [path], said=lambda name, took: print(f"  {name:<8}{took:8.1f} s", flush=True))
+            [found] = check_files(spark, [place / path.name], place / "tables", said=said)
             took = perf_counter() - begin
         watch.going = False
         expected = {**PLANTED, **IMPLIED}

@@ -13,7 +13,6 @@ became of the last one, and `remade` says what that took.
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import shutil
 import tempfile
@@ -31,6 +30,7 @@ from isr_check.native.actions import FOUND
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
+from isr_pipeline.mapped_files import SAID, DiskRoom, MappedFile
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 CHUNK = 1 << 16
@@ -46,20 +46,6 @@ def local_folder(spec: KernelSpec, bucket: int) -> Path:
     return Path(folders[bucket % len(folders)]) / f"insync-{spec.run}"
 
 
-class MappedFile:
-    """A file of 64-bit words in memory."""
-
-    def __init__(self, path: Path, count: int) -> None:
-        self.file = os.open(path, os.O_RDWR | os.O_CREAT)
-        if os.fstat(self.file).st_size < count * 8:
-            os.ftruncate(self.file, count * 8)
-        self.words = np.frombuffer(mmap.mmap(self.file, count * 8), dtype=np.uint64)
-
-    def close(self) -> None:
-        self.words = np.zeros(0, dtype=np.uint64)
-        os.close(self.file)
-
-
 @attrs.frozen
 class _Kept:
     """What the last task of a bucket left: a table of so many places, with all states up to a level."""
@@ -73,20 +59,26 @@ _NOTHING = _Kept(-1, 0, 0)
 
 
 class BucketStates:
-    """The set of a bucket before a level, with `before` states. Nobody else has its files until it is closed."""
+    """The set of a bucket before a level, with `before` states. Nobody else has its files until it is closed.
 
-    def __init__(self, spec: KernelSpec, hand: KernelWorker, bucket: int, level: int, before: int) -> None:
+    `spare`: bytes that it leaves free on the disk where it can (see DiskRoom).
+    """
+
+    def __init__(
+        self, spec: KernelSpec, hand: KernelWorker, bucket: int, level: int, before: int, spare: int = 0
+    ) -> None:
         self.spec, self.hand, self.bucket, self.level, self.before = spec, hand, bucket, level, before
         self.name, self.remade = store.new_name(), store.Remade()
         home = local_folder(spec, bucket)
         home.mkdir(parents=True, exist_ok=True)
+        self._room, self._mapped = DiskRoom(home, level, spare), dict[str, MappedFile]()
         self._shared = home / f"bucket-{bucket:04d}"
         self._own = home / f"{self._shared.name}.{os.getpid()}.{self.name:x}"
         self._remove_left_over(home)
         try:
             self._shared.rename(self._own)
         except OSError:
-            self._own.mkdir()
+            self._room.found_for(self._own.mkdir)
         begun = time.monotonic()
         try:
             with hand.spent.timed("remake"):
@@ -112,32 +104,52 @@ class BucketStates:
 
     def _kept(self) -> _Kept:
         try:
-            said = cast("dict[str, int]", json.loads(self._path("said.json").read_text(encoding="utf-8")))
+            said = cast("dict[str, int]", json.loads(self._path(SAID).read_text(encoding="utf-8")))
             return _Kept(said["level"], said["states"], said["size"])
         except (OSError, ValueError, KeyError):
             return _NOTHING
 
-    def _map(self, size: int, rows: int) -> None:
-        self.size = size
-        self.states = MappedFile(self._path("states"), rows * self.spec.words)
+    @property
+    def states(self) -> MappedFile:
+        return self._mapped["states"]
+
+    @property
+    def table(self) -> MappedFile:
+        return self._mapped["table"]
+
+    def _map_states(self, rows: int) -> None:
+        """Map the array with space for so many states. Room on the disk is asked for when they come."""
         self.rows = rows
-        self.table = MappedFile(self._path("table"), size)
+        self._map("states", rows * self.spec.words)
+
+    def _map_table(self, size: int) -> None:
+        """Map a table of so many places, all of which have room on the disk."""
+        self.size = size
+        self._map("table", size)
+        self.table.have(size)
+
+    def _map(self, kind: str, count: int) -> None:
+        if kind in self._mapped:
+            self._mapped[kind].close()
+        self._mapped[kind] = MappedFile(self._path(kind), count, self._room)
 
     def _open(self, kept: _Kept) -> int | None:
         """Map the set as it was before the level; how many states were read from the store, None if all was there."""
         rows = self.before + 1 + CHUNK
         if kept.states == self.before:
-            self._map(kept.size or SMALLEST, rows)
+            self._map_states(rows)
+            self._map_table(kept.size or SMALLEST)
             self.next = self.before + 1
             return None
         held = min(kept.states, self.before)
         size = kept.size or SMALLEST
-        while size * FULLEST < self.before + CHUNK:
+        while size * FULLEST < self.before + min(self.before, CHUNK):
             size *= 2
         anew = held < kept.states or size != kept.size
         if anew:
             self._path("table").unlink(missing_ok=True)
-        self._map(size, rows)
+        self._map_states(rows)
+        self._map_table(size)
         self.next = held + 1
         if held < self.before:
             self._read(kept.level + 1)
@@ -148,14 +160,15 @@ class BucketStates:
 
     def _read(self, first: int) -> None:
         """Add the states of the levels from the first on, as the store has them."""
-        into, place = self.all_states(), self.spec.place
+        self.states.have((self.before + 1) * self.spec.words)
+        into, place = self.all_states()[: self.before + 1], self.spec.place
         for level in range(first, self.level):
             commit = store.Store(place).commit_of(level)
             if self.bucket not in commit.names:
                 continue
             for block in store.read_states(commit.file(place, self.bucket), self.spec.words):
                 end = self.next + len(block)
-                into[self.next : end] = block[: max(0, self.rows - self.next)]
+                into[self.next : end] = block[: max(0, len(into) - self.next)]
                 self.next = end
 
     def all_states(self) -> Words:
@@ -187,14 +200,12 @@ class BucketStates:
 
     def _make_room(self, more: int) -> None:
         if self.next + more > self.rows:
-            self.states.close()
-            self.rows = max(2 * self.rows, self.next + more)
-            self.states = MappedFile(self._path("states"), self.rows * self.spec.words)
+            self._map_states(max(2 * self.rows, self.next + more))
+        self.states.have((self.next + more) * self.spec.words)
         if self.next + more + BATCH > self.size * FULLEST:
             self.table.close()
             self._path("table").unlink()
-            self.size *= 4 if self.size < 1 << 20 else 2
-            self.table = MappedFile(self._path("table"), self.size)
+            self._map_table(self.size * (4 if self.size < 1 << 20 else 2))
             self._index(1)
 
     def places(self, states: Words) -> Numbers:
@@ -245,18 +256,24 @@ class BucketStates:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.states.close()
-        self.table.close()
         if kind is not None:
             self._give_up()
             return
+        self._close()
         said = {"level": self.level, "states": self.next - 1, "size": self.size}
-        self._path("said.json").write_text(json.dumps(said), encoding="utf-8")
         try:
+            self._path(SAID).write_text(json.dumps(said), encoding="utf-8")
             self._own.rename(self._shared)
-        except OSError:  # another attempt has given back its own, which is as good
+        except (
+            OSError
+        ):  # another attempt has given back its own, which is as good, or the disk is full to the last byte
             self._give_up()
 
+    def _close(self) -> None:
+        for file in self._mapped.values():
+            file.close()
+
     def _give_up(self) -> None:
+        self._close()  # or the disk would not get its room back
         with suppress(OSError):
             shutil.rmtree(self._own)

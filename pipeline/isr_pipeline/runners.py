@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 LOOK = 0.2
 """The seconds between two checks whether a Spark job is done, and whether to stop it."""
-ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+FOR_JOBS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
+    **{f"spark.sql.{kind}.shuffleDependency.fileCleanup.enabled": "true" for kind in ("classic", "connect")},
+}
+"""Settings while a job runs. What it shuffles is removed from the executors' disks when it ends; otherwise that would
+stay until Java's collector in the driver happens to run, and fill the disks level by level."""
 
 Source = Callable[[int], Batches]
 Sink = Callable[[Batches], Batches]
@@ -93,10 +98,10 @@ class SparkRunner:
         self.homes: DataFrame | None = None
 
     def shuffle(self, source: Source, parts: Sequence[int], sink: Sink, what: str) -> list[Answer]:
-        with session.plainly():
+        with self._configured():
             spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
             located = spread.join(self._homes(), "bucket").select("bucket", "kind", "payload")
-        return self._collected(located.mapInArrow(sink, DDL), what)
+            return self._collected(located.mapInArrow(sink, DDL), what)
 
     def _homes(self) -> DataFrame:
         if self.homes is None:
@@ -106,7 +111,14 @@ class SparkRunner:
         return self.homes.hint("shuffle_hash")
 
     def each(self, source: Source, parts: Sequence[int], what: str) -> list[Answer]:
-        return self._collected(self._made(source, parts), what)
+        with self._configured():
+            return self._collected(self._made(source, parts), what)
+
+    @contextmanager
+    def _configured(self) -> Generator[None, None, None]:
+        """The settings of a job hold from the first line of its plan on: Spark reads some of them there."""
+        with session.plainly(), session.configured(self.spark, FOR_JOBS):
+            yield
 
     def close(self) -> None:
         """Let go of what is cached for this search."""
@@ -123,7 +135,7 @@ class SparkRunner:
             session.describe(self.spark, what)
             return frame.collect()
 
-        with session.plainly(), session.configured(self.spark, {ROWS: "32"}), ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as beside:
             job = beside.submit(collect)
             self._wait(job)
             found = job.result()

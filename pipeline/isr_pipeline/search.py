@@ -57,6 +57,8 @@ class SearchMeans:
     start: Callable[[], SparkSession]
 
 
+MARGIN = 0.25
+"""The share of what a level sends by which the next one may be larger than expected."""
 READ = 8
 """Reading a state that another process has found takes about an eighth of the time of expanding one."""
 
@@ -177,7 +179,13 @@ class Search:
             done = session.tasks(spark)
             told = (f"{done[0]} of {done[1]} tasks",) if done else ()
             progress = attrs.evolve(progress, beside=(*told, *self.again()), page=session.page(spark))
+        elif self._work() > self.means.handover:
+            progress = attrs.evolve(progress, beside=("starting Spark",))
         self.progress(progress)
+
+    def _work(self) -> int:
+        """How many states the next level is worth, for who does it in this process."""
+        return self.commits[-1].states + self.behind() // READ
 
     def again(self) -> tuple[str, ...]:
         """What it took so far to make visited sets again that their tasks did not find."""
@@ -218,10 +226,10 @@ class Search:
         """Expand the last level."""
         last, found = self.commits[-1], self.found
         level = last.level + 1
-        runner = self.runner(last.states + self.behind() // READ)
+        runner = self.runner(self._work())
         spec = self.task_spec(runner)
         source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found), last.names)
-        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before())
+        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before(), self._growth())
         answers = runner.shuffle(source, sorted(last.sizes), sink, f"level {level}, from {last.states:,} states")
         done = expanded(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
         assert done.states == last.states, "each state of the level was expanded once"
@@ -253,6 +261,12 @@ class Search:
             )
         )
         self.own = level if runner is self.here else self.own
+
+    def _growth(self) -> int:
+        """About how many bytes more Spark will write to its disks for the next level than it has for this one."""
+        before, last = [0, *(c.sent for c in self.commits)][-2:]
+        rate = last / before if before else 1.0
+        return int(8 * self.layout.words * last * (max(rate * rate - rate, 0.0) + MARGIN))
 
     def _names(self) -> list[str]:
         return [a.name for a in self.instance.actions]

@@ -84,13 +84,15 @@ def send(hand: KernelWorker, found: Words, end: int) -> Batches:
 class AddStates:
     """A task: add states to the sets of their buckets, and count and check those that are new.
 
-    `before`: how many states each bucket has had. `wanted`: the mask of the checks of states.
+    `before`: how many states each bucket has had. `wanted`: the mask of the checks of states. `spare`: bytes of each
+    local disk that sets leave to what Spark will write there for the next level.
     """
 
     spec: KernelSpec
     level: int
     wanted: int
     before: Mapping[int, int]
+    spare: int = 0
 
     def __call__(self, batches: Batches) -> Batches:
         with ExitStack() as closing:
@@ -101,10 +103,7 @@ class AddStates:
                         yield numbers(bucket, kind, as_numbers(payload).tolist())
                         continue
                     if bucket not in sets:
-                        owned = BucketStates(
-                            self.spec, KernelWorker(self.spec), bucket, self.level, self.before.get(bucket, 0)
-                        )
-                        sets[bucket] = closing.enter_context(owned)
+                        sets[bucket] = closing.enter_context(self._set(bucket))
                     sets[bucket].absorb(as_states(payload, self.spec.words))
             for bucket, owned in sets.items():
                 owned.keep()
@@ -113,6 +112,10 @@ class AddStates:
                 if owned.remade.buckets:
                     yield numbers(bucket, REMADE, (owned.remade.states, round(1e9 * owned.remade.seconds)))
                 yield numbers(bucket, SPENT, owned.hand.spent.numbers())
+
+    def _set(self, bucket: int) -> BucketStates:
+        before = self.before.get(bucket, 0)
+        return BucketStates(self.spec, KernelWorker(self.spec), bucket, self.level, before, self.spare)
 
 
 @attrs.frozen

@@ -88,6 +88,17 @@ def test_a_bucket_stays_where_its_visited_set_is(apart: Apart) -> None:
     assert sum(c.states > 100 for c in done) > 3
 
 
+def test_disks_that_do_not_hold_all_visited_sets(tmp_path: Path) -> None:
+    """What is on a disk beside the sets is Spark's: the code from the driver, and what passes between tasks."""
+    many = 24
+    with cluster_apart(tmp_path, disk=6 << 20) as small:
+        with session.running(small.master, settings={**session.SETTINGS, **SETTINGS, **PATIENT}):
+            found = explore(FIVE, store=small.store("full"), master=small.master, partitions=many, handover=100)
+        assert answer(found) == answer(native.explore(FIVE))
+        again = sum((c.remade for c in commits(small, "full")), Remade())
+    assert again.buckets > 2 * many, "sets were removed, and made again"
+
+
 def executors() -> list[int]:
     def command(process: Path) -> str:
         try:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
@@ -49,12 +49,17 @@ def bare() -> Generator[str]:
 
 
 @contextmanager
-def apart(folder: Path) -> Generator[Apart]:
-    """The cluster, whose master has its files in `folder`. Skips without Java, an S3 server, or root."""
+def apart(folder: Path, disk: int | None = None) -> Generator[Apart]:
+    """The cluster, whose master has its files in `folder`. Skips without Java, an S3 server, or root.
+
+    `disk`: the bytes of the local disk that each worker has for Spark's files and the visited sets.
+    """
     require_spark()
     before = dict(os.environ)
-    with s3.server(folder) as url, strangers("nobody", "daemon") as users, bare() as python:
+    with s3.server(folder) as url, strangers("nobody", "daemon") as users, bare() as python, ExitStack() as closing:
         for user in users:
+            if disk is not None:
+                closing.enter_context(user.with_disk(disk))
             asked = [*user.command, python, "-c", "import pyspark, pyarrow, isr_pipeline"]
             lacks = subprocess.run(asked, capture_output=True, text=True, check=False)
             assert "No module named 'isr_pipeline'" in lacks.stderr

@@ -18,6 +18,7 @@ import attrs
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from tests.support.limits import small_disk
 
 from isr_check.engine import Exploration, Unavailable
 from isr_pipeline import session
@@ -69,8 +70,20 @@ class Stranger:
         return ["setpriv", "--reuid", self.name, "--regid", str(getpwnam(self.name).pw_gid), "--clear-groups"]
 
     def environment(self) -> dict[str, str]:
-        own = {"HOME": self.folder, "TMPDIR": self.folder, "SPARK_LOCAL_DIRS": self.folder / "local"}
+        own = {"HOME": self.folder, "TMPDIR": self.folder, "SPARK_LOCAL_DIRS": self.local}
         return {name: str(path) for name, path in own.items()}
+
+    @property
+    def local(self) -> Path:
+        """Where Spark's files of this user are, and its visited sets."""
+        return self.folder / "local"
+
+    @contextmanager
+    def with_disk(self, size: int) -> Generator[None, None, None]:
+        """For what is local there is a disk of so many bytes."""
+        with small_disk(self.local, size):
+            shutil.chown(self.local, self.name, getpwnam(self.name).pw_gid)
+            yield
 
 
 @contextmanager
