@@ -15,7 +15,7 @@ from isr_check.smt import Induction, Obligation, Proved, prove
 from isr_check.smt.cores import GUARDS, KEPT, BadCores, Core, Cores
 from isr_check.smt.induction import Query
 from isr_check.smt.learning import Learning
-from isr_check.smt.solver import Answer
+from isr_check.smt.solver import Answer, Proof
 from isr_check.smt.strategy import Strategy
 from isr_lang import Property
 
@@ -103,6 +103,30 @@ def test_a_proof_begins_with_what_the_last_one_has_learnt(monkeypatch: pytest.Mo
         assert all(p.core is not None for p in answer.proofs)
         assert not Learning(again)(o, q, SECONDS, False).learnt
     assert {again.unlearnt(o)[0] for o in some} == {0}
+
+
+def as_it_is(proof: Proof) -> tuple[Proof, bool]:
+    return proof, True
+
+
+def all_of_it(_: Learning, __: Obligation, ___: Query, core: Core, ____: float) -> Core:
+    return core
+
+
+def test_a_conjunct_after_the_step_is_learnt_under_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, some = of_managers()
+    later = f"{CONJUNCTS[0].name}'"
+    learning = Learning(Strategy(asked, {CONJUNCTS[1].name: {"*": (later,)}}))
+    monkeypatch.setattr("isr_check.smt.learning.smaller", as_it_is)
+    monkeypatch.setattr(Learning, "fewer", all_of_it)
+    found = [
+        core
+        for o, q in each(some)
+        if o.conjunct == CONJUNCTS[1].name and o.kind == "preserved"
+        for _, _, core in learning(o, q, SECONDS, False).learnt
+    ]
+    assert found
+    assert any(name == later for core in found for name, _ in core.uses)
 
 
 def with_wrong_ones(asked: Induction, some: list[Obligation]) -> Strategy:
