@@ -1,6 +1,6 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [walks]
+    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [compressed] [walks]
 
 All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
 as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
@@ -32,6 +32,7 @@ import attrs
 
 from isr_check.native.layout import SLACKS
 from isr_check.native.machine import Kernel
+from isr_check.native.memory import resident
 from isr_check.native.search import Means, Search
 from isr_check.native.team import Span, Team, Work
 from isr_designs import DESIGNS
@@ -45,6 +46,9 @@ RUNS = 5
 
 MODELS = ("kip-320 --epochs 2 --isr-changes 3", "kip-966")
 LARGER = "kip-966 --crashes 2"
+LARGEST = "kip-966 --isr-changes 4 --epochs 2"
+STATE_BYTES = 14
+"""What memory may hold of each state where they are to be compressed."""
 SMALL = "kip-966 --replicas 2 --isr-changes 3"
 TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
@@ -195,17 +199,49 @@ def scaling(rows: Sequence[Row]) -> list[str]:
     return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
 
 
+def cached(model: str) -> Instance:
+    """The instance; its machine code is in the cache from now on."""
+    words = iter(model.split()[1:])
+    bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
+    instance = Instance(DESIGNS[model.split()[0]], bounds)
+    first = Search(instance, (), SLACKS[0], Means(1), None)
+    first.machine.improve()
+    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
+        compiler.join()
+    first.space.close(keep=False)
+    return instance
+
+
+def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """Explorations in arrays, and in so little memory that states are compressed, in this process."""
+    os.environ["INSYNC_CACHE"] = str(cache)
+    head = ["model", "distinct", "states", "bytes/state", "s", "distinct/s", "/cpu s", "speed", "speed, cpu"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in (LARGER, LARGEST):
+        instance, one, number = cached(model), (0.0, 0.0), 0
+        for kind in ("in arrays", "compressed"):
+            search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+            search.space.budget = search.space.base + STATE_BYTES * number if number else None
+            before, start, begin = resident(), time.monotonic(), time.process_time()
+            found = search.run(lambda _, __: {})
+            took, cpu = time.monotonic() - start, time.process_time() - begin
+            held, space = resident() - before, search.space
+            assert found.complete, found.stopped
+            assert (space.compressed is not None) == bool(number), "what is measured is not what the line says"
+            assert number in (0, found.distinct), "another number of states"
+            space.close(keep=False)
+            del search, space
+            one, number = one if number else (took, cpu), found.distinct
+            cells = [f"`{model}`", f"{number:,}", kind, f"{held / number:.1f}", f"{took:.1f}", f"{number / took:,.0f}"]
+            cells += [f"{number / cpu:,.0f}", f"{one[0] / took:.2f}", f"{one[1] / cpu:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [f"With {workers[-1]} workers:", "", *lines]
+
+
 def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     """What the workers of an exploration share, counted in this process, by processor time."""
     os.environ["INSYNC_CACHE"] = str(cache)
-    words = iter(LARGER.split()[1:])
-    bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
-    instance = Instance(DESIGNS[LARGER.split()[0]], bounds)
-    first = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
-    first.machine.improve()
-    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
-        compiler.join()  # the machine code is in the cache from now on
-    first.space.close(keep=False)
+    instance = cached(LARGER)
     search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
     in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
     run, share = dict(search.machine.run), Team.share
@@ -335,7 +371,7 @@ def numbers(words: str) -> list[int]:
     return sorted(int(word) for word in words.split(","))
 
 
-PARTS = {"engines": engines, "shared": shared, "walks": walks}
+PARTS = {"engines": engines, "shared": shared, "compressed": compressed, "walks": walks}
 
 
 def main() -> None:

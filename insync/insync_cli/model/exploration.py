@@ -51,7 +51,9 @@ class Large:
     """For models that are too large to be explored plainly."""
 
     symmetry: bool = switch("one state of each orbit", default=False)
-    memory: int | None = option("SIZE", "hold so much, such as 2G; the rest goes to files in DIR", size)
+    memory: int | None = option(
+        "SIZE", "hold so much, such as 2G; more states are compressed, then go to files in DIR", size
+    )
     resume: str | None = option("DIR", "go on from the checkpoint of a run with --out DIR", str)
     checkpoint_every: float = option("S", "seconds between two checkpoints in the folder of --out", seconds, 60.0)
 

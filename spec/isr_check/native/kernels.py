@@ -65,6 +65,8 @@ class Job(IntEnum):
     LABELS = auto()
     REACHED = auto()
     SEED = auto()
+    INSERT = auto()
+    """The function to call in the place of @insert, or 0 (see roots.py)."""
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED})
@@ -252,11 +254,14 @@ class Kernels:
     def _insert_call(self, code: Code, job: Callable[[Job], str], n: Int, free: str) -> None:
         out, hashes, table, states = (job(j) for j in (Job.OUT, Job.HASHES, Job.TABLE, Job.STATES))
         self._rename(code, out, n)
-        position = code.load(free, 0)
-        code.store(free, 0, code.value(
-            f"call i64 @insert(ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {job(Job.MASK)}, "
-            f"ptr {states}, i64 {position})"
-        ))  # fmt: skip
+        position, insert, mask = code.load(free, 0), job(Job.INSERT), job(Job.MASK)
+        arguments = f"ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {mask}, ptr {states}, i64 {position}"
+
+        def elsewhere() -> None:
+            code.store(free, 0, code.value(f"call i64 {insert}({arguments})"))
+
+        with code.when(code.value(f"icmp eq ptr {insert}, null"), elsewhere):
+            code.store(free, 0, code.value(f"call i64 @insert({arguments})"))
 
     def _rename(self, code: Code, out: str, n: Int) -> None:
         if self.symmetry is not None:

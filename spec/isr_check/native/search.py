@@ -32,7 +32,7 @@ from isr_check.native.machine import Machine
 from isr_check.native.memory import Words, Worker, address
 from isr_check.native.question import Question, difference
 from isr_check.native.space import CHUNK, Full, Space
-from isr_check.native.team import Span, spans
+from isr_check.native.team import Span
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
@@ -140,11 +140,11 @@ class Search:
             self._tick()
         if self.cut or self.saving.due:
             return span
-        start, end = self.space.place(worker, span)
+        start, end = self.space.place(worker, span, todo=True)
         stopped = worker.run(self.machine.run["expand"], start, end, wanted)
         worker.expanded += stopped - start
         self._check_overflow(worker)
-        return (span[0] + stopped - start, span[1]) if stopped < end else None
+        return self.space.rest(worker, span, stopped - start, end - start)
 
     def _check_overflow(self, worker: Worker) -> None:
         """If a successor did not fit its cells, raise Overflow; with the widest cells, end the search instead."""
@@ -188,12 +188,12 @@ class Search:
         if not added and self.levels:
             return
         self.levels.append(added)
-        wanted = self.undecided(self.on_states)
+        wanted, last = self.undecided(self.on_states), len(self.levels) - 1
         if wanted or self.layout.slack.number:
-            self.team.share(spans(added, CHUNK), partial(self._run, "check", wanted))
+            self.team.share(self.space.parts(last, CHUNK), partial(self._run, "check", wanted))
         if self.symmetry is not None:
-            self.team.share(spans(added, CHUNK), partial(self._run, "orbits", 0))
-        self._collect(len(self.levels) - 1)
+            self.team.share(self.space.parts(last, CHUNK), partial(self._run, "orbits", 0))
+        self._collect(last)
         self.space.begin_level()
 
     def run(self, paths: Paths) -> Exploration:
