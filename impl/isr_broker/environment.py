@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from isr_broker.core.controller import ControllerStep
+from isr_broker.core.controller_state import ControllerStep
 from isr_broker.core.inputs import ControllerInput, LogOpened, NodeInput
 from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.node import Node, NodeStep

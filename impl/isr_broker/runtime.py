@@ -17,7 +17,8 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.controller import recovered
+from isr_broker.core.controller_state import Controller, snapshot
 from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
@@ -457,7 +458,7 @@ class Runtime:
             self.metadata_log.append(records)
             long = self.metadata_log.grown > most
             if long:
-                self.metadata_log.compact(controllers.snapshot(self.controller))
+                self.metadata_log.compact(snapshot(self.controller))
         except OSError as error:
             self._ends(f"halted: the metadata log cannot be written, {error}")
             return

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from isr_broker.core.controller import Controller, ControllerStep
+from isr_broker.core.controller_state import Controller, ControllerStep
 from isr_broker.core.effects import (
     CONTROLLER,
     AnswerConsume,

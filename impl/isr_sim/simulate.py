@@ -7,8 +7,9 @@ from typing import Final
 
 import attrs
 
-from isr_broker.core.controller import Controller, placed
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.messages import Millis, TopicPartition
+from isr_broker.core.topic_changes import placed
 from isr_broker.settings import Settings
 from isr_sim.clients import PATIENCE_MS, PAUSE_MS, Admin, Consumer, Producer
 from isr_sim.faults import OF_THE_MODEL, Faults, Kind

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from isr_broker.core.controller import Controller, ControllerStep
+from isr_broker.core.controller_state import Controller, ControllerStep
 from isr_broker.core.effects import CONTROLLER, AppendLog, AssignEpoch, DiskOperation, Effect, Took, TruncateLog
 from isr_broker.core.inputs import Appended, ControllerInput, EpochAssigned, LogOpened, NodeInput, Truncated
 from isr_broker.core.log_view import LogView

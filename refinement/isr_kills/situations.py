@@ -13,7 +13,8 @@ from immutables import Map
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import replica as replicas
-from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.controller import recovered
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
 from isr_broker.core.inputs import Received, Truncated, Written
 from isr_broker.core.log_view import LogView

@@ -11,7 +11,7 @@ from functools import partial
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import (
     AdminAnswer,

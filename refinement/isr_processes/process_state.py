@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import (
     AdminAnswer,

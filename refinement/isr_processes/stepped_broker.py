@@ -22,7 +22,8 @@ from typing import TypeAlias
 
 import attrs
 
-from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.controller import recovered
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Tick
 from isr_broker.core.message_json import Parcel

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.messages import NO_EPOCH, BrokerId, Error
 from isr_broker.core.replica_state import Leading, Replica
 from isr_replay.core_driver import records

@@ -23,7 +23,7 @@ import attrs
 from immutables import Map
 
 from isr_broker.core import replica as replicas
-from isr_broker.core.controller import Controller, Key
+from isr_broker.core.controller_state import Controller, Key
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     BrokerId,

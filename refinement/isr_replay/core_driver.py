@@ -10,7 +10,7 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import (
     CONTROLLER,
     AnswerConsume,

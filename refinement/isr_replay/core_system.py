@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.replica_state import Following, Leading
 from isr_broker.designs import DESIGNS, Design
 from isr_broker.settings import Settings

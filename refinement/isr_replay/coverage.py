@@ -34,7 +34,7 @@ from isr_replay.replay import ReplayResult, replay
 
 CORES: Final = (
     *("leader", "follower", "watermark", "replica", "node", "replica_state"),
-    *("controller", "elections", "producers", "log_view"),
+    *("controller", "controller_state", "topic_changes", "elections", "producers", "log_view"),
 )
 """The modules of the cores that decide something."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_broker.core.controller import Controller
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER, Send
 from isr_broker.core.inputs import Consume, LogOpened, Produce, Received, ShutDown, Start, Tick
 from isr_broker.core.messages import (

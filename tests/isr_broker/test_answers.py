@@ -26,7 +26,8 @@ from tests.support.brokers import (
 
 from isr_broker import topic_configs
 from isr_broker.core import controller as controllers
-from isr_broker.core.controller import Controller, recovered
+from isr_broker.core.controller import recovered
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, Send
 from isr_broker.core.elections import alter
 from isr_broker.core.inputs import Consume, LearnMetadata, Received, Tick, Written

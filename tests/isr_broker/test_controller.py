@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from isr_broker.core import controller as controllers
-from isr_broker.core.controller import Controller, placed, recovered
+from isr_broker.core.controller import recovered
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AppendMetadata, Effect, Send, Took
 from isr_broker.core.inputs import ControllerInput, Received, Tick, Written
 from isr_broker.core.messages import (
@@ -27,6 +28,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
 )
+from isr_broker.core.topic_changes import placed
 from isr_broker.designs import KIP_497, KIP_841, KIP_966, KRAFT_3_5, Design
 from isr_broker.settings import Settings
 

@@ -9,7 +9,8 @@ from tests.isr_broker.test_losses import Elsewhere, flipped
 from tests.isr_broker.test_wire import one_broker
 
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import Controller, handle, recovered, snapshot
+from isr_broker.core.controller import handle, recovered
+from isr_broker.core.controller_state import Controller, snapshot
 from isr_broker.core.effects import DeleteLog, Send
 from isr_broker.core.inputs import LogOpened, Received, Start, Written
 from isr_broker.core.log_view import LogView

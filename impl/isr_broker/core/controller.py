@@ -1,25 +1,29 @@
 """The controller: sessions of brokers, the metadata of partitions, and who leads them.
 
-`handle(controller, input, now)`. `elections` decides about one partition; this module keeps the state, the sessions and
-the placement of new replicas.
-
-A decision is in the controller's state at once, but nobody is told of it before its records are durable. Answers wait
-for `Written` (Kafka: the deferred events of QuorumController), and metadata is handed out only while no record is on
-its way to the disk. Otherwise a controller that crashed could have told of a decision that it then forgets.
+`handle(controller, input, now)`. `elections` decides about one partition, `topic_changes` about topics;
+`controller_state` is what the controller knows. This module has the sessions of brokers and what is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 import attrs
 from immutables import Map
 
-from isr_broker import topic_configs
-from isr_broker.core.effects import AppendMetadata, Effect, Send, Took
+from isr_broker.core.controller_state import (
+    Controller,
+    ControllerStep,
+    Key,
+    answers,
+    applied,
+    configured,
+    decides,
+    forgets,
+    released,
+)
+from isr_broker.core.effects import Send
 from isr_broker.core.elections import (
-    Brokers,
     Change,
     alter,
     available,
@@ -45,66 +49,16 @@ from isr_broker.core.messages import (
     ElectUncleanLeader,
     Error,
     FetchMetadata,
-    FromController,
     Heartbeat,
     HeartbeatAnswer,
-    Metadata,
     MetadataRecord,
-    MetadataSnapshot,
     Millis,
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
-    removed,
 )
-from isr_broker.core.topics import may_be_called
+from isr_broker.core.topic_changes import alters_configs, creates_partitions, creates_topic, deletes_topic
 from isr_broker.settings import Settings
-
-Key = TopicPartition | BrokerId
-
-
-@attrs.frozen(kw_only=True)
-class Controller:
-    """The controller's state.
-
-    - `offset` and `written`: the end of the metadata log, and how much of it is durable.
-    - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
-      and the others of the model), `changed` when each of them changed last.
-    - `whole_until`: what was removed before this offset is forgotten, so who knows less than that is told everything.
-    - `contacts`: when each broker with a session was heard last.
-    - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
-    - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
-      copies of it may still be on their way.
-    - `reconfigured`: the controller started with other settings than the topics have that have none of their own.
-    - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
-    - `read`: up to where each broker has read the metadata log, as far as it has said so to this process.
-    """
-
-    settings: Settings = attrs.field(repr=False)
-    offset: int = 0
-    written: int = 0
-    brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
-    partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
-    changed: Map[Key, int] = attrs.field(factory=Map[Key, int])
-    whole_until: int = 0
-    contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
-    due: frozenset[TopicPartition] = frozenset()
-    refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
-        factory=Map[TopicPartition, AlterPartitionRequest]
-    )
-    reconfigured: bool = False
-    held: tuple[tuple[int, Send], ...] = ()
-    parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
-    read: Map[BrokerId, int] = attrs.field(factory=Map[BrokerId, int])
-    next_balance: Millis = 0
-
-
-@attrs.frozen
-class ControllerStep:
-    """The controller from now on, and what it asks for."""
-
-    core: Controller
-    effects: tuple[Effect, ...] = ()
 
 
 def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
@@ -116,7 +70,7 @@ def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
-    changed = any(_configured(controller, p) != p for p in controller.partitions.values())
+    changed = any(configured(controller, p) != p for p in controller.partitions.values())
     return attrs.evolve(
         controller,
         written=controller.offset,
@@ -131,114 +85,6 @@ def next_balance_after(settings: Settings, now: Millis) -> Millis:
     return now + 1000 * settings.leader_imbalance_check_interval_seconds
 
 
-# The metadata log.
-
-
-def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
-    brokers, partitions, changed = controller.brokers, controller.partitions, controller.changed
-    offset, whole_until = controller.offset, controller.whole_until
-    for record in records:
-        offset += 1
-        match record:
-            case MetadataSnapshot():
-                offset = whole_until = record.offset
-                brokers = Map({b.broker: b for b in record.brokers})
-                partitions = Map({p.partition: p for p in record.partitions})
-                keys: list[Key] = [*brokers, *partitions]
-                changed = Map(dict.fromkeys(keys, offset))
-            case PartitionMetadata():
-                if record.replicas:
-                    partitions = partitions.set(record.partition, record)
-                elif record.partition in partitions:
-                    partitions = partitions.delete(record.partition)
-                changed = changed.set(record.partition, offset)
-            case BrokerMetadata():
-                brokers = brokers.set(record.broker, record)
-                changed = changed.set(record.broker, offset)
-    return attrs.evolve(
-        controller, brokers=brokers, partitions=partitions, changed=changed, offset=offset, whole_until=whole_until
-    )
-
-
-def snapshot(controller: Controller) -> MetadataSnapshot:
-    """What may stand in the place of all its records."""
-    return MetadataSnapshot(
-        offset=controller.offset,
-        brokers=tuple(b for _, b in sorted(controller.brokers.items())),
-        partitions=tuple(p for _, p in sorted(controller.partitions.items())),
-    )
-
-
-def _forgets(controller: Controller) -> Controller:
-    """The log begins with a snapshot: nobody needs to know any longer what was removed before it."""
-    there = {
-        key: at for key, at in controller.changed.items() if key in controller.brokers or key in controller.partitions
-    }
-    return attrs.evolve(controller, changed=Map(there), whole_until=controller.offset)
-
-
-def decides(
-    controller: Controller,
-    records: Iterable[MetadataRecord],
-    changes: Iterable[Change] = (),
-    answers: Iterable[Send] = (),
-) -> ControllerStep:
-    """Write records and the partitions of changes, note the actions, and answer when all of it is durable."""
-    notes: list[Effect] = []
-    changed: list[MetadataRecord] = list(records)
-    due = set(controller.due)
-    for change in changes:
-        tp = change.partition.partition
-        notes.append(Took(action=change.action, partition=tp, replica=change.replica))
-        if change.partition != controller.partitions.get(tp):
-            changed.append(change.partition)
-        if change.partition.leader is None:
-            due.add(tp)
-    controller = applied(attrs.evolve(controller, due=frozenset(due)), tuple(changed))
-    if changed:
-        notes.append(AppendMetadata(offset=controller.offset, records=tuple(changed)))
-    held = (*controller.held, *((controller.offset, answer) for answer in answers))
-    step = released(attrs.evolve(controller, held=held))
-    return ControllerStep(step.core, (*notes, *step.effects))
-
-
-def released(controller: Controller) -> ControllerStep:
-    """What may be said by now: answers whose records are durable, and news to brokers that wait for some."""
-    said: list[Effect] = [answer for offset, answer in controller.held if offset <= controller.written]
-    controller = attrs.evolve(controller, held=tuple(h for h in controller.held if h[0] > controller.written))
-    if controller.written < controller.offset:
-        return ControllerStep(controller, tuple(said))
-    for source, request in sorted(controller.parked.items()):
-        if request.offset < controller.offset:
-            said.append(Send(source, news_since(controller, request.offset)))
-            controller = attrs.evolve(controller, parked=controller.parked.delete(source))
-    return ControllerStep(controller, tuple(said))
-
-
-def news_since(controller: Controller, since: int) -> Metadata:
-    """Everything that changed after an offset, as it is now; or everything there is."""
-    whole = since < controller.whole_until
-    new = [key for key, offset in controller.changed.items() if whole or offset > since]
-    return Metadata(
-        since=since,
-        offset=controller.offset,
-        whole=whole,
-        brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
-        partitions=tuple(
-            controller.partitions.get(tp) or removed(tp)
-            for tp in sorted(k for k in new if isinstance(k, TopicPartition))
-        ),
-    )
-
-
-def answers(controller: Controller, to: BrokerId, message: FromController) -> ControllerStep:
-    return decides(controller, (), (), (Send(to, message),))
-
-
-MOST_PARTITIONS: Final = 10_000
-"""In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
-
-
 def handle(controller: Controller, told: ControllerInput, now: Millis) -> ControllerStep:
     """One input of the controller."""
     match told:
@@ -246,7 +92,7 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
             return _ticks(controller, now)
         case Written(offset, compacted):
             controller = attrs.evolve(controller, written=max(controller.written, offset))
-            return released(_forgets(controller) if compacted else controller)
+            return released(forgets(controller) if compacted else controller)
         case Received(source, AlterPartitionRequest() as request):
             return _alters(controller, source, request)
         case Received(source, RegisterBroker() as request):
@@ -257,13 +103,13 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
             read = controller.read.set(source, request.offset)
             return released(attrs.evolve(controller, read=read, parked=controller.parked.set(source, request)))
         case Received(source, CreateTopic() as request):
-            return _creates(controller, source, request)
+            return creates_topic(controller, source, request)
         case Received(source, CreatePartitions() as request):
-            return _creates_partitions(controller, source, request)
+            return creates_partitions(controller, source, request)
         case Received(source, AlterTopicConfigs() as request):
-            return _alters_configs(controller, source, request)
+            return alters_configs(controller, source, request)
         case Received(source, DeleteTopic() as request):
-            return _deletes(controller, source, request)
+            return deletes_topic(controller, source, request)
         case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
             return _elects(controller, source, request)
         case Received():
@@ -286,7 +132,7 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
     old = controller.partitions.get(request.partition)
     refused = controller.refused.get(request.partition)
     error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
-    if error is Error.INELIGIBLE_REPLICA and change is not None:  # not again for a copy, which may be an older one
+    if error is Error.INELIGIBLE_REPLICA and change is not None:  # and not that a copy was dropped
         controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
     new = old if change is None else change.partition
     answer = request.answer(error) if new is None else request.answer(error, new.leader_epoch, new.partition_epoch)
@@ -401,149 +247,6 @@ def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequ
     return all(controller.read.get(b, decided) >= decided for b in others)
 
 
-def _creates(controller: Controller, source: BrokerId, request: CreateTopic) -> ControllerStep:
-    """A topic is created; its replicas are placed on registered brokers, those with a session first (createTopics)."""
-    settings = controller.settings
-    copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
-    error = Error.NONE
-    if not may_be_called(request.topic):
-        error = Error.INVALID_TOPIC_EXCEPTION
-    elif any(tp.topic == request.topic for tp in controller.partitions):
-        error = Error.TOPIC_ALREADY_EXISTS
-    elif not all(_assignable(controller, replicas) for replicas in request.assignments):
-        error = Error.INVALID_REPLICA_ASSIGNMENT
-    elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
-        error = Error.INVALID_PARTITIONS
-    elif not request.assignments and not _placeable(controller, copies):
-        error = Error.INVALID_REPLICATION_FACTOR
-    if error is not Error.NONE or request.only_asks:
-        return answers(controller, source, AdminAnswer(request=request.request, error=error))
-    configs = dict(request.configs)
-    if request.min_insync_replicas is not None:
-        configs[topic_configs.MIN_ISR] = str(request.min_insync_replicas)
-    if request.unclean_leader_election is not None:
-        configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
-    topic_id = controller.offset + 1
-    answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
-    replicas = request.assignments or _placed(controller, request.partitions, copies)
-    return decides(
-        controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
-    )
-
-
-def _new_partitions(
-    controller: Controller,
-    topic: str,
-    topic_id: int,
-    first: int,
-    placement: Sequence[tuple[BrokerId, ...]],
-    configs: Mapping[str, str],
-) -> list[PartitionMetadata]:
-    """Partitions from number `first` on. Replicas whose broker has no session are not in the ISR from the beginning."""
-    records: list[PartitionMetadata] = []
-    for number, replicas in enumerate(placement, first):
-        there = [r for r in replicas if available(controller.brokers, r)]
-        records.append(
-            PartitionMetadata(
-                partition=TopicPartition(topic, number),
-                replicas=replicas,
-                isr=frozenset(there),
-                leader=there[0],
-                min_insync_replicas=topic_configs.minimum(configs, controller.settings),
-                unclean_leader_election=topic_configs.unclean(configs, controller.settings),
-                topic_id=topic_id,
-                configs=tuple(sorted(configs.items())),
-            )
-        )
-    return records
-
-
-def _assignable(controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
-    """Nobody twice, all of them registered, and one of them with a session."""
-    there = any(available(controller.brokers, r) for r in replicas)
-    return there and len(replicas) == len(set(replicas)) and all(r in controller.brokers for r in replicas)
-
-
-def _placeable(controller: Controller, copies: int) -> bool:
-    """There are so many registered brokers, and one of them has a session (StripedReplicaPlacer)."""
-    return 1 <= copies <= len(controller.brokers) and any(available(controller.brokers, b) for b in controller.brokers)
-
-
-def _placed(controller: Controller, partitions: int, copies: int) -> list[tuple[BrokerId, ...]]:
-    """The replicas of new partitions; brokers without a session come last, and only where there are too few others."""
-    there = sorted(b for b in controller.brokers if available(controller.brokers, b))
-    away = sorted(b for b in controller.brokers if b not in there)
-    chosen = placed(there, partitions, min(copies, len(there)), len(controller.partitions))
-    more = copies - min(copies, len(there))
-    return [(*replicas, *(away[(n + i) % len(away)] for i in range(more))) for n, replicas in enumerate(chosen)]
-
-
-def _creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
-    """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
-    more, error = request.count - len(old), Error.NONE
-    if not old:
-        error = Error.UNKNOWN_TOPIC_OR_PARTITION
-    elif more < 1 or more > MOST_PARTITIONS:
-        error = Error.INVALID_PARTITIONS
-    elif request.assignments and (
-        len(request.assignments) != more
-        or not all(_assignable(controller, r) and len(r) == len(old[0].replicas) for r in request.assignments)
-    ):
-        error = Error.INVALID_REPLICA_ASSIGNMENT
-    elif not request.assignments and not _placeable(controller, len(old[0].replicas)):
-        error = Error.INVALID_REPLICATION_FACTOR
-    answer = AdminAnswer(request=request.request, error=error)
-    if error is not Error.NONE or request.only_asks:
-        return answers(controller, source, answer)
-    replicas = request.assignments or _placed(controller, more, len(old[0].replicas))
-    records = _new_partitions(controller, request.topic, old[0].topic_id, len(old), replicas, dict(old[0].configs))
-    return decides(controller, records, (), (Send(source, answer),))
-
-
-def _alters_configs(controller: Controller, source: BrokerId, request: AlterTopicConfigs) -> ControllerStep:
-    """Settings of a topic change. Where unclean election is allowed now, partitions without a leader may get one."""
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
-    error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
-    answer = AdminAnswer(request=request.request, error=error)
-    if not old or request.only_asks:
-        return answers(controller, source, answer)
-    configs = {} if request.replaces else dict(old[0].configs)
-    for name, value in request.changes:
-        if value is None:
-            configs.pop(name, None)
-        else:
-            configs[name] = value
-    new = [_configured(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
-    leaderless = {p.partition for p in new if p.leader is None}
-    controller = attrs.evolve(controller, due=controller.due | leaderless)
-    return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))
-
-
-def _configured(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
-    """A partition with what its topic's settings and the controller's come to; in the same partition epoch."""
-    configs = dict(partition.configs)
-    return attrs.evolve(
-        partition,
-        min_insync_replicas=topic_configs.minimum(configs, controller.settings),
-        unclean_leader_election=topic_configs.unclean(configs, controller.settings),
-    )
-
-
-def _deletes(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
-    """A topic is no more, and its brokers remove the logs (deleteTopics)."""
-    gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
-    error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
-    refused = controller.refused
-    if not controller.settings.insync_design.refusals_outlive_topics:
-        # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
-        refused = Map({tp: request for tp, request in refused.items() if tp not in gone})
-    controller = attrs.evolve(controller, due=controller.due - set(gone), refused=refused)
-    return decides(
-        controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
-    )
-
-
 def _elects(
     controller: Controller, source: BrokerId, request: ElectPreferredLeader | ElectUncleanLeader
 ) -> ControllerStep:
@@ -596,7 +299,7 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
     """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
     if controller.reconfigured:
-        new = [(_configured(controller, p), p) for _, p in sorted(controller.partitions.items())]
+        new = [(configured(controller, p), p) for _, p in sorted(controller.partitions.items())]
         return decides(attrs.evolve(controller, reconfigured=False), [p for p, q in new if p != q])
     timeout = controller.settings.broker_session_timeout_ms
     ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
@@ -629,19 +332,3 @@ def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
             if change is not None:
                 return change
     return elects_unclean(partition, controller.brokers)
-
-
-def placed(brokers: Sequence[BrokerId], partitions: int, copies: int, start: int) -> list[tuple[BrokerId, ...]]:
-    """The replicas of each partition, the preferred leader first; `start` says with whom to begin.
-
-    The followers of one broker's partitions are spread over the others (StripedReplicaPlacer, without racks).
-    """
-    count = len(brokers)
-    assert 1 <= copies <= count
-    placement: list[tuple[BrokerId, ...]] = []
-    for partition in range(start, start + partitions):
-        shift = (partition // count) % max(1, count - 1)
-        leader = partition % count
-        followers = [(leader + 1 + (shift + i) % max(1, count - 1)) % count for i in range(copies - 1)]
-        placement.append(tuple(brokers[b] for b in (leader, *followers)))
-    return placement

@@ -18,8 +18,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
@@ -36,6 +38,8 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -199,6 +203,21 @@ final class Cluster implements AutoCloseable {
     return toBroker1;
   }
 
+  /** The answers to AlterPartition of r1 from now on, also those that r1 does not hear. */
+  BlockingQueue<String> alterPartitionAnswers() {
+    BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+    toController[1].listen(
+        answer -> {
+          if (answer.body() instanceof AlterPartitionResponse response) {
+            var partition = response.data().topics().get(0).partitions().get(0);
+            Errors error = Errors.forCode(partition.errorCode());
+            answers.add(
+                error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error);
+          }
+        });
+    return answers;
+  }
+
   /** The members of the ISR in a broker's state. */
   static Set<String> isr(Map<String, String> state) {
     return Set.of(state.getOrDefault("isr", "").split(" "));
@@ -245,6 +264,17 @@ final class Cluster implements AutoCloseable {
       Story.detail("the controller declines: %s", e.getCause().getMessage());
       return false;
     }
+  }
+
+  /** Waits until r3, whose log is empty, leads, and the others have followed it. */
+  void awaitR3WithoutRecord() throws Exception {
+    await(
+        "r3 leads and the others have truncated",
+        60,
+        () ->
+            node(3).state("leader").equals("3")
+                && node(2).state("logEnd").equals("0")
+                && node(1).state("logEnd").equals("0"));
   }
 
   /** A producer with acks=all that sends once: what it is told is about that one time. */

@@ -6,15 +6,11 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Future;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.requests.AlterPartitionResponse;
-import org.apache.kafka.common.requests.RequestHeader;
 
 /**
  * A leader hears metadata of the partition epoch that it has already, and forgets a proposal that
@@ -38,7 +34,7 @@ public final class ForgottenProposal {
   private static final class Scenario {
     private final Cluster cluster;
     private final boolean control;
-    private final BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+    private final BlockingQueue<String> answers;
     private DelayingProxy.Hold ofR3;
     private DelayingProxy.Hold ofR2;
     private DelayingProxy.Hold expansion;
@@ -47,22 +43,13 @@ public final class ForgottenProposal {
     private Scenario(Cluster cluster, boolean control) {
       this.cluster = cluster;
       this.control = control;
-      cluster.toController(1).listen(this::answered);
-    }
-
-    private void answered(DelayingProxy.Answer answer) {
-      if (answer.body() instanceof AlterPartitionResponse response) {
-        var partition = response.data().topics().get(0).partitions().get(0);
-        Errors error = Errors.forCode(partition.errorCode());
-        answers.add(
-            error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error);
-      }
+      answers = cluster.alterPartitionAnswers();
     }
 
     private int run() throws Exception {
       slowFetchesOfR3();
       try (KafkaProducer<String, String> producer = cluster.producer()) {
-        ofR2 = cluster.toBroker1().hold(request -> fetchOf(request, 2));
+        ofR2 = cluster.toBroker1().hold(Requests.fetchesOf(2));
         ofR2.awaitCaught("r2's fetch from r1", 60);
         Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));
         Cluster.await("r1 appends A", 60, () -> cluster.node(1).state("logEnd").equals("1"));
@@ -84,22 +71,21 @@ public final class ForgottenProposal {
     }
 
     private void slowFetchesOfR3() throws Exception {
-      ofR3 = cluster.toBroker1().holdOne(request -> fetchOf(request, 3));
+      ofR3 = cluster.toBroker1().holdOne(Requests.fetchesOf(3));
       ofR3.awaitCaught("r3's fetch from r1", 60);
-      cluster.toBroker1().hold(request -> fetchOf(request, 3));
+      cluster.toBroker1().hold(Requests.fetchesOf(3));
       Story.step("r3's fetches from r1 are slow, its heartbeats are not");
       Thread.sleep(LAG_MS);
       Story.step("replica.lag.time.max.ms has gone by; r3 is in the ISR, for there was no record");
     }
 
     private void dropR3AndProposeIt() throws Exception {
-      DelayingProxy.Hold shrink = cluster.toController(1).holdOne(ForgottenProposal::alter);
+      DelayingProxy.Hold shrink = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       shrink.awaitCaught("r1's AlterPartition", 30);
-      DelayingProxy.Hold metadata =
-          cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      DelayingProxy.Hold metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
       before = heard();
-      expansion = cluster.toController(1).holdOne(ForgottenProposal::alter);
+      expansion = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       shrink.release();
       Story.step(
           "r1 drops r3; answer: %s, before its metadata do", answers.poll(60, TimeUnit.SECONDS));
@@ -130,13 +116,7 @@ public final class ForgottenProposal {
       if (!cluster.electPreferred()) {
         throw new NotTried("r3 was not elected");
       }
-      Cluster.await(
-          "r3 leads and the others have truncated",
-          60,
-          () ->
-              cluster.node(3).state("leader").equals("3")
-                  && cluster.node(2).state("logEnd").equals("0")
-                  && cluster.node(1).state("logEnd").equals("0"));
+      cluster.awaitR3WithoutRecord();
       Story.step("preferred election: r3 leads, and the others truncate");
       cluster.show();
       return Story.verdict(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
@@ -151,13 +131,5 @@ public final class ForgottenProposal {
     private int heard() throws Exception {
       return Integer.parseInt(cluster.node(1).state("heard"));
     }
-
-    private static boolean fetchOf(RequestHeader request, int broker) {
-      return request.clientId().startsWith("broker-" + broker + "-fetcher");
-    }
-  }
-
-  private static boolean alter(RequestHeader request) {
-    return request.apiKey() == ApiKeys.ALTER_PARTITION;
   }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -24,6 +25,8 @@ public final class KeptPositions {
    * its session.
    */
   private static final long SOON_NS = TimeUnit.MILLISECONDS.toNanos(700);
+
+  private static final Predicate<RequestHeader> OF_R2 = Requests.fetchesOf(2);
 
   private KeptPositions() {}
 
@@ -48,7 +51,7 @@ public final class KeptPositions {
     private int run() throws Exception {
       cluster
           .toBroker1()
-          .hold(request -> request.clientId().startsWith("broker-3-fetcher"))
+          .hold(Requests.fetchesOf(3))
           .awaitCaught("r3's fetch from r1", 60);
       Story.step("r3's fetches from r1 are slow; r3 stays in the ISR for replica.lag.time.max.ms");
       try (KafkaProducer<String, String> producer = cluster.producer()) {
@@ -71,7 +74,7 @@ public final class KeptPositions {
         Story.step("(control: r1's metadata fetches are not slow)");
         return;
       }
-      metadata = cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
       Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
       cluster.toBroker1().listen(this::heard);
@@ -79,16 +82,12 @@ public final class KeptPositions {
 
     private void heard(DelayingProxy.Answer answered) {
       if (refused.getCount() > 0
-          && fromR2(answered.request())
+          && OF_R2.test(answered.request())
           && answered.body().errorCounts().containsKey(Errors.UNKNOWN_LEADER_EPOCH)) {
         long at = System.nanoTime();
-        next = cluster.toBroker1().hold(r -> fromR2(r) && System.nanoTime() - at > SOON_NS);
+        next = cluster.toBroker1().hold(r -> OF_R2.test(r) && System.nanoTime() - at > SOON_NS);
         refused.countDown();
       }
-    }
-
-    private static boolean fromR2(RequestHeader request) {
-      return request.clientId().startsWith("broker-2-fetcher");
     }
 
     private void electR3() throws Exception {

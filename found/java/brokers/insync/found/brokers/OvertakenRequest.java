@@ -5,15 +5,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.requests.AlterPartitionResponse;
-import org.apache.kafka.common.requests.RequestHeader;
 
 /**
  * An AlterPartition that was refused is accepted all the same, for it was sent twice, on three real
@@ -32,23 +28,14 @@ public final class OvertakenRequest {
   private static final class Scenario {
     private final Cluster cluster;
     private final boolean control;
-    private final BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+    private final BlockingQueue<String> answers;
     private DelayingProxy.Hold heartbeats;
     private DelayingProxy.Hold first;
 
     private Scenario(Cluster cluster, boolean control) {
       this.cluster = cluster;
       this.control = control;
-      cluster.toController(1).listen(this::heard);
-    }
-
-    private void heard(DelayingProxy.Answer answered) {
-      if (answered.body() instanceof AlterPartitionResponse response) {
-        var partition = response.data().topics().get(0).partitions().get(0);
-        Errors error = Errors.forCode(partition.errorCode());
-        answers.add(
-            error == Errors.NONE ? "accepted, ISR " + partition.isr() : "refused, " + error);
-      }
+      answers = cluster.alterPartitionAnswers();
     }
 
     private int run() throws Exception {
@@ -62,13 +49,7 @@ public final class OvertakenRequest {
       acceptTheFirstCopy();
       boolean moved = cluster.electPreferred();
       if (moved) {
-        Cluster.await(
-            "r3 leads and the others have truncated",
-            60,
-            () ->
-                cluster.node(3).state("leader").equals("3")
-                    && cluster.node(2).state("logEnd").equals("0")
-                    && cluster.node(1).state("logEnd").equals("0"));
+        cluster.awaitR3WithoutRecord();
       }
       Story.step(
           "preferred election: %s", moved ? "r3 leads" : "r3 is not in the ISR, r1 leads on");
@@ -81,12 +62,12 @@ public final class OvertakenRequest {
       holdHeartbeats();
       awaitIsr(Set.of("1", "2"), 90);
       Story.step("r3's heartbeats are slow: its session runs out, it is fenced and leaves the ISR");
-      first = cluster.toController(1).holdOne(OvertakenRequest::alterPartition);
+      first = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       heartbeats.release();
       first.awaitCaught("r1's AlterPartition", 60);
       Story.step("r3 is back and has caught up; r1 proposes to take it in: the request hangs");
       String before = cluster.node(1).state("partitionEpoch");
-      cluster.toBroker1().hold(request -> request.clientId().startsWith("broker-3-fetcher"));
+      cluster.toBroker1().hold(Requests.fetchesOf(3));
       holdHeartbeats();
       Cluster.await("r1 sees r3 fenced", 90, () -> cluster.node(1).state("fenced3").equals("true"));
       Story.step("r3 is slow again, its fetches too: it is fenced once more, outside the ISR");
@@ -119,8 +100,7 @@ public final class OvertakenRequest {
     }
 
     private void holdHeartbeats() {
-      heartbeats =
-          cluster.toController(3).hold(request -> request.apiKey() == ApiKeys.BROKER_HEARTBEAT);
+      heartbeats = cluster.toController(3).hold(Requests.of(ApiKeys.BROKER_HEARTBEAT));
     }
 
     private void awaitIsr(Set<String> members, int seconds) throws Exception {
@@ -132,9 +112,5 @@ public final class OvertakenRequest {
             return Cluster.isr(state).equals(members);
           });
     }
-  }
-
-  private static boolean alterPartition(RequestHeader request) {
-    return request.apiKey() == ApiKeys.ALTER_PARTITION;
   }
 }

@@ -26,7 +26,7 @@ public final class RaisedMinInsync {
   private static int run(Cluster cluster, boolean control) throws Exception {
     cluster
         .toBroker1()
-        .hold(request -> request.clientId().startsWith("broker-2-fetcher"))
+        .hold(Requests.fetchesOf(2))
         .awaitCaught("r2's fetch from r1", 60);
     Story.step("r2's fetches from r1 are slow; r2 is in the ISR");
     try (KafkaProducer<String, String> producer = cluster.producer()) {
@@ -53,7 +53,7 @@ public final class RaisedMinInsync {
     if (control) {
       Story.step("(control: r1's metadata fetches are not slow)");
     } else {
-      metadata = cluster.toController(1).hold(request -> request.apiKey() == ApiKeys.FETCH);
+      metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
       Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
     }

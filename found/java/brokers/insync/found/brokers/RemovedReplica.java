@@ -37,7 +37,7 @@ public final class RemovedReplica {
       long offset = sent.get(60, TimeUnit.SECONDS).offset();
       Story.step("a producer sends A with acks=all: it is told that A is committed, at %d", offset);
     }
-    cluster.toBroker1().hold(request -> request.clientId().startsWith("broker-2-fetcher"));
+    cluster.toBroker1().hold(Requests.fetchesOf(2));
     cluster.assign(List.of(1, 2));
     Cluster.await("r2 is being added", 60, () -> cluster.node(2).state("leader").equals("1"));
     elr(cluster, "t-1 is reassigned to r1 and r2; r2 has yet to catch up");

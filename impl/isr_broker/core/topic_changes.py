@@ -1,0 +1,179 @@
+"""What an admin asks of the controller about topics: to create, extend, configure and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+from immutables import Map
+
+from isr_broker import topic_configs
+from isr_broker.core.controller_state import Controller, ControllerStep, answers, configured, decides
+from isr_broker.core.effects import Send
+from isr_broker.core.elections import available
+from isr_broker.core.messages import (
+    AdminAnswer,
+    AlterTopicConfigs,
+    BrokerId,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    Error,
+    PartitionMetadata,
+    TopicPartition,
+    removed,
+)
+from isr_broker.core.topics import may_be_called
+
+MOST_PARTITIONS: Final = 10_000
+"""In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
+
+
+def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic) -> ControllerStep:
+    """A topic is created; its replicas are placed on registered brokers, those with a session first (createTopics)."""
+    settings = controller.settings
+    copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
+    error = Error.NONE
+    if not may_be_called(request.topic):
+        error = Error.INVALID_TOPIC_EXCEPTION
+    elif any(tp.topic == request.topic for tp in controller.partitions):
+        error = Error.TOPIC_ALREADY_EXISTS
+    elif not all(_assignable(controller, replicas) for replicas in request.assignments):
+        error = Error.INVALID_REPLICA_ASSIGNMENT
+    elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
+        error = Error.INVALID_PARTITIONS
+    elif not request.assignments and not _placeable(controller, copies):
+        error = Error.INVALID_REPLICATION_FACTOR
+    if error is not Error.NONE or request.only_asks:
+        return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    configs = dict(request.configs)
+    if request.min_insync_replicas is not None:
+        configs[topic_configs.MIN_ISR] = str(request.min_insync_replicas)
+    if request.unclean_leader_election is not None:
+        configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
+    topic_id = controller.offset + 1
+    answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
+    replicas = request.assignments or _placed(controller, request.partitions, copies)
+    return decides(
+        controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
+    )
+
+
+def _new_partitions(
+    controller: Controller,
+    topic: str,
+    topic_id: int,
+    first: int,
+    placement: Sequence[tuple[BrokerId, ...]],
+    configs: Mapping[str, str],
+) -> list[PartitionMetadata]:
+    """Partitions from number `first` on. Replicas whose broker has no session are not in the ISR from the beginning."""
+    records: list[PartitionMetadata] = []
+    for number, replicas in enumerate(placement, first):
+        there = [r for r in replicas if available(controller.brokers, r)]
+        records.append(
+            PartitionMetadata(
+                partition=TopicPartition(topic, number),
+                replicas=replicas,
+                isr=frozenset(there),
+                leader=there[0],
+                min_insync_replicas=topic_configs.minimum(configs, controller.settings),
+                unclean_leader_election=topic_configs.unclean(configs, controller.settings),
+                topic_id=topic_id,
+                configs=tuple(sorted(configs.items())),
+            )
+        )
+    return records
+
+
+def _assignable(controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
+    """Nobody twice, all of them registered, and one of them with a session."""
+    there = any(available(controller.brokers, r) for r in replicas)
+    return there and len(replicas) == len(set(replicas)) and all(r in controller.brokers for r in replicas)
+
+
+def _placeable(controller: Controller, copies: int) -> bool:
+    """There are so many registered brokers, and one of them has a session (StripedReplicaPlacer)."""
+    return 1 <= copies <= len(controller.brokers) and any(available(controller.brokers, b) for b in controller.brokers)
+
+
+def _placed(controller: Controller, partitions: int, copies: int) -> list[tuple[BrokerId, ...]]:
+    """The replicas of new partitions; brokers without a session come last, and only where there are too few others."""
+    there = sorted(b for b in controller.brokers if available(controller.brokers, b))
+    away = sorted(b for b in controller.brokers if b not in there)
+    chosen = placed(there, partitions, min(copies, len(there)), len(controller.partitions))
+    more = copies - min(copies, len(there))
+    return [(*replicas, *(away[(n + i) % len(away)] for i in range(more))) for n, replicas in enumerate(chosen)]
+
+
+def creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
+    """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
+    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    more, error = request.count - len(old), Error.NONE
+    if not old:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    elif more < 1 or more > MOST_PARTITIONS:
+        error = Error.INVALID_PARTITIONS
+    elif request.assignments and (
+        len(request.assignments) != more
+        or not all(_assignable(controller, r) and len(r) == len(old[0].replicas) for r in request.assignments)
+    ):
+        error = Error.INVALID_REPLICA_ASSIGNMENT
+    elif not request.assignments and not _placeable(controller, len(old[0].replicas)):
+        error = Error.INVALID_REPLICATION_FACTOR
+    answer = AdminAnswer(request=request.request, error=error)
+    if error is not Error.NONE or request.only_asks:
+        return answers(controller, source, answer)
+    replicas = request.assignments or _placed(controller, more, len(old[0].replicas))
+    records = _new_partitions(controller, request.topic, old[0].topic_id, len(old), replicas, dict(old[0].configs))
+    return decides(controller, records, (), (Send(source, answer),))
+
+
+def alters_configs(controller: Controller, source: BrokerId, request: AlterTopicConfigs) -> ControllerStep:
+    """Settings of a topic change. Where unclean election is allowed now, partitions without a leader may get one."""
+    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
+    answer = AdminAnswer(request=request.request, error=error)
+    if not old or request.only_asks:
+        return answers(controller, source, answer)
+    configs = {} if request.replaces else dict(old[0].configs)
+    for name, value in request.changes:
+        if value is None:
+            configs.pop(name, None)
+        else:
+            configs[name] = value
+    new = [configured(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
+    leaderless = {p.partition for p in new if p.leader is None}
+    controller = attrs.evolve(controller, due=controller.due | leaderless)
+    return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))
+
+
+def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
+    """A topic is no more, and its brokers remove the logs (deleteTopics)."""
+    gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
+    refused = controller.refused
+    if not controller.settings.insync_design.refusals_outlive_topics:
+        # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
+        refused = Map({tp: request for tp, request in refused.items() if tp not in gone})
+    controller = attrs.evolve(controller, due=controller.due - set(gone), refused=refused)
+    return decides(
+        controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
+    )
+
+
+def placed(brokers: Sequence[BrokerId], partitions: int, copies: int, start: int) -> list[tuple[BrokerId, ...]]:
+    """The replicas of each partition, the preferred leader first; `start` says with whom to begin.
+
+    The followers of one broker's partitions are spread over the others (StripedReplicaPlacer, without racks).
+    """
+    count = len(brokers)
+    assert 1 <= copies <= count
+    placement: list[tuple[BrokerId, ...]] = []
+    for partition in range(start, start + partitions):
+        shift = (partition // count) % max(1, count - 1)
+        leader = partition % count
+        followers = [(leader + 1 + (shift + i) % max(1, count - 1)) % count for i in range(copies - 1)]
+        placement.append(tuple(brokers[b] for b in (leader, *followers)))
+    return placement
