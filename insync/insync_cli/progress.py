@@ -264,6 +264,7 @@ class Ticker:
         repeats = 1 - at.distinct / at.generated if at.generated > at.distinct else 0.0
         total = estimate(list(self.levels.values()))
         size = f", {human_size(int(total * at.state_bytes))}" if total and at.state_bytes else ""
+        others = at.page or at.beside  # who works elsewhere has memory of its own
         parts = [
             f"depth {at.depth}",
             *([f"estimate {two_digits(total)} states in all{size}"] if total else []),
@@ -271,7 +272,7 @@ class Ticker:
             f"{at.distinct:,} states",
             f"{rate:,.0f} states/s",
             f"{repeats:.0%} duplicates",
-            human_size(resident()),
+            human_size(resident()) + (" in this process" if others else ""),
         ]
         parts += ["the rest in files"] if at.on_disk else []
         parts += at.beside
@@ -336,7 +337,7 @@ def forecast(memory: int, state_bytes: float) -> str:
     held = max(0, memory - resident())
     return (
         f"estimate: at {state_bytes:.0f} bytes a state, {human_size(memory)} hold about "
-        f"{two_digits(int(held / state_bytes))} states; what is more goes to files"
+        f"{two_digits(int(held / state_bytes))} states; more are compressed, then go to files"
     )
 
 

@@ -179,7 +179,13 @@ class Search:
             done = session.tasks(spark)
             told = (f"{done[0]} of {done[1]} tasks",) if done else ()
             progress = attrs.evolve(progress, beside=(*told, *self.again()), page=session.page(spark))
+        elif self._work() > self.means.handover:
+            progress = attrs.evolve(progress, beside=("starting Spark",))
         self.progress(progress)
+
+    def _work(self) -> int:
+        """How many states the next level is worth, for who does it in this process."""
+        return self.commits[-1].states + self.behind() // READ
 
     def again(self) -> tuple[str, ...]:
         """What it took so far to make visited sets again that their tasks did not find."""
@@ -220,7 +226,7 @@ class Search:
         """Expand the last level."""
         last, found = self.commits[-1], self.found
         level = last.level + 1
-        runner = self.runner(last.states + self.behind() // READ)
+        runner = self.runner(self._work())
         spec = self.task_spec(runner)
         source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found), last.names)
         sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before(), self._growth())

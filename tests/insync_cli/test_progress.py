@@ -75,6 +75,7 @@ def test_the_page_about_the_work_is_told_once_and_what_is_beside_it_each_time(
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "http://driver:4040" in line] == said[:1]
     assert [("3 of 8 tasks" in line, "4 of 8 tasks" in line) for line in said[1:]] == [(True, False), (False, True)]
+    assert all(" in this process · " in line for line in said[1:]), "it is not the memory of those who do the work"
 
 
 def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from tests.support.models import copies, ticket_desk, two_phase_commit
 from tests.support.sparks import answer, require_spark
 
 from isr_check import native
-from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Limits, Progress, Unsound, Verdict
+from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, Verdict
 from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
-from isr_pipeline import arrow_rows, counterexamples, store, tasks
+from isr_pipeline import arrow_rows, counterexamples, session, store, tasks
 from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.explore import explore
 from isr_pipeline.graph import owners_of
@@ -115,6 +116,19 @@ def test_liveness_is_refused_in_one_sentence() -> None:
     live = next(p.name for p in instance.properties if p.kind == "eventually")
     with pytest.raises(Unsound, match="and Spark decides none; --engine native does"):
         explore(instance, (live,), handover=HERE)
+
+
+def test_who_waits_for_spark_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise Failed("there is no Spark here")
+
+    monkeypatch.setattr(session, "running", refuse)
+    reports = list[Progress]()
+    with pytest.raises(Failed, match="there is no Spark here"):
+        explore(FIVE, (), None, reports.append, partitions=2, handover=100)
+    assert len(reports) > 2
+    assert [report.beside for report in reports if report.beside] == [("starting Spark",)]
+    assert reports[-1].beside
 
 
 # Interrupted
