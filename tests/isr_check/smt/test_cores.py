@@ -17,7 +17,9 @@ from isr_check.smt.induction import Query
 from isr_check.smt.learning import Learning
 from isr_check.smt.solver import Answer, Proof
 from isr_check.smt.strategy import Strategy
-from isr_lang import Property
+from isr_lang import Instance, Property
+from isr_model import KIP_966
+from isr_proof import CORES, GIVEN, OPEN, invariant
 
 pytestmark = pytest.mark.solver
 
@@ -209,3 +211,14 @@ def test_what_takes_longest_is_begun_first() -> None:
     assert order == sorted(order, key=lambda name: efforts[name], reverse=True)
     assert [o.name for o, _ in decided] == [o.name for o in some]
     assert all(isinstance(r, Proved) for _, r in decided)
+
+
+@pytest.mark.slow
+def test_what_is_stored_still_proves_todays_design_for_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = Instance(KIP_966, GIVEN).constants | dict.fromkeys(["replicas", *OPEN])
+    asked = Induction(KIP_966, constants, [KIP_966.restated(c.promise) for c in invariant(KIP_966)])
+    monkeypatch.setattr(Strategy, "_goal", gives_up)
+    strategy = Strategy(asked, {}, cores=Cores.read(CORES))
+    some = [o for o in asked.obligations((), (), ["leader_appends"]) if o.queries]
+    assert [o.name for o, q in each(some) if strategy.decide(o, q, SECONDS).status != "unsat"] == []
+    assert len(some) > 15
