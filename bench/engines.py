@@ -1,6 +1,6 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [walks]
+    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [compressed] [walks]
 
 All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
 as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
@@ -21,8 +21,9 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -30,12 +31,17 @@ from unittest.mock import patch
 
 import attrs
 
+from isr_check import simulation
+from isr_check.engine import Exploration
+from isr_check.native import simulation as native_walks
 from isr_check.native.layout import SLACKS
 from isr_check.native.machine import Kernel
+from isr_check.native.memory import resident
 from isr_check.native.search import Means, Search
 from isr_check.native.team import Span, Team, Work
 from isr_designs import DESIGNS
 from isr_lang import Instance
+from isr_planted import PLANTED as PLANTED_DESIGNS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")
@@ -43,8 +49,11 @@ INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
 RUNS = 5
 
-MODELS = ("kip-320 --epochs 2 --isr-changes 3", "kip-966")
+MODELS = ("kip-320 --epochs 2 --isr-changes 5", "kip-966")
 LARGER = "kip-966 --crashes 2"
+LARGEST = "kip-966 --isr-changes 4 --epochs 2"
+STATE_BYTES = 14
+"""What memory may hold of each state where they are to be compressed."""
 SMALL = "kip-966 --replicas 2 --isr-changes 3"
 TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
@@ -53,9 +62,9 @@ ENOUGH = 1_000_000
 LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
 """Bounds within which no exploration ends."""
 WALKED = ("kip-966", f"kip-966 {LARGE}")
-WALKS, FEW_WALKS = 50_000, 60
+WALKS, FEW_WALKS, SEED = 50_000, 60, 1
 """Random walks by native code, and by the reference."""
-PLANTED = f"truncate-to-watermark {LARGE} --property acked-survives"
+PLANTED, PROMISE = f"truncate-to-watermark {LARGE}", "acked-survives"
 """A planted bug, within the same bounds."""
 PATIENCE = 60
 """Seconds that an exploration has to find it."""
@@ -195,22 +204,51 @@ def scaling(rows: Sequence[Row]) -> list[str]:
     return [f"More workers, on `{one.model}` ({one.distinct:,} states):", "", *lines]
 
 
+def cached(model: str) -> Instance:
+    """The instance; its machine code is in the cache from now on."""
+    instance = instance_of(model)
+    first = Search(instance, (), SLACKS[0], Means(1), None)
+    first.machine.improve()
+    compiled()
+    first.space.close(keep=False)
+    return instance
+
+
+def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """Explorations in arrays, and in so little memory that states are compressed, in this process."""
+    os.environ["INSYNC_CACHE"] = str(cache)
+    head = ["model", "distinct", "states", "bytes/state", "s", "distinct/s", "/cpu s", "speed", "speed, cpu"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in (LARGER, LARGEST):
+        instance, one, number = cached(model), (0.0, 0.0), 0
+        for kind in ("in arrays", "compressed"):
+            search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
+            search.space.budget = search.space.base + STATE_BYTES * number if number else None
+            before, start, begin = resident(), time.monotonic(), time.process_time()
+            found = search.run(lambda _, __: {})
+            took, cpu = time.monotonic() - start, time.process_time() - begin
+            held, space = resident() - before, search.space
+            assert found.complete, found.stopped
+            assert (space.compressed is not None) == bool(number), "what is measured is not what the line says"
+            assert number in (0, found.distinct), "another number of states"
+            space.close(keep=False)
+            del search, space
+            one, number = one if number else (took, cpu), found.distinct
+            cells = [f"`{model}`", f"{number:,}", kind, f"{held / number:.1f}", f"{took:.1f}", f"{number / took:,.0f}"]
+            cells += [f"{number / cpu:,.0f}", f"{one[0] / took:.2f}", f"{one[1] / cpu:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [f"With {workers[-1]} workers:", "", *lines]
+
+
 def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     """What the workers of an exploration share, counted in this process, by processor time."""
     os.environ["INSYNC_CACHE"] = str(cache)
-    words = iter(LARGER.split()[1:])
-    bounds = {name[2:].replace("-", "_"): int(value) for name, value in zip(words, words, strict=True)}
-    instance = Instance(DESIGNS[LARGER.split()[0]], bounds)
-    first = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
-    first.machine.improve()
-    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
-        compiler.join()  # the machine code is in the cache from now on
-    first.space.close(keep=False)
+    instance = cached(LARGER)
     search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
     in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
     run, share = dict(search.machine.run), Team.share
 
-    def timed(kernel: Kernel) -> Kernel:
+    def clocked(kernel: Kernel) -> Kernel:
         def call(job: int) -> None:
             start = time.thread_time()
             kernel(job)
@@ -224,7 +262,7 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
         share(self, todo, work)
         in_teams.append(time.thread_time() - start)
 
-    search.machine.run = {name: timed(kernel) for name, kernel in run.items()}
+    search.machine.run = {name: clocked(kernel) for name, kernel in run.items()}
     with patch.object(Team, "share", counted):
         start, begin = time.thread_time(), time.process_time()
         found = search.run(lambda _, __: {})
@@ -243,35 +281,65 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
 
 
 def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
-    """Random walks by each engine, and a planted bug that they find where exploring does not."""
-    engines = {"reference": (FEW_WALKS, "--engine reference")}
-    engines |= {name: (WALKS, options) for name, options in natives(workers).items() if "symmetry" not in name}
+    """Random walks by each engine, in this process, and a planted bug that they find where exploring does not.
+
+    Not by `insync check --simulate`, which makes every witness shorter: in Python, for hours at the larger bounds.
+    """
+    os.environ["INSYNC_CACHE"] = str(cache)
     head = ["model", "engine", "walks", "steps", "s", "steps/s", "/cpu s", "x reference, cpu"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for model in WALKED:
-        check(model, f"--simulate {WALKS}", folder, cache)  # the machine code is in the cache from now on
+        instance = instance_of(model)
+        runs = [("reference", FEW_WALKS, partial(simulation.simulate, instance, (), FEW_WALKS, SEED))]
+        for n in workers:
+            name = f"native, {n} worker{'s' * (n > 1)}"
+            runs.append((name, WALKS, partial(native_walks.simulate, instance, (), WALKS, SEED, workers=n)))
+        native_walks.simulate(instance, (), WALKS, SEED)
+        compiled()
         reference = 0.0
-        for name, (number, options) in engines.items():
-            ended, stats = check(model, f"--simulate {number} {options}", folder, cache)
-            run = json.loads((folder / "out" / "run.json").read_text("utf-8"))
-            steps, taken = sum(run["coverage"]["actions"].values()), stats["seconds"] or 0
-            reference = reference or steps / ended.cpu
-            cells = [f"`{model}`", name, f"{number:,}", f"{steps:,}", f"{taken:.1f}", f"{steps / taken:,.0f}"]
-            cells += [f"{steps / ended.cpu:,.0f}", f"{steps / ended.cpu / reference:,.0f}"]
-            lines.append(f"| {' | '.join(cells)} |")
+        for name, number, walk in runs:
+            seconds, cpu, found = timed(walk)
+            steps = sum(found.taken.values())
+            reference = reference or steps / cpu
+            cells = [f"`{model}`", name, f"{number:,}", f"{steps:,}", f"{seconds:.1f}", f"{steps / seconds:,.0f}"]
+            lines.append(f"| {' | '.join([*cells, f'{steps / cpu:,.0f}', f'{steps / cpu / reference:,.0f}'])} |")
     return [*lines, "", *planted(folder, cache)]
 
 
 def planted(folder: Path, cache: Path) -> list[str]:
-    walked, _ = check(PLANTED, f"--simulate {WALKS}", folder, cache)
-    found = json.loads((folder / "out" / "run.json").read_text("utf-8"))
-    explored, stats = check(PLANTED, f"--max-seconds {PATIENCE} --memory 4G", folder, cache)
+    wanted = (PROMISE,)
+    seconds, _, found = timed(partial(native_walks.simulate, instance_of(PLANTED), wanted, WALKS, SEED))
+    path = found.finding(PROMISE).path
+    said = f"break `{PROMISE}` after {seconds:.1f} s" if path else f"do not break `{PROMISE}` in {seconds:.1f} s"
+    asked = f"{PLANTED} --property {PROMISE}"
+    explored, stats = check(asked, f"--max-seconds {PATIENCE} --memory 4G", folder, cache)
     tried = json.loads((folder / "out" / "run.json").read_text("utf-8"))
     return [
-        f"`insync check {PLANTED} --simulate {WALKS}`: {found['verdict']} after {walked.wall:.1f} s, start-up and a "
-        f"shorter trace ({found['properties'][0]['depth']} steps) included. The exploration: {tried['verdict']} after "
+        f"At most {WALKS:,} walks of `{PLANTED}` {said}. `insync check {asked}`: {tried['verdict']} after "
         f"{explored.wall:.0f} s, with {stats['distinct']:,} states, in level {stats['depth']}."
     ]
+
+
+def timed(walk: Callable[[], Exploration]) -> tuple[float, float, Exploration]:
+    """Seconds by the clock, seconds of processor time, and the answer."""
+    start, begin = time.monotonic(), time.process_time()
+    found = walk()
+    return time.monotonic() - start, time.process_time() - begin, found
+
+
+def compiled() -> None:
+    """Wait for the best machine code, which is in the cache from then on."""
+    for compiler in (t for t in threading.enumerate() if t.name == "insync-compiler"):
+        compiler.join()
+
+
+def instance_of(line: str) -> Instance:
+    """A design and bounds, as on the command line."""
+    name, *words = line.split()
+    pairs = zip(words[::2], words[1::2], strict=True)
+    design = DESIGNS.get(name) or PLANTED_DESIGNS[name].design
+    assert design is not None, f"{name} is not a bug of the model"
+    return Instance(design, {option[2:].replace("-", "_"): int(value) for option, value in pairs})
 
 
 def engines(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
@@ -335,7 +403,7 @@ def numbers(words: str) -> list[int]:
     return sorted(int(word) for word in words.split(","))
 
 
-PARTS = {"engines": engines, "shared": shared, "walks": walks}
+PARTS = {"engines": engines, "shared": shared, "compressed": compressed, "walks": walks}
 
 
 def main() -> None:

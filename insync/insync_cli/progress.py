@@ -337,7 +337,7 @@ def forecast(memory: int, state_bytes: float) -> str:
     held = max(0, memory - resident())
     return (
         f"estimate: at {state_bytes:.0f} bytes a state, {human_size(memory)} hold about "
-        f"{two_digits(int(held / state_bytes))} states; what is more goes to files"
+        f"{two_digits(int(held / state_bytes))} states; more are compressed, then go to files"
     )
 
 

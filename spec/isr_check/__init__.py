@@ -4,6 +4,7 @@ engine                               the contract: what every engine is asked, a
 reference -> explorer                the reference evaluator (the oracle), and the plainest exploration with it
 native/                              the engine for speed: LLVM kernels over packed states
 symmetry                             one state for all that differ in names only
+reduction_rules -> reduction         one state for all that differ in what makes no difference later
 liveness, lasso, liveness_reference  promises about the future, their counterexamples, and the oracle for them
 best_first, room                     search for a behaviour; whether bounds leave room for the faults asked for
 reachability, sample, mutation       whether a state can be reached; random walks; designs with one guard dropped

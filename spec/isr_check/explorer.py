@@ -3,8 +3,8 @@
 States are kept in one dictionary and one list, and each remembers the position of its parent. The steps of a
 counterexample are found again by expanding its states, so nothing else is stored.
 
-With symmetry the state of an orbit that is found first stands for all of it, so a counterexample is the same as
-without.
+With symmetry the state of an orbit that is found first stands for all of it, and with a reduction the first of those
+that differ in what nothing will read; so a counterexample is the same as without.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from isr_check.engine import (
     awaited,
     selected,
 )
+from isr_check.reduction import Reduction
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance, Property
 
 
 class _Search:
-    def __init__(self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None) -> None:
-        self.instance, self.symmetry = instance, symmetry
+    def __init__(
+        self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None, reduction: Reduction | None
+    ) -> None:
+        self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
         self.evaluator = Evaluator(instance)
         self.properties = selected(instance, wanted)
         self.awaited = awaited(instance, wanted)
@@ -54,7 +57,8 @@ class _Search:
         self.generated = 0
 
     def add(self, state: State, parent: int) -> bool:
-        known_as = self.symmetry.representative(state) if self.symmetry else state
+        known_as = self.reduction.representative(state) if self.reduction else state
+        known_as = self.symmetry.representative(known_as) if self.symmetry else known_as
         if known_as in self.index:
             return False
         position = self.index[known_as] = len(self.states)
@@ -138,11 +142,13 @@ def explore(
     progress: Callable[[Progress], None] = lambda _: None,
     *,
     symmetry: bool = False,
+    reduction: bool = False,
 ) -> Exploration:
     """Explore with the reference evaluator (see isr_check.engine for the contract)."""
     limits = limits or Limits()
-    reduction = Symmetry(instance, wanted) if symmetry else None
-    search, start = _Search(instance, wanted, reduction), time.monotonic()
+    names = Symmetry(instance, wanted) if symmetry else None
+    blanks = Reduction(instance, wanted) if reduction else None
+    search, start = _Search(instance, wanted, names, blanks), time.monotonic()
     for _, state in search.evaluator.initial_states():
         search.add(state, -1)
     frontier = list(range(len(search.states)))
@@ -172,7 +178,7 @@ def explore(
         tuple(levels),
         {a.name: n for a, n in zip(instance.actions, search.taken, strict=True)},
         search.guards(expanded),
-        sum(map(reduction.orbit, search.states)) if reduction else None,
+        sum(map(names.orbit, search.index)) if names else None,
     )
 
 

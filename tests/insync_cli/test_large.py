@@ -149,6 +149,6 @@ def test_progress_forecasts_memory(capsys: pytest.CaptureFixture[str]) -> None:
         ticker(Progress(depth, size, 1000, 5000, now[0], 40.0, on_disk=depth > 8))
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first.startswith("estimate: at 40 bytes a state, 1.0 GB hold about ")
-    assert first.endswith("what is more goes to files")
+    assert first.endswith("more are compressed, then go to files")
     assert "the rest in files" in last
     assert " states in all, " in last.split("estimate ")[1]

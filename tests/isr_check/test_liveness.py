@@ -1,7 +1,7 @@
 """Liveness: textbook examples, planted violations, and the native engine against the plain definitions."""
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 
 import attrs
@@ -118,13 +118,14 @@ LOCK = Design("lock", "One lock.", Lock, free, (asks, acquires, releases, blinks
 
 
 def both(design: Design, name: str, **constants: int) -> Finding:
-    """The verdict and counterexample of both engines, with one worker and two, in memory and files; all the same."""
+    """The verdict and counterexample of both engines, with one worker and two, wherever states are; all the same."""
     instance = Instance(design, constants)
     expected = explorer.explore(instance, (name,)).finding(name)
     for workers in (1, 2):
         assert native.explore(instance, (name,), workers=workers).finding(name) == expected
-        with states_in_files():
-            assert native.explore(instance, (name,), workers=workers).finding(name) == expected
+        for elsewhere in (states_in_files, states_compressed):
+            with elsewhere():
+                assert native.explore(instance, (name,), workers=workers).finding(name) == expected
     if expected.path is not None:
         assert_counterexample(instance, name, expected.path)
     return expected
@@ -151,6 +152,25 @@ def states_in_files() -> Generator[None]:
         patch.setattr(Space, "_settle_outside", settles)
         yield
     assert moved
+
+
+@contextmanager
+def states_compressed() -> Generator[None]:
+    """From the first states on."""
+    make_room, turned = Space.make_room, list[Space]()
+
+    def at_once(self: Space) -> None:
+        if self.compressed is None and not self.outside:
+            turned.append(self)
+            todo, fresh = [*self.todo], [*self.fresh, *self._new()]  # pyright: ignore[reportPrivateUsage]
+            assert self._compress(self._from_memory, self.levels, todo, fresh)  # pyright: ignore[reportPrivateUsage]
+        make_room(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(space, "WORTH", 1e9)
+        patch.setattr(Space, "make_room", at_once)
+        yield
+    assert turned
 
 
 def assert_counterexample(instance: Instance, name: str, path: Path) -> None:
@@ -222,12 +242,35 @@ def test_a_verdict_on_liveness_takes_every_state_even_when_all_else_is_decided()
     assert [f.name for f in found.findings] == ["type-ok", "held"]
 
 
-def test_liveness_of_the_protocol_is_decided_of_states_in_files() -> None:
+@pytest.mark.parametrize("elsewhere", [states_in_files, states_compressed])
+def test_liveness_of_the_protocol_is_decided_wherever_states_are(
+    elsewhere: Callable[[], AbstractContextManager[None]],
+) -> None:
     instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     names = tuple(p.name for p in instance.properties if p.kind == "eventually")
     expected = native.explore(instance, names)
-    with states_in_files():
+    with elsewhere():
         assert native.explore(instance, names).findings == expected.findings
+
+
+def test_a_region_that_does_not_fit_beside_compressed_states_is_decided_when_they_are_in_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gather, tried = graph.Gathered.gather, list[bool]()
+
+    def without_room(self: graph.Gathered, room: Callable[[int], bool]) -> None:
+        tried.append(self.search.space.outside)
+        if not self.search.space.outside:
+            raise graph.TooMuch
+        gather(self, room)
+
+    expected = native.explore(Instance(LOCK, {"clients": 3}), ("served",))
+    monkeypatch.setattr(graph.Gathered, "gather", without_room)
+    monkeypatch.setattr(space, "LEAST", 0)
+    with states_compressed():
+        found = native.explore(Instance(LOCK, {"clients": 3}), ("served",))
+    assert found.findings == expected.findings
+    assert tried == [False, True]
 
 
 def test_a_region_that_memory_does_not_hold_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:

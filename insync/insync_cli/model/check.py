@@ -129,8 +129,9 @@ def asked(given: Options) -> Question:
 
 def question_folder(question: Question, exploring: exploration.Exploring) -> str:
     """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
-    symmetry = ["symmetry"] if exploring.large.symmetry else []
-    return default_folder(question.instance, question.wanted, exploring.engine, *symmetry)
+    large = exploring.large
+    fewer = [name for name, on in (("symmetry", large.symmetry), ("reduction", large.reduction)) if on]
+    return default_folder(question.instance, question.wanted, exploring.engine, *fewer)
 
 
 def answered(question: Question, explored: Explored, given: Options, folder: Path) -> runfile.Run:

@@ -51,7 +51,10 @@ class Large:
     """For models that are too large to be explored plainly."""
 
     symmetry: bool = switch("one state of each orbit", default=False)
-    memory: int | None = option("SIZE", "hold so much, such as 2G; the rest goes to files in DIR", size)
+    reduction: bool = switch("one state for all that differ in what makes no difference later", default=False)
+    memory: int | None = option(
+        "SIZE", "hold so much, such as 2G; more states are compressed, then go to files in DIR", size
+    )
     resume: str | None = option("DIR", "go on from the checkpoint of a run with --out DIR", str)
     checkpoint_every: float = option("S", "seconds between two checkpoints in the folder of --out", seconds, 60.0)
 
@@ -115,8 +118,10 @@ class Exploring:
         walks = self.simulation.simulate
         if self.simulation.seed is not None and not walks:
             raise UsageError("--seed chooses the walks of --simulate; without it nothing is random")
-        if walks and (self.large.resume or self.large.symmetry):
-            raise UsageError("--simulate walks; --resume and --symmetry are for exploring all states")
+        if walks and (self.large.resume or self.large.symmetry or self.large.reduction):
+            raise UsageError("--simulate walks; --resume, --symmetry and --reduction are for exploring all states")
+        if self.large.reduction and self.engine == SPARK:
+            raise UsageError(f"--reduction on is for the engines native and reference, not {SPARK}")
         live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in asked]
         if walks and live:
             raise UsageError(
@@ -126,6 +131,8 @@ class Exploring:
             raise UsageError(
                 f"--symmetry on is unsound for liveness ({live[0]}): a cycle of orbits need not be one of states"
             )
+        if self.large.reduction and live:
+            raise UsageError(f"--reduction on is not for liveness ({live[0]}), which counts all steps between states")
 
 
 @attrs.frozen
@@ -195,7 +202,9 @@ def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     resume = large.resume
     if resume and "resume" not in takes:
         raise UsageError(f"the engine '{name}' keeps no checkpoints; --resume needs --engine native or {SPARK}")
-    asked: dict[str, object] = {"symmetry": True} if large.symmetry else {}
+    asked: dict[str, object] = {
+        name: True for name, on in (("symmetry", large.symmetry), ("reduction", large.reduction)) if on
+    }
     if name == SPARK:
         asked |= given.spark.given()
         asked |= {"folder": Folder(resume or out) / SPARK, "resume": bool(resume)}

@@ -45,6 +45,8 @@ class Archive:
         self.folder, self.words = folder, words
         self.segments: list[Segment] = []
         self.size = 0
+        self._serial = 0
+        self._dropped: list[Segment] = []
         self._begins: list[int] = []
         self._files: list[int] = []
         for segment in segments:
@@ -55,10 +57,19 @@ class Archive:
         self._begins.append(self.size)
         self.segments.append(segment)
         self.size += segment.count
+        self._serial = max(self._serial, 1 + int(segment.file.removeprefix("states-").removesuffix(".bin")))
+
+    def drop(self, segments: int) -> None:
+        """Forget all but the first so many segments; the others' files stay until `save` has named the rest."""
+        while len(self.segments) > segments:
+            os.close(self._files.pop())
+            self._begins.pop()
+            self._dropped.append(self.segments.pop())
+            self.size -= self._dropped[-1].count
 
     def append(self, blocks: Iterable[Words]) -> None:
         """Write the rows of the blocks to one more segment; no segment if there are none."""
-        name = f"states-{len(self.segments):06d}.bin"
+        name = f"states-{self._serial:06d}.bin"
         digest, count = hashlib.sha256(), 0
         with open(self.folder / name, "wb") as file:
             for block in blocks:
@@ -101,6 +112,12 @@ class Archive:
             if digest.hexdigest() != segment.sha256:
                 raise BadCheckpoint(f"{self.folder / segment.file} was changed or damaged after it was written")
 
+    def sweep(self) -> None:
+        """Remove the files of what was dropped."""
+        for segment in self._dropped:
+            (self.folder / segment.file).unlink()
+        self._dropped = []
+
     def close(self) -> None:
         for file in self._files:
             os.close(file)
@@ -133,6 +150,7 @@ def save(archive: Archive, content: Json) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+    archive.sweep()
 
 
 def read(folder: Path) -> Json:

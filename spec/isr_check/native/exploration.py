@@ -12,6 +12,7 @@ from isr_check.native import archive
 from isr_check.native.layout import SLACKS
 from isr_check.native.search import EVERY, Means, Overflow, Search
 from isr_check.native.traces import paths
+from isr_check.reduction import Reduction
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
@@ -23,6 +24,7 @@ def explore(
     progress: Callable[[Progress], None] = silent,
     *,
     symmetry: bool = False,
+    reduction: bool = False,
     resume: bool = False,
     workers: int | None = None,
     memory: int | None = None,
@@ -33,13 +35,14 @@ def explore(
 
     `memory` is a limit in bytes; states that exceed it go to files in `folder`, else in a temporary folder. With a
     folder a checkpoint is written each `every` seconds; `resume` continues from the checkpoint that is there.
-    Raises Unsound if `symmetry` does not apply, and BadCheckpoint if no exploration can resume there.
+    Raises Unsound if `symmetry` or `reduction` does not apply, and BadCheckpoint if no exploration can resume there.
     """
     start, means = time.monotonic(), Means(workers, memory, folder, every)
-    reduction = Symmetry(instance, wanted) if symmetry else None
+    names = Symmetry(instance, wanted) if symmetry else None
+    blanks = Reduction(instance, wanted) if reduction else None
     checkpoint = archive.read(folder) if resume and folder else None
     for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
-        search = Search(instance, wanted, slack, means, reduction)
+        search = Search(instance, wanted, slack, means, names, blanks)
         search.start, search.limits, search.progress = start, limits or Limits(), progress
         keep = True
         try:

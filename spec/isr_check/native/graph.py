@@ -4,8 +4,8 @@ An exploration keeps states and not steps. So the steps of the states between a 
 level by level. The kernels for it are made from the same actions, and also tell which instance of an action each step
 is. The states that the steps reach are looked up in the visited set.
 
-Where the exploration's states are in files, those between trigger and goal are first brought to memory, with the states
-of the goal that are one step away from them. Memory has to hold these, then, and not all states.
+Where the exploration's states are compressed or in files, those between trigger and goal are first brought to arrays,
+with the states of the goal that are one step away from them. Memory has to hold these, then, and not all states.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Gathered(_Graph):
                 worker.limit = min(worker.next + quota, worker.last)
             self.team.share(spans([(0, len(ahead))], CHUNK), partial(self._grow, ahead))
             if len(self.levels) < len(explored):
-                self.team.share(spans(explored[len(self.levels)], BLOCK), self._begin)
+                self.team.share(self.search.space.parts(len(self.levels), BLOCK), self._begin)
             if self.full or not room(0):
                 raise TooMuch
             self.levels.append([(s, w.next) for s, w in zip(starts, self.workers, strict=True) if w.next > s])
@@ -347,13 +347,19 @@ def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
 def decide(search: Search, p: Property) -> Finding:
     """The verdict on a liveness property after a complete exploration."""
     space = search.space
-    graph = Gathered(search, p) if space.outside else _Graph(search, p)
+    apart = space.outside or space.compressed is not None
+    if space.compressed is not None:
+        space.spare()
+    graph = Gathered(search, p) if apart else _Graph(search, p)
+
+    def late() -> bool:
+        spent = time.monotonic() - search.start
+        return search.limits.stop() or (search.limits.max_seconds is not None and spent > search.limits.max_seconds)
 
     def room(steps: int) -> bool:
         """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
-        late = search.limits.max_seconds is not None and time.monotonic() - search.start > search.limits.max_seconds
-        fits = not space.outside or space.budget is None or space.holding(graph.held) + 40 * steps <= space.budget
-        return fits and steps < 1 << 31 and not scarce(40 * steps) and not late and not search.limits.stop()
+        fits = not apart or space.budget is None or space.holding(graph.held) + 40 * steps <= space.budget
+        return fits and steps < 1 << 31 and not scarce(40 * steps) and not late()
 
     try:
         if isinstance(graph, Gathered):
@@ -361,6 +367,8 @@ def decide(search: Search, p: Property) -> Finding:
         graph.number()
         region, members = _region(graph, room)
     except TooMuch:
+        if space.compressed is not None and not late() and space.leave():
+            return decide(search, p)
         return Finding(p.name, p.kind, Verdict.BUDGETED)
     finally:
         graph.team.close()

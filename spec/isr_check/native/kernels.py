@@ -11,7 +11,7 @@ Each kernel takes one argument, a *job*: an array of 64-bit numbers and addresse
 
 With symmetry there are two more. The *representative* of a state is the state that stands for its orbit.
 
-    rename    replace states by their representatives
+    rename    replace states by their representatives (with a reduction, too, which has representatives as well)
     orbits    count the states in the orbits of a range of states
 """
 
@@ -26,8 +26,10 @@ from isr_check.native.actions import ACTION, FOUND, ActionWriter, Check, checks,
 from isr_check.native.assembly import Code, Int
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
+from isr_check.native.merging import Merging
 from isr_check.native.renaming import Renaming
 from isr_check.native.visited import Visited
+from isr_check.reduction import Reduction
 from isr_check.symmetry import Symmetry
 from isr_lang import FoldedAction, Instance
 
@@ -65,6 +67,8 @@ class Job(IntEnum):
     LABELS = auto()
     REACHED = auto()
     SEED = auto()
+    INSERT = auto()
+    """The function to call in the place of @insert, or 0 (see roots.py)."""
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED})
@@ -143,15 +147,23 @@ def program(
     on_steps: list[Check],
     marks: Marks,
     symmetry: Symmetry | None = None,
+    reduction: Reduction | None = None,
 ) -> Program:
     """The module for an instance and these checks; the layout must have been made for the symmetry."""
     made = model(instance, layout, on_states, on_steps, marks, on_steps)
-    writer = Kernels(layout, made.most, marks, symmetry)
+    writer = Kernels(layout, made.most, marks, symmetry, reduction)
     parts = [writer.unpack(), writer.successors(made.actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
+    names: tuple[str, ...] = KERNELS
+    if reduction is not None:
+        parts.append(Merging(layout, reduction).text())
     if symmetry is not None:
-        parts += [*Renaming(layout, symmetry).texts(), writer.rename(), writer.orbits(symmetry)]
-    return made.program(parts, KERNELS if symmetry is None else (*KERNELS, "rename", "orbits"))
+        parts += [*Renaming(layout, symmetry).texts(), writer.orbits(symmetry)]
+        names += ("orbits",)
+    if symmetry is not None or reduction is not None:
+        parts.append(writer.rename())
+        names += ("rename",)
+    return made.program(parts, names)
 
 
 @attrs.frozen
@@ -190,9 +202,16 @@ def tables(layout: Layout) -> list[str]:
 
 
 class Kernels:
-    def __init__(self, layout: Layout, most: int, marks: Marks, symmetry: Symmetry | None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        most: int,
+        marks: Marks,
+        symmetry: Symmetry | None,
+        reduction: Reduction | None = None,
+    ) -> None:
         self.layout, self.words, self.most, self.marks = layout, layout.words, most, marks
-        self.symmetry = symmetry
+        self.symmetry, self.reduction = symmetry, reduction
         self.visited = Visited(layout.words)
 
     def unpack(self) -> str:
@@ -252,16 +271,25 @@ class Kernels:
     def _insert_call(self, code: Code, job: Callable[[Job], str], n: Int, free: str) -> None:
         out, hashes, table, states = (job(j) for j in (Job.OUT, Job.HASHES, Job.TABLE, Job.STATES))
         self._rename(code, out, n)
-        position = code.load(free, 0)
-        code.store(free, 0, code.value(
-            f"call i64 @insert(ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {job(Job.MASK)}, "
-            f"ptr {states}, i64 {position})"
-        ))  # fmt: skip
+        position, insert, mask = code.load(free, 0), job(Job.INSERT), job(Job.MASK)
+        arguments = f"ptr {out}, i64 {n}, ptr {hashes}, ptr {table}, i64 {mask}, ptr {states}, i64 {position}"
+
+        def elsewhere() -> None:
+            code.store(free, 0, code.value(f"call i64 {insert}({arguments})"))
+
+        with code.when(code.value(f"icmp eq ptr {insert}, null"), elsewhere):
+            code.store(free, 0, code.value(f"call i64 @insert({arguments})"))
 
     def _rename(self, code: Code, out: str, n: Int) -> None:
-        if self.symmetry is not None:
+        if self.symmetry is not None or self.reduction is not None:
             with code.loop(0, n) as (k, _):
-                code.effect(f"call i64 @representative(ptr {self.visited.state(code, out, k)})")
+                self._represent(code, self.visited.state(code, out, k))
+
+    def _represent(self, code: Code, words: str) -> None:
+        if self.reduction is not None:
+            code.effect(f"call void @merged(ptr {words})")
+        if self.symmetry is not None:
+            code.effect(f"call i64 @representative(ptr {words})")
 
     def initial(self) -> str:
         """Add the initial states; the words at START of STATES, from which they are made, may have any value."""
@@ -392,7 +420,7 @@ class Kernels:
         code, job = self._kernel("rename")
         out = job(Job.OUT)
         with code.loop(job(Job.START), job(Job.END)) as (k, _):
-            code.effect(f"call i64 @representative(ptr {self.visited.state(code, out, k)})")
+            self._represent(code, self.visited.state(code, out, k))
         code.effect("ret void")
         return code.text()
 

@@ -79,6 +79,10 @@ class Machine:
             self.improving = True
             Thread(target=self._improve, name="insync-compiler").start()
 
+    def address(self, name: str) -> int:
+        """Where a function of the module is, for the kernels of another; it stays valid when better code is ready."""
+        return self._engines[-1].get_function_address(name)
+
     def _improve(self) -> None:
         best = compile_object(self._text, BEST)
         self.run = self._load(best)

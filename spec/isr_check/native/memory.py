@@ -110,7 +110,7 @@ class Worker:
         self.refused = np.zeros(max(1, sizes.guards), dtype=np.int64)
         self.taken = np.zeros(max(1, actions), dtype=np.int64)
         self.report = np.zeros(2, dtype=np.int64)
-        self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * sizes.words, batch)]
+        self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * sizes.words, 2 * batch)]
         self.job = np.zeros(len(Job), dtype=np.int64)
         counters = (self.refused, self.taken, self.report)
         self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]

@@ -8,6 +8,7 @@ from typing import cast
 from isr_check.engine import DEADLOCK, TYPE_OK, Finding, GuardCount, Path, Verdict, awaited, selected
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Marks
+from isr_check.reduction import Reduction
 from isr_check.reference import parameter_values
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
@@ -16,8 +17,14 @@ from isr_lang import Instance
 class Question:
     """The properties that are asked for. Each has a bit, so that an integer (a mask) is a set of properties."""
 
-    def __init__(self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None) -> None:
-        self.instance, self.symmetry = instance, symmetry
+    def __init__(
+        self,
+        instance: Instance,
+        wanted: tuple[str, ...],
+        symmetry: Symmetry | None,
+        reduction: Reduction | None = None,
+    ) -> None:
+        self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
         self.properties = selected(instance, wanted)
         self.awaited = awaited(instance, wanted)
         self.names = [(p.name, p.kind) for p in self.properties]
@@ -42,6 +49,7 @@ class Question:
             "design": self.instance.design.name,
             **self.instance.constants,
             "symmetry": symmetry,
+            "reduction": "on" if self.reduction else "off",
             "properties": names,
         }
 

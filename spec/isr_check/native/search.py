@@ -32,7 +32,8 @@ from isr_check.native.machine import Machine
 from isr_check.native.memory import Words, Worker, address
 from isr_check.native.question import Question, difference
 from isr_check.native.space import CHUNK, Full, Space
-from isr_check.native.team import Span, spans
+from isr_check.native.team import Span
+from isr_check.reduction import Reduction
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 
@@ -73,13 +74,14 @@ class Search:
         slack: Slack,
         means: Means,
         symmetry: Symmetry | None,
+        reduction: Reduction | None = None,
     ) -> None:
-        self.question = asked = Question(instance, wanted, symmetry)
+        self.question = asked = Question(instance, wanted, symmetry, reduction)
         self.instance, self.awaited, self.names = instance, asked.awaited, asked.names
         self.on_states, self.on_steps, self.marks = asked.on_states, asked.on_steps, asked.marks
-        self.symmetry = symmetry
+        self.symmetry, self.reduction = symmetry, reduction
         self.layout = Layout(instance, slack, symmetry.sorts if symmetry else ())
-        self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks, symmetry)
+        self.program = program(instance, self.layout, self.on_states, self.on_steps, self.marks, symmetry, reduction)
         self.machine = Machine(self.program.text, self.program.kernels)
         threads = means.workers or len(os.sched_getaffinity(0))
         self.space = Space(self.program, self.machine, len(instance.actions), threads, means.memory, means.folder)
@@ -140,11 +142,11 @@ class Search:
             self._tick()
         if self.cut or self.saving.due:
             return span
-        start, end = self.space.place(worker, span)
+        start, end = self.space.place(worker, span, todo=True)
         stopped = worker.run(self.machine.run["expand"], start, end, wanted)
         worker.expanded += stopped - start
         self._check_overflow(worker)
-        return (span[0] + stopped - start, span[1]) if stopped < end else None
+        return self.space.rest(worker, span, stopped - start, end - start)
 
     def _check_overflow(self, worker: Worker) -> None:
         """If a successor did not fit its cells, raise Overflow; with the widest cells, end the search instead."""
@@ -188,12 +190,12 @@ class Search:
         if not added and self.levels:
             return
         self.levels.append(added)
-        wanted = self.undecided(self.on_states)
+        wanted, last = self.undecided(self.on_states), len(self.levels) - 1
         if wanted or self.layout.slack.number:
-            self.team.share(spans(added, CHUNK), partial(self._run, "check", wanted))
+            self.team.share(self.space.parts(last, CHUNK), partial(self._run, "check", wanted))
         if self.symmetry is not None:
-            self.team.share(spans(added, CHUNK), partial(self._run, "orbits", 0))
-        self._collect(len(self.levels) - 1)
+            self.team.share(self.space.parts(last, CHUNK), partial(self._run, "orbits", 0))
+        self._collect(last)
         self.space.begin_level()
 
     def run(self, paths: Paths) -> Exploration:
@@ -224,8 +226,8 @@ class Search:
         return False
 
     def representative(self, words: Words) -> Words:
-        """Replace the words of a state by those of its orbit's representative; without symmetry they stay."""
-        if self.symmetry is not None:
+        """Replace the words of a state by those of its representative; without symmetry and reduction they stay."""
+        if self.symmetry is not None or self.reduction is not None:
             job = self.workers[0].job.copy()
             job[[Job.OUT, Job.START, Job.END]] = address(words), 0, 1
             self.machine.run["rename"](address(job))

@@ -1,12 +1,15 @@
-"""The place of the states: in memory, and when that is full, in files.
+"""The place of the states: in memory, when that is full in fewer bytes, and when that is full, too, in files.
 
-In memory, states are found by the table of the visited set. When they no longer fit, they move *outside*, to an archive
-of files. From then on memory holds *candidates* only: states found since the archive was last read. When candidates
+In memory, states are found by the table of the visited set. When there is no room for a larger one, states are
+*compressed* (compressed.py), if that is worth having. When they do not fit so either, they move *outside*, to files of
+an archive. From then on memory holds *candidates* only: states found since the archive was last read. When candidates
 fill the memory, or the level ends, the whole archive is read once and known candidates are struck out. The others are
 new, and become one more file. So memory limits the speed but not the size of an exploration, and the disk is read in
 order only.
 
-A position counts in memory until the states move outside, and in the archive from then on.
+A position counts in memory until the states move outside, and in the archive from then on. Compressed states have no
+positions: `LEVEL * level + b` is the bucket b of their table, for the states of that level in it. In `levels` a
+compressed level has as many positions as states, but they only count.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import numpy as np
 
 from isr_check.native import archive
 from isr_check.native.archive import Archive, Json
+from isr_check.native.compressed import Compressed, Read
 from isr_check.native.kernels import BATCH, Job, Program
 from isr_check.native.machine import Machine
 from isr_check.native.memory import FULLEST, Marks, States, Table, Words, Worker, address, resident, scarce
@@ -34,6 +38,10 @@ OTHER = 48 << 20
 """Bytes that the process may yet need for other things than states: optimised machine code, reports."""
 LEAST = 4 << 20
 """The fewest bytes for candidates with which an exploration goes on outside."""
+LEVEL = 1 << 40
+"""More than a table has buckets."""
+WORTH = 0.6
+"""The most bytes that compressed states may take, as a part of what they take otherwise."""
 
 
 class Full(Exception):
@@ -58,9 +66,15 @@ class Space:
         self.team = Team(self.workers)
         self.levels: list[list[Span]] = []
         self.todo: deque[Span] = deque()
+        self.table = Table(0)
         self.fresh: list[Span] = []
         self.starts = [w.first for w in self.workers]
         self.outside = False
+        self.compressed: Compressed | None = None
+        self._earlier = 0  # the states that no worker counts: those that were there when they were compressed
+        self._before = 0  # the states of all levels but the next
+        self._solid = list[list[Span]]()  # the levels of compressed states that the archive has for good
+        self._solid_segments = 0
         self.archive: Archive | None = None
         self._home, self._own_home = folder, folder is None
         self._kept: list[tuple[int, int, int]] = []  # what of memory is in the archive: start, end, where
@@ -73,7 +87,7 @@ class Space:
     @property
     def found(self) -> int:
         """The number of states in memory; outside, the number of candidates."""
-        return sum(w.next - w.first for w in self.workers)
+        return self._earlier + sum(w.next - w.first for w in self.workers)
 
     @property
     def distinct(self) -> int:
@@ -82,36 +96,72 @@ class Space:
     @property
     def state_bytes(self) -> float:
         """Bytes of memory per state, when the table is three quarters as full as it may be."""
+        if self.compressed is not None:
+            return self.compressed.bytes / self.found
         return self.words * 8 + 8 / (FULLEST * 0.75)
 
     # levels
 
     def begin_level(self) -> None:
-        self.todo = spans(self.levels[-1], CHUNK)
+        last = len(self.levels) - 1
+        self.todo = self.parts(last, CHUNK)
         self.fresh, self.starts = [], [w.next for w in self.workers]
+        self._before = self.found
+        if self.compressed is not None:
+            self.compressed.add_to(last + 1)
 
     def end_level(self) -> list[Span]:
         """The spans of the states that are new since `begin_level`."""
+        if self.compressed is not None:
+            return _counted(len(self.levels), self.found - self._before)
         if self.outside:
             self.flush()
         else:
-            self.fresh += [(s, w.next) for s, w in zip(self.starts, self.workers, strict=True) if w.next > s]
+            self.fresh += self._new()
         return _merged(self.fresh)
 
-    def place(self, worker: Worker, span: Span) -> Span:
-        """Put the states of a span where the worker's kernels read them (SOURCE), and return their span there."""
-        if not self.outside:
+    def _new(self) -> list[Span]:
+        """The spans in memory of the states that are new since `begin_level`."""
+        return [(s, w.next) for s, w in zip(self.starts, self.workers, strict=True) if w.next > s]
+
+    def parts(self, level: int, length: int) -> deque[Span]:
+        """The states of a level in spans for `place` and `rows`, each of at most `length` states in memory or files."""
+        if self.compressed is None:
+            return spans(self.levels[level], length)
+        return deque((LEVEL * level + start, LEVEL * level + end) for start, end in self.compressed.parts())
+
+    def place(self, worker: Worker, span: Span, *, todo: bool = False) -> Span:
+        """Put the states of a span where the worker's kernels read them (SOURCE), and return their span there.
+
+        With `todo` those that have been expanded may be left out.
+        """
+        if not self.outside and self.compressed is None:
             worker.set([(Job.SOURCE, address(self.states.array))])
             return span
-        rows = self.rows(worker, span)
+        rows = self.rows(worker, span, todo=todo)
         worker.set([(Job.SOURCE, address(rows))])
         return 0, len(rows)
 
-    def rows(self, worker: Worker, span: Span) -> Words:
-        """The states of a span, one row each; outside, only until the worker asks for the next span."""
+    def rows(self, worker: Worker, span: Span, *, todo: bool = False) -> Words:
+        """The states of a span, one row each; not in arrays, only until the worker asks for the next span."""
+        if self.compressed is not None:
+            level, start = divmod(span[0], LEVEL)
+            buckets = start, span[1] - LEVEL * level
+            return self.compressed.gather(worker, buckets, level, False if todo else None)
+        return self._from_archive(worker, span) if self.outside else self._from_memory(worker, span)
+
+    def rest(self, worker: Worker, span: Span, expanded: int, of: int) -> Span | None:
+        """What is left of a span when so many of the states that `place` gave have been expanded."""
+        if self.compressed is not None:
+            self.compressed.finish(worker, expanded)
+            return span if expanded < of else None
+        return (span[0] + expanded, span[1]) if expanded < of else None
+
+    def _from_memory(self, _: Worker, span: Span) -> Words:
+        return self.states.at(slice(*span))
+
+    def _from_archive(self, worker: Worker, span: Span) -> Words:
         start, end = span
-        if not self.outside:
-            return self.states.at(slice(start, end))
         at = self.workers.index(worker)
         if len(self._buffers[at]) < end - start:
             self._buffers[at] = np.zeros((max(BLOCK, end - start), self.words), dtype=np.uint64)
@@ -125,17 +175,12 @@ class Space:
     def make_room(self) -> None:
         """Give every worker a limit up to which it may add states; Full if there is no room.
 
-        A full table is replaced by a larger one. If memory does not allow that, states move outside, or candidates are
-        flushed.
+        A full table is replaced by a larger one. If memory does not allow that, states are compressed, or move outside,
+        or candidates are flushed.
         """
         few = len(self.workers) * 4 * (self.program.most + BATCH)
         while not self.outside and self._room() < few:
-            size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
-            more = (size - self.table.size + few * self.words) * 8
-            if self.table.room - self.found < few and self._affords(more):
-                self._allocate(size)
-                self._index()
-            else:
+            if not (self._grow(few) if self.compressed is None else self._grow_compressed(few)):
                 self._move_out()
         if self.outside and self._packed(few):
             self.flush()
@@ -143,9 +188,31 @@ class Space:
                 raise Full("the memory limit")
         quota = self._room() // len(self.workers)
         for worker in self.workers:
+            if self.compressed is not None:
+                self.compressed.direct(worker)
             worker.limit = min(worker.next + quota, worker.last)
 
+    def _grow(self, few: int) -> bool:
+        """Make the table larger, or compress the states; false if memory does not allow either."""
+        size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
+        more = (size - self.table.size + few * self.words) * 8
+        if self.table.room - self.found < few and self._affords(more):
+            self._allocate(size)
+            self._index()
+            return True
+        self.table = Table(0)
+        return self._compress(self._from_memory, self.levels, [*self.todo], [*self.fresh, *self._new()])
+
+    def _grow_compressed(self, few: int) -> bool:
+        assert self.compressed is not None
+        if not self.compressed.make_room(self.found, few):
+            return False
+        self.todo = self.parts(len(self.levels) - 1, CHUNK)
+        return True
+
     def _room(self) -> int:
+        if self.compressed is not None:
+            return 0 if self.budget is None and self.crowded() else self.compressed.room(self.found)
         room = self.table.room - self.found
         if self.outside or self.budget is None:
             return 0 if self.crowded() and not self.outside else room
@@ -157,14 +224,19 @@ class Space:
         return self._room() < few or any(w.last - w.next < least for w in self.workers)
 
     def _held(self) -> int:
-        return self.holding(self.found)
+        return self.holding(0 if self.compressed is not None else self.found)
 
     def holding(self, states: int) -> int:
-        """The bytes that the process holds with so many states in memory."""
-        return self.base + 8 * (self.table.size + self.words * states)
+        """The bytes that the process holds with so many states in arrays."""
+        compressed = self.compressed.bytes if self.compressed is not None else 0
+        return self.base + compressed + 8 * (self.table.size + self.words * states)
 
     def _affords(self, more: int) -> bool:
         return not scarce(more) and (self.budget is None or self._held() + more <= self.budget)
+
+    def _affords_compressed(self, size: int) -> bool:
+        """Whether compressed states may take so many bytes."""
+        return self._affords(size - (self.compressed.bytes if self.compressed is not None else 0))
 
     def crowded(self) -> bool:
         """Whether the machine is short of memory."""
@@ -185,6 +257,65 @@ class Space:
             worker.run(self.machine.run["index"], *span, 0)
 
         self.team.share(spans([(w.first, w.next) for w in self.workers], BLOCK), enter)
+
+    # in fewer bytes
+
+    def _compress(self, read: Read, levels: list[list[Span]], todo: list[Span], fresh: list[Span]) -> bool:
+        """Compress these states, `todo` being part of the last level; false if there is no room or it gains little."""
+        last, sizes = len(levels) - 1, [_size(level) for level in levels]
+        count = sum(sizes) + _size(fresh)
+        states = Compressed(self.words, self.team, count, self._affords_compressed)
+        most = WORTH * self.state_bytes * count
+        if states.bytes > most or not self._affords(states.bytes):
+            return False
+        parts = [(todo, last, False), *((level, at, True) for at, level in enumerate(levels)), (fresh, last + 1, False)]
+        for part, level, done in parts:  # of the last level, those that are not expanded come first, and stay so
+            if not states.absorb(read, part, level, done=done) or states.bytes > most:
+                return False
+        assert states.absorbed == count, f"{count} states have {states.absorbed} roots"
+        self.compressed, self._earlier = states, count
+        self.states, self._kept = States(self.words, len(self.workers), 1), []
+        for worker in self.workers:
+            worker.move((0, LEVEL))
+        self.levels = [_counted(level, size) for level, size in enumerate(sizes)]
+        self.todo, self.fresh, self.starts = self.parts(last, CHUNK), [], [w.first for w in self.workers]
+        self._before = sum(sizes)
+        states.add_to(last + 1)
+        return True
+
+    def _dump(self) -> tuple[list[list[Span]], list[Span], list[Span]]:
+        """Write compressed states to the archive: where the levels are, what of the last is not expanded, the next.
+
+        Levels that are complete stay there. The other two are written again by the next dump.
+        """
+        assert self.compressed is not None
+        states, kept, last = self.compressed, self._archive(), len(self.levels) - 1
+        kept.drop(self._solid_segments)
+
+        def written(level: int, done: bool | None = None) -> list[Span]:
+            before = kept.size
+            kept.append(states.blocks(level, done))
+            return _merged([(before, kept.size)])
+
+        self._solid += [written(level) for level in range(len(self._solid), last)]
+        self._solid_segments = len(kept.segments)
+        done, todo, fresh = written(last, True), written(last, False), written(last + 1)
+        return [*self._solid, _merged([*done, *todo])], todo, fresh
+
+    def spare(self) -> None:
+        """Arrays for other states beside the compressed ones, which nothing is added to any more."""
+        assert self.compressed is not None
+        states, self._earlier = self.compressed, self.found
+        room = states.bytes // 2 if self.budget is None else self.budget - self._held()
+        self._arrange(max(room, LEAST))
+
+    def leave(self) -> bool:
+        """Move to files, so that memory is free for other things; false if there is no room for the states."""
+        try:
+            self._move_out()
+        except (Full, OSError):
+            return False
+        return True
 
     # outside
 
@@ -221,12 +352,19 @@ class Space:
         return _merged(result)
 
     def _move_out(self) -> None:
-        self._keep()
-        new = [(s, w.next) for s, w in zip(self.starts, self.workers, strict=True) if w.next > s]
-        self.levels = [self.in_archive(level) for level in self.levels]
-        self.todo = spans(self.in_archive(self.todo), CHUNK)
-        self.fresh = self.in_archive([*self.fresh, *new])
-        used = 8 * (self.table.size + self.words * self.found)
+        if self.compressed is not None:
+            used = self.compressed.bytes
+            self.levels, todo, self.fresh = self._dump()
+            self.todo = spans(todo, CHUNK)
+            self.compressed, self._earlier = None, 0
+            for worker in self.workers:
+                worker.set([(Job.INSERT, 0)])
+        else:
+            used = 8 * (self.table.size + self.words * self.found)
+            self._keep()
+            self.levels = [self.in_archive(level) for level in self.levels]
+            self.todo = spans(self.in_archive(self.todo), CHUNK)
+            self.fresh = self.in_archive([*self.fresh, *self._new()])
         self._settle_outside(used // 2 if self.budget is None else self.budget - self.base)
 
     def _settle_outside(self, room: int) -> None:
@@ -235,7 +373,11 @@ class Space:
         buffers = len(self.workers) * BLOCK * self.words * 8
         if room - buffers < LEAST:
             raise Full("the memory limit")
-        most, size = max(_candidates(1 << bits, room - buffers, self.words) for bits in range(14, 40))
+        self._arrange(room - buffers)
+
+    def _arrange(self, room: int) -> None:
+        """Use `room` bytes of memory for the array of states and its table."""
+        most, size = max(_candidates(1 << bits, room, self.words) for bits in range(14, 40))
         self.states = States(self.words, len(self.workers), most // len(self.workers) + 1)
         for worker, bounds in zip(self.workers, self.states.bounds, strict=True):
             worker.move(bounds)
@@ -272,17 +414,16 @@ class Space:
 
     def save(self, content: Json) -> None:
         """Write a checkpoint; no worker may be running."""
-        if self.outside:
-            self.flush()
+        if self.compressed is not None:
+            levels, todo, fresh = self._dump()
         else:
-            self._keep()
-        new = [] if self.outside else [(s, w.next) for s, w in zip(self.starts, self.workers, strict=True)]
-        known = {
-            "levels": [self.in_archive(level) for level in self.levels],
-            "todo": self.in_archive(self.todo),
-            "fresh": self.in_archive([*self.fresh, *new]),
-        }
-        archive.save(self._archive(), {**content, **known})
+            if self.outside:
+                self.flush()
+            else:
+                self._keep()
+            levels, todo = [self.in_archive(level) for level in self.levels], self.in_archive(self.todo)
+            fresh = self.in_archive([*self.fresh, *([] if self.outside else self._new())])
+        archive.save(self._archive(), {**content, "levels": levels, "todo": todo, "fresh": fresh})
 
     def restore(self, known: Archive, levels: list[list[Span]], todo: list[Span], fresh: list[Span]) -> None:
         """Take the states of a checkpoint, into memory if they fit."""
@@ -297,6 +438,8 @@ class Space:
             self._kept = [(first.first, first.next, 0)]
             self._allocate(size)
             self._index()
+        elif self._compress(self._from_archive, levels, todo, fresh):
+            return
         else:
             held = scarce_room() if self.budget is None else self.budget - self.base
             self._settle_outside(held)
@@ -321,6 +464,15 @@ def scarce_room() -> int:
 def _candidates(size: int, room: int, words: int) -> tuple[int, int]:
     """How many candidates fit into `room` bytes together with a table of this size; and the size."""
     return min(int(size * FULLEST), (room - 8 * size) // (8 * words + 1)), size
+
+
+def _size(positions: Iterable[Span]) -> int:
+    return sum(end - start for start, end in positions)
+
+
+def _counted(level: int, states: int) -> list[Span]:
+    """A level of so many compressed states."""
+    return [(LEVEL * level, LEVEL * level + states)] if states else []
 
 
 def _merged(positions: Iterable[Span]) -> list[Span]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from isr_check.engine import TYPE_OK, Limits
 from isr_check.native.layout import SLACKS
 from isr_check.native.search import Means, Overflow, Search
-from isr_check.native.space import Full
+from isr_check.native.space import BLOCK, Full
 from isr_check.reference import State
 from isr_lang import Instance
 
@@ -63,10 +63,10 @@ def _spread(search: Search, few: int) -> list[State]:
     every = max(1, -(-search.distinct // few))
     found: list[State] = []
     position = 0
-    for level in search.levels:
-        for start, end in level:
-            rows = search.space.rows(search.workers[0], (start, end))
-            for i in range(-position % every, end - start, every):
+    for level in range(len(search.levels)):
+        for span in search.space.parts(level, BLOCK):
+            rows = search.space.rows(search.workers[0], span)
+            for i in range(-position % every, len(rows), every):
                 found.append(search.layout.unpack(tuple(int(w) for w in rows[i])))
-            position += end - start
+            position += len(rows)
     return found

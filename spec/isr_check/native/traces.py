@@ -21,7 +21,6 @@ from isr_check.native.machine import Kernel
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, Worker, address
 from isr_check.native.search import Search
 from isr_check.native.space import BLOCK
-from isr_check.native.team import spans
 from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance
 
@@ -116,7 +115,7 @@ def _mark_level(search: Search, level: int, here: list[int], ahead: Marked) -> M
     aim = Aim(search.machine.run, worker, ahead)
     rows: list[Words] = []
     kept: list[Numbers] = []
-    for span in spans(search.levels[level], BLOCK):
+    for span in search.space.parts(level, BLOCK):
         bits = aim.masks(*search.space.place(worker, span), on_states, on_steps)
         (hits,) = bits.nonzero()
         rows.append(search.space.rows(worker, span)[hits])

@@ -301,7 +301,7 @@ class Strategy:
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
         chosen = {obligation.conjunct, RANGES, *names}
-        after = [(f"{n}'", x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
+        after = [(n, x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
         return (
             *(
                 (x.name, x.term)

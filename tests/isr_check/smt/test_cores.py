@@ -15,9 +15,11 @@ from isr_check.smt import Induction, Obligation, Proved, prove
 from isr_check.smt.cores import GUARDS, KEPT, BadCores, Core, Cores
 from isr_check.smt.induction import Query
 from isr_check.smt.learning import Learning
-from isr_check.smt.solver import Answer
+from isr_check.smt.solver import Answer, Proof
 from isr_check.smt.strategy import Strategy
-from isr_lang import Property
+from isr_lang import Instance, Property
+from isr_model import KIP_966
+from isr_proof import CORES, GIVEN, OPEN, invariant
 
 pytestmark = pytest.mark.solver
 
@@ -105,6 +107,30 @@ def test_a_proof_begins_with_what_the_last_one_has_learnt(monkeypatch: pytest.Mo
     assert {again.unlearnt(o)[0] for o in some} == {0}
 
 
+def as_it_is(proof: Proof) -> tuple[Proof, bool]:
+    return proof, True
+
+
+def all_of_it(_: Learning, __: Obligation, ___: Query, core: Core, ____: float) -> Core:
+    return core
+
+
+def test_a_conjunct_after_the_step_is_learnt_under_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, some = of_managers()
+    later = f"{CONJUNCTS[0].name}'"
+    learning = Learning(Strategy(asked, {CONJUNCTS[1].name: {"*": (later,)}}))
+    monkeypatch.setattr("isr_check.smt.learning.smaller", as_it_is)
+    monkeypatch.setattr(Learning, "fewer", all_of_it)
+    found = [
+        core
+        for o, q in each(some)
+        if o.conjunct == CONJUNCTS[1].name and o.kind == "preserved"
+        for _, _, core in learning(o, q, SECONDS, False).learnt
+    ]
+    assert found
+    assert any(name == later for core in found for name, _ in core.uses)
+
+
 def with_wrong_ones(asked: Induction, some: list[Obligation]) -> Strategy:
     """A strategy that begins each of the first parts with wrong cores."""
     strategy = Strategy(asked, {}, cores=Cores())
@@ -185,3 +211,14 @@ def test_what_takes_longest_is_begun_first() -> None:
     assert order == sorted(order, key=lambda name: efforts[name], reverse=True)
     assert [o.name for o, _ in decided] == [o.name for o in some]
     assert all(isinstance(r, Proved) for _, r in decided)
+
+
+@pytest.mark.slow
+def test_what_is_stored_still_proves_todays_design_for_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = Instance(KIP_966, GIVEN).constants | dict.fromkeys(["replicas", *OPEN])
+    asked = Induction(KIP_966, constants, [KIP_966.restated(c.promise) for c in invariant(KIP_966)])
+    monkeypatch.setattr(Strategy, "_goal", gives_up)
+    strategy = Strategy(asked, {}, cores=Cores.read(CORES))
+    some = [o for o in asked.obligations((), (), ["leader_appends"]) if o.queries]
+    assert [o.name for o, q in each(some) if strategy.decide(o, q, SECONDS).status != "unsat"] == []
+    assert len(some) > 15

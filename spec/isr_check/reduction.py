@@ -1,0 +1,64 @@
+"""One state for all that differ only in what makes no difference to anything that can follow.
+
+Where that is so, say the rules (isr_check.reduction_rules), which are found in the model. Such states are bisimilar.
+So verdicts stay, and the least of the shortest counterexamples is the same one. Not so the numbers of states and
+steps, and the depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from isr_check.engine import Unsound, selected
+from isr_check.inlining import Inliner
+from isr_check.reduction_rules import Joined, Model, Passed, joined_rules, passed_rules
+from isr_check.reference import State
+from isr_lang import Instance
+from isr_lang.types import MapType
+
+
+class Reduction:
+    """The rules of an instance, perhaps none; Unsound if liveness is asked about."""
+
+    def __init__(self, instance: Instance, wanted: Sequence[str] = ()) -> None:
+        self.instance = instance
+        kinds = {p.name: p.kind for p in instance.properties}
+        live = [name for name in wanted if kinds.get(name) == "eventually"]
+        if live:
+            raise Unsound(
+                f"{live[0]} is a liveness property, of which a reduction keeps neither the states nor the steps"
+            )
+        self._places = {v.name: i for i, v in enumerate(instance.variables)}
+        self._types = {v.name: v.type for v in instance.variables}
+        inliner = Inliner(instance)
+        actions = [inliner.action(a) for a in instance.actions]
+        model = Model(instance, actions, [inliner.node(p.condition) for p in selected(instance, tuple(wanted))])
+        self.passed: Sequence[Passed] = passed_rules(model)
+        self.joined: Sequence[Joined] = joined_rules(model, self.passed)
+
+    def representative(self, state: State) -> State:
+        """The state that stands for all that differ from it only in what makes no difference."""
+        values = dict(zip(self._places, state, strict=True))
+        for rule in self.passed:
+            passed = self._where_passed(rule, values)
+            for name in rule.blank:
+                first, old = self.first(name), cast("tuple[object, ...]", values[name])
+                values[name] = tuple(first if p else v for p, v in zip(passed, old, strict=True))
+        for join in self.joined:
+            members, beside, phase = (
+                cast("tuple[int, ...]", values[n]) for n in (join.members, join.beside, join.phase)
+            )
+            passed = [any(p) for p in zip(*(self._where_passed(r, values) for r in join.passed), strict=True)]
+            free = [p in join.phases or (p in join.waiting and passed[k]) for k, p in enumerate(phase)]
+            values[join.members] = tuple(b | m if f and m else m for f, b, m in zip(free, beside, members, strict=True))
+        return tuple(values.values())
+
+    def first(self, name: str) -> int:
+        """The value of a blank cell of a map."""
+        return cast("int", self.instance.first(cast("MapType", self._types[name]).value))
+
+    def _where_passed(self, rule: Passed, values: dict[str, object]) -> list[bool]:
+        """By key. Of `current` it is asked, too, that it is above the value that a passed version gets."""
+        current, first = cast("int", values[rule.current]), self.first(rule.versions)
+        return [first < current and version < current for version in cast("tuple[int, ...]", values[rule.versions])]
