@@ -1,9 +1,8 @@
 """How long `insync history --engine spark` takes for millions of operations, and whether it finds what was planted.
 
 Half sends, half polls, eight at once, in 64 partitions of which half have consumers; ten kinds of anomalies, each a
-known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local] [--apart]`; --local compares with
-one process as well. --apart: the history is in an S3 store, and all that two executors share with each other and the
-driver (as root, with versitygw on the PATH).
+known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local] [--s3]`; --local compares with
+one process as well. --s3: the history, and what jobs leave for each other, is in an S3 store (versitygw on the PATH).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from time import perf_counter, sleep
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.support.apart import apart
+from tests.support import s3
 
 from isr_anomalies import Answer, Claims, check, pair_operations, read_json
 from isr_pipeline import session
@@ -210,14 +209,13 @@ def main() -> None:
         begin = perf_counter()
         write(path, operations)
         print(f"{operations:,} operations, {path.stat().st_size >> 20:,} MB, written in {perf_counter() - begin:.0f} s")
-        place, started = Location.of(folder), session.running(workers=workers, memory=2 << 30)
-        if "--apart" in sys.argv:
-            cluster = closing.enter_context(apart(Path(folder)))
-            place, started = cluster.place("run"), session.running(cluster.master)
+        place = Location.of(folder)
+        if "--s3" in sys.argv:
+            place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))
             put(path, place / path.name)
         watch = Peaks()
         watch.start()
-        with started as spark:
+        with session.running(workers=workers, memory=2 << 30) as spark:
             begin = perf_counter()
             [found] = check_files(spark, [place / path.name], place / "tables", said=said)
             took = perf_counter() - begin

@@ -99,15 +99,18 @@ def test_disks_that_do_not_hold_all_visited_sets(tmp_path: Path) -> None:
     assert again.buckets > 2 * many, "sets were removed, and made again"
 
 
-def executors() -> list[int]:
-    def command(process: Path) -> str:
-        try:
-            return (process / "cmdline").read_text()
-        except OSError:
-            return ""
+def executors(apart: Apart) -> list[int]:
+    """The executors of this cluster, whoever else has one on this machine."""
 
-    found = [p for p in Path("/proc").iterdir() if p.name.isdigit() and "CoarseGrainedExecutorBackend" in command(p)]
-    return sorted(int(p.name) for p in found)
+    def ours(process: Path) -> bool:
+        try:
+            where = (process / "cwd").readlink()
+            backend = "CoarseGrainedExecutorBackend" in (process / "cmdline").read_text()
+        except OSError:
+            return False
+        return backend and any(where.is_relative_to(user.folder) for user in apart.users)
+
+    return sorted(int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and ours(p))
 
 
 @pytest.mark.usefixtures("spark")
@@ -115,7 +118,7 @@ def test_an_executor_killed_again_and_again(apart: Apart) -> None:
     killed = dict[int, int]()
 
     def kill(at: Progress) -> None:
-        if at.depth in (4, 6, 8, 10) and at.depth not in killed and (there := executors()):
+        if at.depth in (4, 6, 8, 10) and at.depth not in killed and (there := executors(apart)):
             os.kill(there[len(killed) % len(there)], signal.SIGKILL)
             killed[at.depth] = there[0]
 

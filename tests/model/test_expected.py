@@ -73,13 +73,65 @@ PROMISE_RUNS = (
     ),
 )
 """Where a promise says what no other does: an ELR beside a live ISR; what is kept since an unclean election."""
+TINY = {"replicas": 2, "log": 1, "records": 1, "epochs": 1, "isr_changes": 2}
+"""Of each design whose other rows are large, one for TLC and rumur; what is not given is its own."""
+ONCE = TINY | {"isr_changes": 1}
+CALM = ONCE | {"epochs": 0}
+TINY_RUNS = (
+    *(
+        Run(name, TINY)
+        for name in (
+            "majority",
+            "jepsen-bounded-isr",
+            "jepsen-halt",
+            "recovery-manual",
+            "recovery-aggressive",
+            "kip-320-joins-at-watermark",
+            "kafka-7164",
+            "kafka-keeps-positions",
+            "kafka-resets-positions",
+            "kafka-resets-skipped",
+            "kafka-removed-replica",
+            "elr-of-replicas",
+            "proposal-kept",
+        )
+    ),
+    *(
+        Run(name, TINY | {"crashes": 0})
+        for name in ("recovery-balanced", "recovery-asks-all", "kip-966-within-envelope")
+    ),
+    *(
+        Run(name, TINY | {"sessions_lost": 1})
+        for name in ("kafka-overtaken-request", "refusal-in-new-version", "request-expires")
+    ),
+    *(Run(name, ONCE) for name in ("kafka-16952", "kafka-18635", "clean-shutdown-kept")),
+    *(Run(name, CALM) for name in ("kafka-16757", "registration-amended", "kafka-16297", "assignment-reverted")),
+    *(
+        Run(name, ONCE | {"sessions_lost": 1})
+        for name in ("minimum-in-new-version", "kafka-cleared-elr", "elr-kept-below-minimum")
+    ),
+    *(Run(name, ONCE | {"records": 2}) for name in ("kafka-13141", "kafka-14704")),
+    *(Run(name, CALM | {"sessions_lost": 1}) for name in ("kafka-raised-min-insync", "configuration-first")),
+    *(Run(name, TINY | {"replicas": 3, "epochs": 0}) for name in ("kafka-15665", "reassigned-by-added")),
+    Run("kafka-19975", TINY | {"replicas": 3, "epochs": 0, "isr_changes": 3}),
+    Run("kafka-19522", TINY | {"sessions_lost": 0}),
+    Run("kip-497-no-partition-epoch", TINY | {"epochs": 0}),
+    Run("kafka-7415", TINY | {"log": 2, "records": 2, "epochs": 2}),
+)
 REFERENCE_STATES, SMALL_STATES, LARGE = 25_000, 8_000, 1_000_000
 ROWS = table() if EXPECTED.exists() else []
 
 
 def runs() -> list[Run]:
     """What the table is about: every design at its defaults, every case and its fix, and what TLC has checked."""
-    listed = [*SMALL_RUNS, *(Run(name, {}) for name in DESIGNS), *case_runs(), *PROPOSED_RUNS, *PROMISE_RUNS]
+    listed = [
+        *SMALL_RUNS,
+        *(Run(name, {}) for name in DESIGNS),
+        *case_runs(),
+        *PROPOSED_RUNS,
+        *PROMISE_RUNS,
+        *TINY_RUNS,
+    ]
     return list({run.name: run for run in reversed(listed)}.values())[::-1]
 
 
@@ -127,6 +179,12 @@ def test_every_row_names_who_confirmed_it_and_when() -> None:
         assert confirmed.keys() >= named, f"{run.name}: ask {named - confirmed.keys()} (tests/support/confirm.py)"
     asked = [run.name for run, _ in TLC_ROWS]
     assert all("tlc" in confirmed for run, _, confirmed in ROWS if run.name in asked)
+
+
+@pytest.mark.parametrize("engine", ["tlc", "reference"])
+def test_every_design_has_a_row_that_others_confirmed(engine: str) -> None:
+    asked = {run.design for run, _, confirmed in ROWS if engine in confirmed}
+    assert not DESIGNS.keys() - asked
 
 
 def test_a_difference_takes_the_engines_name_from_the_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from isr_check.engine import Limits
 from isr_check.mutation import Baseline, Campaign, Fate, Part, mutants
 from isr_check.native import explore
 from isr_lang import Value
+from isr_worth import with_every_premise
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
@@ -101,6 +102,27 @@ def test_a_sample_of_terms(
     assert set(outcome.killers) == set(killers)
     redundant = guards.redundant(TOP / guards.REDUNDANT, design, Part.TERM)
     assert ((definition, term) in redundant) == (not killers)
+
+
+STILL: Mapping[str, Value] = {"replicas": 2, "crashes": 0, "epochs": 0, "isr_changes": 1}
+
+ASSIGNMENTS: list[tuple[str, str, Fate, tuple[str, ...]]] = [
+    ("leader_answers_fetch", "new.fetch_offset[follower]", Fate.EQUIVALENT, ()),
+    ("follower_sends_fetch", "new.fetch_record[follower]", Fate.EQUIVALENT, ()),
+    ("leader_answers_fetch", "new.acked", Fate.KILLED, ("record-is-acknowledged",)),
+    ("leader_appends", "new.log[leader]", Fate.KILLED, ("writes-meet-minimum",)),
+    ("controller_accepts_alter_partition", "new.controller_partition_epoch", Fate.SURVIVED, ()),
+]
+"""With this action's assignment dropped, at STILL: its fate, and who notices; a premise that is never met counts."""
+
+
+@pytest.mark.parametrize(("action", "target", "fate", "killers"), ASSIGNMENTS)
+def test_a_sample_of_assignments(action: str, target: str, fate: Fate, killers: tuple[str, ...]) -> None:
+    design = with_every_premise(registry.design_named(DESIGN))
+    job = Campaign(design, (dict(STILL),), partial(explore, workers=1), Limits(), (Part.ASSIGNMENT,))
+    mutant = next(m for m in job.mutants() if (m.action, m.listed_as) == (action, target))
+    outcome = job.run(mutant, [job.baseline(0)])
+    assert (outcome.fate, outcome.killers) == (fate, killers)
 
 
 @pytest.mark.parametrize("part", [Part.TERM, Part.ASSIGNMENT])
