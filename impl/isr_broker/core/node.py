@@ -69,7 +69,7 @@ from isr_broker.core.messages import (
     TopicPartition,
     removed,
 )
-from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.replica_state import Replica
 from isr_broker.core.watermark import refused, refuses_fetch
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -377,14 +377,15 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
 
 
 def _led_with(node: Node, brokers: set[BrokerId]) -> set[TopicPartition]:
-    """The partitions led here that have a replica on one of the brokers."""
+    """The partitions to be led here that have a replica on one of the brokers.
+
+    A replica may not lead yet: it hears who is fenced while it waits for its disk, or would begin with what it was told
+    before. Kafka's leader asks its metadata each time (Partition.isReplicaIsrEligible).
+    """
     if not brokers:
         return set()
-    return {
-        tp
-        for tp, replica in node.held.items()
-        if isinstance(replica.role, Leading) and not brokers.isdisjoint(replica.role.followers)
-    }
+    there = ((tp, node.partitions.get(tp)) for tp in node.held)
+    return {tp for tp, p in there if p is not None and p.leader == node.me and not brokers.isdisjoint(p.replicas)}
 
 
 # Time.
