@@ -7,7 +7,7 @@ import attrs
 from isr_broker.core import node as nodes
 from isr_broker.core.effects import AssignEpoch
 from isr_broker.core.inputs import EpochAssigned, LogOpened, Received, Start, Tick
-from isr_broker.core.log_view import LogView
+from isr_broker.core.log_view import Epochs, EpochStart, LogView
 from isr_broker.core.messages import (
     BrokerMetadata,
     BrokerRegistered,
@@ -35,7 +35,7 @@ def test_a_replica_that_waits_for_its_disk_to_lead_hears_who_has_a_session_again
     back = Metadata(since=4, offset=5, brokers=(attrs.evolve(third, fenced=False),))
     node = nodes.handle(step.core, Received(-1, back), 0).core
     assert not isinstance(node.held[TP].role, Leading), "it waits for its disk still"
-    node = nodes.handle(node, EpochAssigned(partition=TP, log=LogView(epochs=((note.epoch, note.start),))), 0).core
+    node = nodes.handle(node, EpochAssigned(partition=TP, log=LogView(epochs=Epochs((EpochStart(note.epoch, note.start),)))), 0).core
     node = nodes.handle(node, Tick(), 0).core
 
     role = node.held[TP].role
