@@ -122,6 +122,10 @@ def test_too_many_words_for_an_entry_are_refused() -> None:
     assert not add(found, [(n, n, n, n) for n in range(30_000)], 0)
 
 
+def test_states_of_more_words_than_an_entry_has_bits_for_are_refused() -> None:
+    assert not add(table(10, 1), [(n,) * 10 for n in range(100)], 0)
+
+
 def test_too_little_memory_is_refused() -> None:
     assert not add(table(2, 1, lambda _: False), [(n, n) for n in range(30_000)], 0)
 

@@ -173,7 +173,7 @@ class Compressed:
             self.shape[field(w, Field.MASK)] = len(dictionary) - 1
             self.shape[field(w, Field.SHIFT)] = shift
             shift += bits
-        self.shape[Shape.ROOTS] = (1 << shift) - 1
+        self.shape[Shape.ROOTS] = (1 << min(shift, 63)) - 1  # of more bits there is no room, and nothing is added
         self.shape[Shape.SEGMENT] = self.segment
         self.add_to(self.level, done=self.done)
 
