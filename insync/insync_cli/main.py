@@ -111,6 +111,8 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is the answer (insync_cli.exits)."""
+    # NumPy starts a thread of linear algebra per processor, which nothing here uses: a tenth of a second a command.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()

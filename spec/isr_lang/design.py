@@ -72,7 +72,8 @@ class Design:
         actions = {slot: part for slot, part in parts.items() if isinstance(part, Action)}
         for slot in actions:
             self.action_named(slot)
-        known = {d.name: d for d in self.definitions()}
+        changes = len(actions) < len(parts)
+        known = {d.name: d for d in self.definitions()} if changes else {}
         replaced: dict[Definition, Definition] = {}
         for slot, part in parts.items():
             if not isinstance(part, Action):

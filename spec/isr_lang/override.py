@@ -77,6 +77,8 @@ class Override:
         return definition if body is definition.body else attrs.evolve(definition, body=body)
 
     def action(self, action: Action) -> Action:
+        if not self.replaced:
+            return action
         guards = tuple(Guard(self.node(g.condition), g.where) for g in action.guards)
         updates = tuple(
             Update(u.variable, tuple(self.node(n) for n in u.path), self.node(u.value)) for u in action.updates
@@ -84,5 +86,7 @@ class Override:
         return attrs.evolve(action, guards=guards, updates=updates)
 
     def property(self, p: Property) -> Property:
+        if not self.replaced:
+            return p
         trigger = self.node(p.trigger) if p.trigger is not None else None
         return attrs.evolve(p, condition=self.node(p.condition), trigger=trigger)
