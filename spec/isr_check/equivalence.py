@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from isr_check.reference import Evaluator, State
+from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance, Property
 
 Pair = tuple[State, State]
+Taken = tuple[int, Parameters, State]
+"""A step: the number of the action, its parameters, the state that it leads to."""
 
 
 def equivalent(one: Instance, other: Instance, most: int) -> bool:
@@ -22,7 +24,18 @@ def equivalent(one: Instance, other: Instance, most: int) -> bool:
 
     Both have the same actions, with the same parameters, and the same properties.
     """
-    walk = _Walk(Evaluator(one), Evaluator(other))
+    return _alongside(_Walk(Evaluator(one), Evaluator(other)), most)
+
+
+def simulates(one: Instance, other: Instance, most: int) -> bool:
+    """Whether `one` can take every step of `other` beside it, so that `other` is `one` with steps left out.
+
+    That is a simulation: as for `equivalent`, but `one` may have steps that `other` has not.
+    """
+    return _alongside(_Simulation(Evaluator(one), Evaluator(other)), most)
+
+
+def _alongside(walk: _Walk, most: int) -> bool:
     todo = deque((a, b) for (_, a), (_, b) in zip(walk.one.initial_states(), walk.other.initial_states(), strict=True))
     met = set(todo)
     if not all(map(walk.alike, todo)):
@@ -64,17 +77,32 @@ class _Walk:
         """The pairs that a step of both leads to; None if one can take another step, or a property tells them apart."""
         a, b = pair
         mine, theirs = list(self.one.successors(a)), list(self.other.successors(b))
-        if [taken for *taken, _ in mine] != [taken for *taken, _ in theirs]:
+        reached = self.matched(mine, theirs)
+        if reached is None:
             return None
-        reached = [(x, y) for (*_, x), (*_, y) in zip(mine, theirs, strict=True)]
         if all((a == b and x == y) or self.same_said((a, b), (x, y)) for x, y in reached):
             return reached
         return None
+
+    def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
+        """What the steps lead to side by side; None if they are not the same."""
+        if [taken for *taken, _ in mine] != [taken for *taken, _ in theirs]:
+            return None
+        return [(x, y) for (*_, x), (*_, y) in zip(mine, theirs, strict=True)]
 
     def same_said(self, before: Pair, after: Pair) -> bool:
         """Whether every property of steps says the same of both."""
         (a, b), (x, y) = before, after
         return all(bool(mine(a, x)) == bool(theirs(b, y)) for mine, theirs in self.on_steps)
+
+
+class _Simulation(_Walk):
+    def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
+        """What each step of the other leads to in both; None if this one cannot take it."""
+        known = {(action, parameters): x for action, parameters, x in mine}
+        if any((action, parameters) not in known for action, parameters, _ in theirs):
+            return None
+        return [(known[action, parameters], y) for action, parameters, y in theirs]
 
 
 def _tests(evaluator: Evaluator) -> list[tuple[Property, tuple[Callable[..., bool], ...]]]:

@@ -11,7 +11,10 @@ dropped: it is `settled`.
 
 Many assignments only blank a value that nothing reads any more. So a mutant without an assignment is first walked
 through side by side with the design, at the choices small enough for that; if nothing can tell the two apart there, it
-is `equivalent`, and not explored any further.
+is `equivalent`, and not explored any further. Others only hold something up, or count a budget. So what no promise of
+safety notices is asked the promises of liveness. If it keeps those, too, it is compared with the design once more: if
+the design can take each of its steps, or reaches all its states, it is `narrower`, and no promise about states could be
+broken by it.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ from typing import TypeVar, cast
 import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
-from isr_check.equivalence import equivalent
+from isr_check.equivalence import equivalent, simulates
 from isr_check.explorer import explore as reference
+from isr_check.native.states import states
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
 from isr_lang.nodes import after, apply, literal
@@ -36,6 +40,7 @@ from isr_lang.types import BOOL
 
 T = TypeVar("T")
 R = TypeVar("R")
+Comparison = Callable[[Instance, Instance, int], bool]
 
 EVERY_PROMISE = "every-promise"
 PROMISES = ("always", "step")
@@ -52,6 +57,7 @@ class Fate(StrEnum):
     KILLED = "killed"
     SURVIVED = "survived"
     UNDECIDED = "undecided"
+    NARROWER = "narrower"
     EQUIVALENT = "equivalent"
     SETTLED = "settled"
 
@@ -86,13 +92,14 @@ class Mutant:
 class Baseline:
     """The design itself at one choice of constants: which promises it keeps there, and how many states it has.
 
-    `met`: the probes of which it has a witness.
+    `met`: the probes of which it has a witness. `comes`: the promises of liveness that it keeps.
     """
 
     kept: tuple[str, ...]
     complete: bool
     distinct: int
     met: tuple[str, ...] = ()
+    comes: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -129,10 +136,12 @@ class Campaign:
         instance = self._instance(self.design, choice)
         promises = tuple(p.name for p in instance.properties if p.kind in PROMISES)
         probes = () if self.parts == (Part.GUARD,) else _probes(instance)
-        found = self.engine(instance, (*promises, *probes, TYPE_OK), self.limits, lambda _: None)
+        live = _live(instance) if Part.ASSIGNMENT in self.parts else ()
+        found = self.engine(instance, (*promises, *probes, *live, TYPE_OK), self.limits, lambda _: None)
         held = tuple(f.name for f in found.findings if f.verdict is Verdict.HOLDS)
-        met = tuple(name for name in held if name in probes)
-        return Baseline(tuple(name for name in held if name not in probes), found.complete, found.distinct, met)
+        kept = tuple(name for name in held if name not in (*probes, *live))
+        met, comes = (tuple(name for name in held if name in those) for those in (probes, live))
+        return Baseline(kept, found.complete, found.distinct, met, comes)
 
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
         """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all.
@@ -149,10 +158,37 @@ class Campaign:
                 return outcome
             if (_RANK[outcome.fate], -outcome.distinct) < (_RANK[worst.fate], -worst.distinct):
                 worst = outcome
-        return worst
+        if mutant.part is not Part.ASSIGNMENT or worst.fate is not Fate.SURVIVED:
+            return worst
+        return self._starved(mutant, mutated, known) or self._narrower(mutant, mutated, known) or worst
+
+    def _starved(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+        """The outcome of a mutant in which something never comes to pass that does in the design."""
+        for choice, baseline in enumerate(known):
+            if not baseline.comes:
+                continue
+            limits = attrs.evolve(self.limits, max_states=room_for(baseline.distinct))
+            found = self.engine(self._instance(mutated, choice), baseline.comes, limits, lambda _: None)
+            broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
+            if broken:
+                depth = min(len(cast("Path", f.path).steps) for f in broken)
+                return Outcome(mutant, Fate.KILLED, tuple(f.name for f in broken), depth, choice, found.distinct)
+        return None
+
+    def _narrower(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+        """The outcome of a mutant that reaches nothing that the design does not reach, at any choice small enough.
+
+        Either the design can take each of its steps beside it, or its states are some of the design's.
+        """
+        return self._compared(mutant, mutated, known, lambda *both: simulates(*both) or _among(*both), Fate.NARROWER)
 
     def _same(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that nothing can tell from the design at any choice small enough to compare them."""
+        return self._compared(mutant, mutated, known, equivalent, Fate.EQUIVALENT)
+
+    def _compared(
+        self, mutant: Mutant, mutated: Design, known: Sequence[Baseline], alike: Comparison, fate: Fate
+    ) -> Outcome | None:
         compared = None
         for choice, baseline in enumerate(known):
             if baseline.distinct > COMPARED:
@@ -160,13 +196,13 @@ class Campaign:
             own, other = self._instance(self.design, choice), self._instance(mutated, choice)
             if _unchanged(own, other, mutant):
                 continue
-            if not equivalent(own, other, room_for(baseline.distinct)):
+            if not alike(own, other, room_for(baseline.distinct)):
                 return None
             if compared is None or baseline.distinct > known[compared].distinct:
                 compared = choice
         if compared is None:
             return None
-        return Outcome(mutant, Fate.EQUIVALENT, choice=compared, distinct=known[compared].distinct)
+        return Outcome(mutant, fate, choice=compared, distinct=known[compared].distinct)
 
     def _run(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> Outcome:
         promise = one_promise([p for p in mutated.properties if p.name in baseline.kept], mutated.initial.where)
@@ -207,8 +243,18 @@ class Campaign:
         return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
 
 
+def _among(own: Instance, other: Instance, most: int) -> bool:
+    """Whether the other reaches only states that its own design reaches, too."""
+    known = states(own, Limits(max_states=most), most)
+    return len(known) < most and set(known).issuperset(states(other, Limits(max_states=len(known) + 1), most))
+
+
 def _probes(instance: Instance) -> tuple[str, ...]:
     return tuple(p.name for p in instance.properties if p.kind.startswith("sometimes"))
+
+
+def _live(instance: Instance) -> tuple[str, ...]:
+    return tuple(p.name for p in instance.properties if p.kind == "eventually")
 
 
 _RANK = {fate: rank for rank, fate in enumerate(Fate)}

@@ -6,9 +6,9 @@ Without it `insync mutate --drop assignments` could call a mutant harmless that 
 from __future__ import annotations
 
 import attrs
-from tests.support.models.ticket_desk import CAREFUL, Desk
+from tests.support.models.ticket_desk import CAREFUL, RUSH, TICKETS, Desk
 
-from isr_check.equivalence import equivalent
+from isr_check.equivalence import equivalent, simulates
 from isr_check.mutation import Mutant, Part, mutants, without_part
 from isr_lang import Bool, Design, Instance, Step, action, always, step
 from isr_model import KIP_966
@@ -83,3 +83,22 @@ def test_a_property_tells_apart_what_no_action_can() -> None:
 
 def test_what_takes_too_long_to_find_out_is_not_equivalent() -> None:
     assert not alike(CAREFUL, CAREFUL, most=3)
+
+
+@action
+def hurries_with_everybody(old: Desk, new: Desk) -> Step:
+    """The desk serves all at once, but only when every ticket is drawn."""
+    return (old.served + RUSH < old.drawn, old.drawn == TICKETS, new.served == old.drawn)
+
+
+def test_a_design_simulates_what_leaves_steps_out_and_not_the_other_way_round() -> None:
+    fewer = attrs.evolve(hurries_with_everybody, name="hurries")
+    slow = CAREFUL.replacing("slow", "", because="it waits.", hurries=fewer)
+    tickets = {"tickets": 4, "rush": 1}
+    assert simulates(Instance(CAREFUL, tickets), Instance(slow, tickets), PLENTY)
+    assert not simulates(Instance(slow, tickets), Instance(CAREFUL, tickets), PLENTY)
+
+
+def test_a_step_to_what_a_property_tells_apart_is_not_simulated() -> None:
+    counting = CAREFUL.replacing("counting", "", because="it counts.", closes=closes_and_counts)
+    assert not simulates(Instance(CAREFUL.promising(no_jam), {}), Instance(counting.promising(no_jam), {}), PLENTY)
