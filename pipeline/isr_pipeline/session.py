@@ -131,6 +131,8 @@ def running(
 ) -> Generator[SparkSession, None, None]:
     """A session on the master, this machine alone unless told; one that is running already is used, and left running.
 
+    Failed if that one is on another master: a process has one, and who named a cluster would not be asking it.
+
     `memory`: bytes for Java, here and in each executor. `scratch`: a folder for what passes between tasks. Executors of
     a cluster get the code from here, so that they need Python with what insync depends on, and not insync.
     """
@@ -138,6 +140,9 @@ def running(
     from pyspark.sql import SparkSession
 
     if (active := SparkSession.getActiveSession()) is not None:
+        where = master_of(active)
+        if master is not None and where is not None and where != master and not (alone(where) and alone(master)):
+            raise Failed(f"this process has a session on {where}; end it before one on {master} can start")
         yield active
         return
     chosen = {**SETTINGS, **(settings or {})}
@@ -155,6 +160,13 @@ def running(
             yield spark
         finally:
             stop(spark)
+
+
+def master_of(spark: SparkSession) -> str | None:
+    """The master of a session; None of Spark Connect, whose client does not know."""
+    with suppress(Exception):
+        return spark.sparkContext.master
+    return None
 
 
 def ship(spark: SparkSession, archive: Path) -> None:

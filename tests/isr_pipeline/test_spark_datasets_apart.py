@@ -18,6 +18,7 @@ from tests.support.broker_traces import simulate_traced, write_trace
 from tests.support.histories import judged
 from tests.support.planted_anomalies import PLANTED
 from tests.support.random_histories import Log
+from tests.support.sparks import none_running
 
 from insync_cli.main import main
 from isr_pipeline import session
@@ -37,6 +38,7 @@ MINE = DESIGNS["kip-966"].replacing("mine", "The same by another name.", because
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
     """The cluster, with a session that all verbs use."""
+    none_running()
     with cluster_apart(tmp_path_factory.mktemp("cluster")) as made, session.running(made.master):
         yield made
 

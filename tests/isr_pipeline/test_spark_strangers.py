@@ -22,7 +22,7 @@ from tests.support.apart import Apart
 from tests.support.apart import apart as cluster_apart
 from tests.support.expected import outcome, table
 from tests.support.models import two_phase_commit
-from tests.support.sparks import answer
+from tests.support.sparks import answer, none_running
 
 from insync_cli.exits import Exit
 from isr_check import native
@@ -40,6 +40,11 @@ ROWS = [(run, said) for run, said, _ in table() if 5_000 < said.distinct < 40_00
 BUCKETS = 4
 PATIENT = {"spark.locality.wait": "100s"}
 """A task waits for the executor that has its bucket, however slow this machine is."""
+
+
+@pytest.fixture(autouse=True)
+def alone() -> None:
+    none_running()
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from tests.support.sparks import spark
 
 from insync_cli.main import main
 from isr_check.engine import Failed
+from isr_pipeline import session
 from isr_pipeline.sweeps import sweep
 from isr_report.matrix.grid import Matrix, read_matrix
 
@@ -51,6 +52,19 @@ def test_the_matrix_is_the_same_as_by_processes(tmp_path: Path) -> None:
     verdicts = {p["verdict"] for cell in large[0]["cells"] for p in cell["promises"]}
     assert "VIOLATED" in verdicts
     assert len(verdicts) > 1
+
+
+def test_a_session_on_another_master_is_not_taken_for_the_one_asked_for() -> None:
+    """A test of a cluster once ran on this machine alone, and was green."""
+    spark()
+    asked = pytest.raises(
+        Failed, match=r"this process has a session on local\[2\S*; end it before one on spark://nowhere:1"
+    )
+    with asked, session.running("spark://nowhere:1"):
+        pass
+    for same in (None, "local[2]", "local"):
+        with session.running(same) as found:
+            assert found is spark()
 
 
 def test_answers_come_in_the_order_of_the_questions() -> None:

@@ -46,6 +46,12 @@ def spark() -> SparkSession:
     return session.start(session.local(2), {**session.SETTINGS, **session.LOCALLY, **SETTINGS, **IN_MEMORY, **FEW})
 
 
+def none_running() -> None:
+    """End the session of this process, which another test left, so that one on a cluster can start."""
+    if (active := SparkSession.getActiveSession()) is not None:
+        session.stop(active)
+
+
 def answer(found: Exploration) -> Exploration:
     """All that an engine says, less how long it took."""
     return attrs.evolve(found, seconds=0)
