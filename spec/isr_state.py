@@ -47,7 +47,7 @@ from isr_lang import (
 from isr_lang.blank import blank
 
 # Bounds: how large the explored world is.
-REPLICAS = bound("replicas", "replicas of the partition", default=3, low=1, high=5)
+REPLICAS = bound("replicas", "replicas of the partition", default=3, low=1, high=7)
 LOG = bound("log", "records that fit into a log", default=1, low=1, high=6)
 RECORDS = bound("records", "records that are produced", default=1, low=1, high=8)
 EPOCHS = bound("epochs", "changes of the leader epoch after the first leader", default=1, high=8)
@@ -79,7 +79,7 @@ class Flush(Choice):
 
 
 # Settings: Kafka's configuration.
-MIN_INSYNC = bound("min_insync", "min.insync.replicas", default=1, low=1, high=5)
+MIN_INSYNC = bound("min_insync", "min.insync.replicas", default=1, low=1, high=7)
 UNCLEAN = switch("unclean", "unclean.leader.election.enable", default=False)
 ACKS = setting(
     "acks", "acks of the producer", values={"0": Acks.NONE, "1": Acks.LEADER, "all": Acks.ALL}, default="all"

@@ -29,13 +29,15 @@ SOLVERS = {"z3": ("z3", "z3-solver"), "cvc5": ("cvc5", "cvc5")}
 """Solver -> its Python module, and the distribution on PyPI that has it."""
 
 WAYS_OF_CVC5: tuple[tuple[float, Options], ...] = (
-    (0.5, ()),
+    (0.4, ()),
     (0.2, (("full-saturate-quant", "true"),)),
     (0.1, (("mbqi", "true"),)),
+    (0.1, (("enum-inst-interleave", "true"), ("full-saturate-quant", "true"))),
     (0.2, (("full-saturate-quant", "true"), ("user-pat", "ignore"))),
 )
 """Options of cvc5 that treat quantifiers differently, each with its share of the time: instances at terms that match a
-pattern; at all other terms too; where a model needs them; and at all terms, whatever the patterns say."""
+pattern; at all other terms too; where a model needs them; at other terms by turns with those that match; and at all
+terms, whatever the patterns say."""
 
 
 @attrs.frozen

@@ -205,7 +205,7 @@ PROMISE = "@always\ndef mine(s: State) -> Bool:\n    return "
         (HEAD + MINE.replace('"mine",', '"My design",', 1), "mine.py:4: a design is named by small letters, digits"),
         (HEAD + MINE + ".without('leader_apends')", "mine.py:4: mine has no action 'leader_apends'; did you mean"),
         (HEAD + MINE + ".with_defaults(replicsa=2)", "mine.py:4: mine has no bound or setting 'replicsa'; did you"),
-        (HEAD + MINE + ".with_defaults(replicas=99)", "mine.py:4: --replicas is a whole number from 1 to 5, not 99"),
+        (HEAD + MINE + ".with_defaults(replicas=99)", "mine.py:4: --replicas is a whole number from 1 to 7, not 99"),
         ("\n1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero"),
         ("import no_such_module\n", "mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
         ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3"),

@@ -90,7 +90,7 @@ def test_what_is_promised_of_something_that_never_happens_is_vacuous(folder: Pat
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("kip-966 --replicas 9", "--replicas is a whole number from 1 to 5, not 9"),
+        ("kip-966 --replicas 9", "--replicas is a whole number from 1 to 7, not 9"),
         ("kip-966 --lossy-crashes 1 --min-insync 4", "--min-insync is above --replicas"),
     ],
 )

@@ -181,7 +181,7 @@ def test_every_row_names_who_confirmed_it_and_when() -> None:
     assert all("tlc" in confirmed for run, _, confirmed in ROWS if run.name in asked)
 
 
-@pytest.mark.parametrize("engine", ["tlc", "reference"])
+@pytest.mark.parametrize("engine", ["tlc", "rumur", "reference"])
 def test_every_design_has_a_row_that_others_confirmed(engine: str) -> None:
     asked = {run.design for run, _, confirmed in ROWS if engine in confirmed}
     assert not DESIGNS.keys() - asked

@@ -96,7 +96,7 @@ ENGINES: Mapping[str, Confirming] = MappingProxyType(
     {
         "reference": Confirming(reference_agrees, 100_000, always=100_000),
         "tlc": Confirming(tlc_agrees, 100_000),
-        "rumur": Confirming(rumur_agrees, 100_000, always=4_500),
+        "rumur": Confirming(rumur_agrees, 100_000, always=15_000),
         "spark": Confirming(spark_agrees, 5_000_000),
     }
 )
