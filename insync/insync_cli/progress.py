@@ -128,10 +128,11 @@ class Stage:
         self.what, self.began = what, began
         self.done, self.grows = 0, False
         self.total: int | None = None
+        self.share: float | None = None
         self._past: list[tuple[int, int]] = []
 
-    def at(self, done: int, total: int | None, *, grows: bool = False) -> None:
-        self.done, self.total, self.grows = done, total, grows
+    def at(self, done: int, total: int | None, *, grows: bool = False, share: float | None = None) -> None:
+        self.done, self.total, self.grows, self.share = done, total, grows, share
         if grows and total is not None:
             self._past.append((done, total))
             if len(self._past) > PAST:
@@ -143,6 +144,8 @@ class Stage:
         counted = f"{done:,} of {total:,} {self.what}" if total is not None else f"{done:,} {self.what}"
         if total is None or not 0 < done < total:
             return [counted if done else self.what, f"{human_time(now - self.began)} so far"]
+        if self.share:
+            return [counted, f"estimate {human_time((now - self.began) * (1 / self.share - 1))} more"]
         each = (now - self.began) / done
         if not self.grows:
             return [counted, f"estimate {human_time(each * (total - done))} more"]
@@ -196,14 +199,19 @@ class Ticker:
             sys.stderr.write(f"the work of this run in Spark's own words: {page}\n")
         self.page = page or self.page
 
-    def count(self, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
-        """Tell how many things are done and how long the rest takes. `grows`: more become known on the way."""
+    def count(
+        self, done: int, total: int | None, what: str, *, grows: bool = False, share: float | None = None
+    ) -> None:
+        """Tell how many things are done and how long the rest takes.
+
+        `grows`: more become known on the way. `share`: how much of the work is done, where things are not alike.
+        """
         now = self.clock()
         if self._due(now):
             if done < self.stage.done:  # it is counted anew
                 self.stage = Stage(what, now)
             self.stage.what = what
-            self.stage.at(done, total, grows=grows)
+            self.stage.at(done, total, grows=grows, share=share)
             self.draw(self.stage.parts(now), now)
 
     def counted(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

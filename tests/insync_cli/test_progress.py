@@ -175,6 +175,12 @@ def test_where_the_total_grows_the_least_is_told_and_an_estimate_once_it_grows_m
     assert 0.5 * (len(said) - late) < guess < 2 * (len(said) - late)
 
 
+def test_where_things_are_not_alike_the_share_of_the_work_tells_how_long_the_rest_takes() -> None:
+    stage = Stage("obligations decided", 0.0)
+    stage.at(2, 488, share=0.25)
+    assert stage.parts(10.0) == ["2 of 488 obligations decided", "estimate 30 s more"]
+
+
 def spread(states: int, found: int) -> list[int]:
     """How many states each state of a level adds to the next."""
     return [found * (i + 1) // states - found * i // states for i in range(states)]

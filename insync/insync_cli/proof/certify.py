@@ -28,7 +28,7 @@ VACUITY = 3.0
 
 EXAMPLE = """\
 insync certify proof-kip-966-3.zip
-insync certify proof-kip-966-3.zip --solver cvc5 --seconds 60"""
+insync certify proof-kip-966-3.zip --solver cvc5"""
 USAGE = Usage("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
 
 
@@ -36,7 +36,7 @@ USAGE = Usage("certify", "A stored proof, checked again without the code that pr
 class Options:
     proof: Path = argument("FILE", "what `insync prove --proof FILE` wrote", Path)
     solver: str = choice(("z3", "cvc5", "both"), "who is asked", "both")
-    seconds: float = option("S", "at most for one query to one solver", seconds, 20.0)
+    seconds: float = option("S", "at most for one query to one solver", seconds, 150.0)
     workers: int = option("N", "queries at a time", workers_at_most, 2)
     output: QuietOutput = group(QuietOutput)
 

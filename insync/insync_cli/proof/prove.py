@@ -42,6 +42,9 @@ LOOKED_AT = 3
 """So many counterexamples are shown in full, and their states looked for among those that can be reached."""
 MEMORY = 1_500_000_000
 """Bytes at which such an exploration gives up."""
+UNKNOWN_PART = 20
+"""How much longer a part of a goal takes, about, of which it is not known what refutes it."""
+
 USAGE = Usage("prove", "Prove promises by induction, a solver deciding each conjunct and action.", EXAMPLE)
 
 
@@ -158,14 +161,17 @@ class Proof:
         from isr_check.smt.hypotheses import Guide
         from isr_check.smt.learning import Learning
 
-        total = [0, sum(bool(o.queries) for o in self.obligations)]
-
-        def progress(o: Obligation, result: Result) -> None:
-            total[0] += bool(o.queries)
-            self.said.obligation(question.obligation_line(o, result), *total)
-
         asked, free = self.asked, self.induction.translation.bounds
         strategy = strategy_of(self.induction, asked, learner, told=bool(keeper.file))
+        effort = {o.name: _effort(o, strategy) for o in self.obligations if o.queries}
+        decided, work, every = 0, 0, sum(effort.values()) or 1
+
+        def progress(o: Obligation, result: Result) -> None:
+            nonlocal decided, work
+            if o.queries:
+                decided, work = decided + 1, work + effort[o.name]
+            self.said.obligation(question.obligation_line(o, result), decided, len(effort), work / every)
+
         way: Attempt = Finite(self.induction).decide if strategy is None else strategy.decide
         if strategy is not None and learner.file is not None:
             way = Learning(strategy)
@@ -241,6 +247,14 @@ class Proof:
                 seconds=round(time.monotonic() - self.began, 3),
             ),
         )
+
+
+def _effort(o: Obligation, strategy: Strategy | None) -> int:
+    """How long an obligation takes, in parts of which it is known what refutes them."""
+    if strategy is None:
+        return len(o.queries)
+    unknown, parts = strategy.unlearnt(o)
+    return parts + UNKNOWN_PART * unknown
 
 
 def induction_of(asked: Question) -> Induction:

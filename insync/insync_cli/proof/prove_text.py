@@ -54,8 +54,8 @@ class Said:
         terminal.print_table(self.out, ("", ""), rows)
         self.out.print()
 
-    def obligation(self, line: ObligationLine, done: int, total: int) -> None:
-        """What fails is said at once; what is proved is counted."""
+    def obligation(self, line: ObligationLine, done: int, total: int, share: float | None = None) -> None:
+        """What fails is said at once; what is proved is counted. `share`: how much of the work is done."""
         if self.quiet:
             return
         if line["verdict"] != "proved":
@@ -64,7 +64,8 @@ class Said:
         elif self.core and line["core"]:
             self.close()
             self.out.print(f"{name_of(line)}  by {', '.join(line['core'])}", style="dim", soft_wrap=True)
-        self._ticker.count(done, total, f"obligations decided, last {name_of(line)} in {line['seconds']:.1f} s")
+        last = f"obligations decided, last {name_of(line)} in {line['seconds']:.1f} s"
+        self._ticker.count(done, total, last, share=share)
 
     def close(self) -> None:
         """Make room for a line."""
