@@ -158,6 +158,15 @@ def test_three_replicas_have_six_times_fewer_states() -> None:
     assert whole.distinct > 4.5 * reduced.distinct
 
 
+@pytest.mark.parametrize(("replicas", "times"), [(6, 200), pytest.param(7, 800, marks=pytest.mark.slow)])
+def test_as_many_replicas_as_there_may_be(replicas: int, times: int) -> None:
+    instance = Instance(DESIGNS["kip-320"], {"replicas": replicas, "isr_changes": 0, "epochs": 0, "crashes": 0})
+    whole, reduced = native.explore(instance), native.explore(instance, symmetry=True)
+    assert answers(reduced) == answers(whole)
+    assert reduced.unreduced == whole.distinct
+    assert whole.distinct > times * reduced.distinct
+
+
 @pytest.mark.parametrize("name", ["kafka-0.8", "kafka-7164"])
 def test_counterexamples_are_the_same(name: str) -> None:
     instance = Instance(DESIGNS[name])
