@@ -13,8 +13,8 @@ Many assignments only blank a value that nothing reads any more. So a mutant wit
 through side by side with the design, at the choices small enough for that; if nothing can tell the two apart there, it
 is `equivalent`, and not explored any further. Others only hold something up, or count a budget. So what no promise of
 safety notices is asked the promises of liveness. If it keeps those, too, it is compared with the design once more: if
-the design can take each of its steps, or reaches all its states, it is `narrower`, and no promise about states could be
-broken by it.
+the design can take each of its steps, or promises about states see nothing in it that they do not see in the design, it
+is `narrower`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from isr_check.explorer import explore as reference
 from isr_check.native.states import states
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
+from isr_lang.instance import reads
 from isr_lang.nodes import after, apply, literal
 from isr_lang.override import Override, called
 from isr_lang.types import BOOL
@@ -176,9 +177,9 @@ class Campaign:
         return None
 
     def _narrower(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
-        """The outcome of a mutant that reaches nothing that the design does not reach, at any choice small enough.
+        """The outcome of a mutant that shows promises nothing that the design does not, at any choice small enough.
 
-        Either the design can take each of its steps beside it, or its states are some of the design's.
+        Either the design can take each of its steps beside it, or what promises read has only values that it has there.
         """
         return self._compared(mutant, mutated, known, lambda *both: simulates(*both) or _among(*both), Fate.NARROWER)
 
@@ -244,9 +245,16 @@ class Campaign:
 
 
 def _among(own: Instance, other: Instance, most: int) -> bool:
-    """Whether the other reaches only states that its own design reaches, too."""
-    known = states(own, Limits(max_states=most), most)
-    return len(known) < most and set(known).issuperset(states(other, Limits(max_states=len(known) + 1), most))
+    """Whether the other shows promises only what its own design shows them, too: the values of what they read."""
+    read = set[str]().union(*(reads(p.condition, own) for p in own.properties if p.kind == "always"))
+    shown = [i for i, v in enumerate(own.variables) if v.name in read]
+
+    def seen(instance: Instance, most: int) -> tuple[int, set[tuple[object, ...]]]:
+        found = states(instance, Limits(max_states=most), most)
+        return len(found), {tuple(state[i] for i in shown) for state in found}
+
+    (own_states, known), (other_states, met) = seen(own, most), seen(other, most)
+    return own_states < most and other_states < most and known.issuperset(met)
 
 
 def _probes(instance: Instance) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from isr_check.engine import Limits
 from isr_check.explorer import explore
 from isr_check.mutation import LARGE, Baseline, Campaign, Fate, Part, baselines, mutants, outcomes, room_for
 from isr_history import KIP_320
-from isr_lang import Bool, Step, Value, action, always, define
+from isr_lang import Bool, Property, Step, Value, action, always, define
 
 pytestmark = pytest.mark.processes
 
@@ -109,13 +109,25 @@ def closes_carefully(old: Desk, new: Desk) -> Step:
     return (old.open, old.served == old.drawn, ~new.open, new.jams == JAMS)
 
 
-def test_what_reaches_something_new_that_no_promise_notices_survives() -> None:
+@always
+def little_is_torn(s: Desk) -> Bool:
+    """A desk that is closed has torn no more than it may."""
+    return s.open | (s.jams < JAMS) | (s.jams == JAMS)
+
+
+@pytest.mark.parametrize(("promises", "fate"), [((), Fate.NARROWER), ((little_is_torn,), Fate.SURVIVED)])
+def test_what_shows_a_promise_something_new_that_it_does_not_notice_survives(
+    promises: tuple[Property, ...], fate: Fate
+) -> None:
     closes = attrs.evolve(closes_carefully, name="closes")
     strict = CAREFUL.replacing("strict", "", because="paper is dear.", closes=closes)
+    strict = attrs.evolve(strict, properties=(*strict.properties, *promises))
     job = Campaign(strict, ({"reopen": "on"},), explore, Limits(), (Part.ASSIGNMENT,))
     mutant = next(m for m in job.mutants() if (m.action, m.listed_as) == ("closes", "new.jams"))
     outcome = job.run(mutant, [job.baseline(0)])
-    assert outcome.fate is Fate.SURVIVED, "a desk that opened again tears tickets, which the design cannot"
+    assert outcome.fate is fate, (
+        "a closed desk that has torn nothing is new, and only one promise looks at what is torn"
+    )
 
 
 def test_an_assignment_that_only_liveness_misses_is_noticed_by_it() -> None:

@@ -193,7 +193,7 @@ def fate_text(line: MutantLine, choices: list[str]) -> str:
         case Fate.EQUIVALENT:
             return f"changes nothing that an action or a promise reads, in {line['distinct']:,} states{at}{listed}"
         case Fate.NARROWER:
-            return f"reaches nothing that the design does not reach, in {line['distinct']:,} states{at}{listed}"
+            return f"shows promises nothing that the design does not, in {line['distinct']:,} states{at}{listed}"
         case Fate.UNDECIDED:
             return f"undecided after {line['distinct']:,} states{at}{listed}"
         case Fate.SURVIVED:
@@ -206,7 +206,7 @@ def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Pa
     parts = [f"{len(lines)} {part}s", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
     parts.append(f"{count[Fate.SETTLED]} decided by the settings")
     parts += [f"{count[Fate.EQUIVALENT]} that nothing reads"] if count[Fate.EQUIVALENT] else []
-    parts += [f"{count[Fate.NARROWER]} that reach nothing new"] if count[Fate.NARROWER] else []
+    parts += [f"{count[Fate.NARROWER]} that show promises nothing new"] if count[Fate.NARROWER] else []
     for n, what in (
         (len(unexplained(lines)), "not noticed and not listed"),
         (len(contradicted(lines)), "listed as redundant but noticed"),
