@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -16,7 +17,7 @@ from isr_check.smt.cores import Learnt
 from isr_check.smt.hypotheses import Guide
 from isr_check.smt.induction import Induction, Obligation, Query
 from isr_check.smt.solver import Answer, ask
-from isr_check.smt.terms.logic import at_most, conjuncts
+from isr_check.smt.terms.logic import at_most, conjuncts, z3
 from isr_check.smt.terms.solver_values import Reader, TooLarge
 from isr_lang import Value as Setting
 
@@ -210,6 +211,10 @@ def _together(induction: Induction, seconds: float) -> Result:
     return Proved(answer.seconds) if refuted else Unknown("they are not refuted", answer.seconds)
 
 
+class Failure(RuntimeError):
+    """A process failed by a mistake of insync's own; the message is its traceback."""
+
+
 class _Pool:
     """Forked processes, so that they share the translated design; one that hangs is replaced."""
 
@@ -250,9 +255,11 @@ class _Pool:
     def _answer(self, connection: Connection) -> tuple[int, Result]:
         process, task, _ = self._running.pop(connection)
         try:
-            result: Result = connection.recv()
+            result: Result | Failure = connection.recv()
         except EOFError:
             return task, Unknown("the solver's process ended (memory?)", 0.0)
+        if isinstance(result, Failure):
+            raise result
         self._idle.append((process, connection))
         return task, result
 
@@ -271,4 +278,10 @@ class _Pool:
                 task = theirs.recv()
             except EOFError:
                 return
-            theirs.send(self.work(task))
+            try:
+                result: Result | Failure = self.work(task)
+            except z3.Z3Exception as problem:
+                result = Unknown(f"z3: {problem}", 0.0)
+            except Exception as problem:
+                result = Failure("".join(traceback.format_exception(problem)))
+            theirs.send(result)

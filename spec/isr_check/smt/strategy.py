@@ -211,7 +211,10 @@ class Strategy:
                 assertions = self.named(obligation, query, known, wider)
                 answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[known.way])
                 if assertions is not None and answer.status == "unsat":
-                    return _refuted(query, assertions, WAYS[known.way], answer, core, None if wider else known)
+                    named_by = known.some[0] if known.some else ()
+                    return _refuted(
+                        query, assertions, WAYS[known.way], answer, core, None if wider else known, named_by
+                    )
         return None
 
     def named(self, obligation: Obligation, query: Query, core: Core, wider: bool = False) -> list[Named] | None:

@@ -15,8 +15,10 @@ from isr_check.smt import Induction, Obligation, Proved, prove
 from isr_check.smt.cores import GUARDS, KEPT, BadCores, Core, Cores
 from isr_check.smt.induction import Query
 from isr_check.smt.learning import Learning
+from isr_check.smt.obligations import Failure, Unknown
 from isr_check.smt.solver import Answer, Proof
 from isr_check.smt.strategy import Strategy
+from isr_check.smt.terms.logic import Term, z3
 from isr_lang import Instance, Property
 from isr_model import KIP_966
 from isr_proof import CORES, GIVEN, OPEN, invariant
@@ -149,6 +151,19 @@ def test_a_wrong_core_costs_a_question_and_nothing_else(monkeypatch: pytest.Monk
     assert [o.name for o, q in each(some) if alone.decide(o, q, SECONDS).status != "unsat"] != []
 
 
+def test_who_names_an_element_is_told_of_a_core_that_had_to_be_widened_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, some = of_managers()
+    strategy, (o, q) = Strategy(asked, {}), next(each(some))
+    core = Core((), some=(("a-conjunct",), 0))
+    strategy.cores.learn([(strategy.question(o, q), part, core) for part in range(9)])
+
+    def named(*given: object) -> list[tuple[str, Term]] | None:
+        return [("nothing is so", z3.BoolVal(False))] if given[-1] is True else None
+
+    monkeypatch.setattr(Strategy, "named", named)
+    assert {p.named_by for p in strategy.decide(o, q, SECONDS).proofs} == {("a-conjunct",)}
+
+
 def a_false_one() -> tuple[Strategy, Obligation, str]:
     """An obligation that fails, as a conjunct that it takes is missing, and its own conjunct."""
     asked, some = of_managers([*(c for c in CONJUNCTS if c is not prepared_stays), tpc.consistent])
@@ -222,3 +237,25 @@ def test_what_is_stored_still_proves_todays_design_for_any_number(monkeypatch: p
     some = [o for o in asked.obligations((), (), ["leader_appends"]) if o.queries]
     assert [o.name for o, q in each(some) if strategy.decide(o, q, SECONDS).status != "unsat"] == []
     assert len(some) > 15
+
+
+@pytest.mark.processes
+def test_a_mistake_in_a_process_is_no_answer_of_the_solver() -> None:
+    asked, some = of_managers()
+
+    def mistaken(*_: object) -> Answer:
+        raise LookupError("a witness is gone")
+
+    with pytest.raises(Failure, match="a witness is gone"):
+        prove(asked, some, SECONDS, 1, first=mistaken)
+
+
+@pytest.mark.processes
+def test_what_is_too_large_for_the_solver_is_unknown() -> None:
+    asked, some = of_managers()
+
+    def large(*_: object) -> Answer:
+        raise z3.Z3Exception("out of memory")
+
+    decided = prove(asked, some[:2], SECONDS, 1, first=large)
+    assert [r.reason for _, r in decided if isinstance(r, Unknown)] == ["z3: out of memory"] * 2
