@@ -179,9 +179,9 @@ class Campaign:
     def _narrower(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that shows promises nothing that the design does not, at any choice small enough.
 
-        Either the design can take each of its steps beside it, or what promises read has only values that it has there.
+        Either what promises read has only values that it has there, or the design can take each of its steps beside it.
         """
-        return self._compared(mutant, mutated, known, lambda *both: simulates(*both) or _among(*both), Fate.NARROWER)
+        return self._compared(mutant, mutated, known, lambda *both: _among(*both) or simulates(*both), Fate.NARROWER)
 
     def _same(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that nothing can tell from the design at any choice small enough to compare them."""
