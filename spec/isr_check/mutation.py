@@ -181,7 +181,7 @@ class Campaign:
 
         Either what promises read has only values that it has there, or the design can take each of its steps beside it.
         """
-        return self._compared(mutant, mutated, known, lambda *both: _among(*both) or simulates(*both), Fate.NARROWER)
+        return self._compared(mutant, mutated, known, _shows_no_more, Fate.NARROWER)
 
     def _same(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that nothing can tell from the design at any choice small enough to compare them."""
@@ -242,6 +242,10 @@ class Campaign:
         """The design or a mutant of it at a choice; a mutant may have lost the only mention of a constant."""
         known = {c.name for c in design.constants()}
         return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
+
+
+def _shows_no_more(own: Instance, other: Instance, most: int) -> bool:
+    return _among(own, other, most) or simulates(own, other, most)
 
 
 def _among(own: Instance, other: Instance, most: int) -> bool:
