@@ -111,7 +111,7 @@ ASSIGNMENTS: list[tuple[str, str, Fate, tuple[str, ...]]] = [
     ("follower_sends_fetch", "new.fetch_record[follower]", Fate.EQUIVALENT, ()),
     ("leader_answers_fetch", "new.acked", Fate.KILLED, ("record-is-acknowledged",)),
     ("leader_appends", "new.log[leader]", Fate.KILLED, ("writes-meet-minimum",)),
-    ("controller_accepts_alter_partition", "new.controller_partition_epoch", Fate.SURVIVED, ()),
+    ("controller_accepts_alter_partition", "new.controller_partition_epoch", Fate.NARROWER, ()),
 ]
 """With this action's assignment dropped, at STILL: its fate, and who notices; a premise that is never met counts."""
 
