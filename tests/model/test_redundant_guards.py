@@ -174,6 +174,7 @@ def test_a_sample_of_mutants(constants: Mapping[str, Value], action: str, guard:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_every_guard_is_noticed_or_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("design", "part"), [(DESIGN, Part.GUARD), ("kip-320", Part.ASSIGNMENT)])
+def test_every_part_is_noticed_or_listed(monkeypatch: pytest.MonkeyPatch, design: str, part: Part) -> None:
     monkeypatch.chdir(TOP)
-    assert main(["mutate", DESIGN, "--quiet"]) == 0
+    assert main(["mutate", design, "--drop", f"{part}s", "--quiet"]) == 0
