@@ -50,8 +50,10 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     told = itertools.count(1)
     count = Ticker.count
 
-    def tell(self: Ticker, done: int, total: int | None, what: str, *, grows: bool = False) -> None:
-        count(self, done, total, what, grows=grows)
+    def tell(
+        self: Ticker, done: int, total: int | None, what: str, *, grows: bool = False, share: float | None = None
+    ) -> None:
+        count(self, done, total, what, grows=grows, share=share)
         if next(told) == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
