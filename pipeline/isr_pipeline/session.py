@@ -141,7 +141,7 @@ def running(
 
     if (active := SparkSession.getActiveSession()) is not None:
         where = master_of(active)
-        if master is not None and where is not None and where != master and not (alone(where) and alone(master)):
+        if master is not None and where not in (None, master) and not (alone(where) and alone(master)):
             raise Failed(f"this process has a session on {where}; end it before one on {master} can start")
         yield active
         return

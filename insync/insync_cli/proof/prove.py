@@ -163,14 +163,14 @@ class Proof:
 
         asked, free = self.asked, self.induction.translation.bounds
         strategy = strategy_of(self.induction, asked, learner, told=bool(keeper.file))
-        effort = {o.name: _effort(o, strategy) for o in self.obligations if o.queries}
-        decided, work, every = 0, 0, sum(effort.values()) or 1
+        sizes = {o.name: _size(o, strategy) for o in self.obligations if o.queries}
+        decided, work, every = 0, 0, sum(map(_work, sizes.values())) or 1
 
         def progress(o: Obligation, result: Result) -> None:
             nonlocal decided, work
             if o.queries:
-                decided, work = decided + 1, work + effort[o.name]
-            self.said.obligation(question.obligation_line(o, result), decided, len(effort), work / every)
+                decided, work = decided + 1, work + _work(sizes[o.name])
+            self.said.obligation(question.obligation_line(o, result), decided, len(sizes), work / every)
 
         way: Attempt = Finite(self.induction).decide if strategy is None else strategy.decide
         if strategy is not None and learner.file is not None:
@@ -187,7 +187,7 @@ class Proof:
                 Guide(asked.design, asked.constants, asked.promises) if free else None,
                 keeper.attempt(self.induction, way),
                 self.brake,
-                (lambda _: ()) if strategy is None else strategy.unlearnt,
+                (lambda _: ()) if strategy is None else (lambda o: sizes[o.name]),
             )
         except Unsound as problem:
             raise Vacuous(str(problem)) from None
@@ -249,11 +249,14 @@ class Proof:
         )
 
 
-def _effort(o: Obligation, strategy: Strategy | None) -> int:
+def _size(o: Obligation, strategy: Strategy | None) -> tuple[int, int]:
+    """The parts of an obligation of which it is not known what refutes them, and all its parts."""
+    return (0, len(o.queries)) if strategy is None else strategy.unlearnt(o)
+
+
+def _work(size: tuple[int, int]) -> int:
     """How long an obligation takes, in parts of which it is known what refutes them."""
-    if strategy is None:
-        return len(o.queries)
-    unknown, parts = strategy.unlearnt(o)
+    unknown, parts = size
     return parts + UNKNOWN_PART * unknown
 
 
