@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 
 from isr_check.reference import Evaluator, Parameters, State
 from isr_lang import Instance, Property
@@ -19,24 +20,43 @@ Taken = tuple[int, Parameters, State]
 """A step: the number of the action, its parameters, the state that it leads to."""
 
 
-def equivalent(one: Instance, other: Instance, most: int) -> bool:
+class Original:
+    """An instance that others are compared with, one after another; what it does in a state is evaluated once."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.evaluator = instance, Evaluator(instance)
+        self._states: dict[State, State] = {}
+        self._taken: dict[State, list[Taken]] = {}
+
+    def steps(self, state: State, *, keep: bool) -> list[Taken]:
+        """The steps from a state; `keep` them for the next time if the state is one of the instance's own."""
+        taken = self._taken.get(state)
+        if taken is None:
+            taken = list(self.evaluator.successors(state))
+            if keep:  # one object for each state: they are many
+                own = self._states.setdefault
+                taken = self._taken[own(state, state)] = [(action, values, own(x, x)) for action, values, x in taken]
+        return taken
+
+
+def equivalent(one: Original, other: Instance, most: int) -> bool:
     """Whether the two are equivalent; False if that takes more than `most` pairs of states to find out.
 
     Both have the same actions, with the same parameters, and the same properties.
     """
-    return _alongside(_Walk(Evaluator(one), Evaluator(other)), most)
+    return _alongside(_Walk(one, other), most)
 
 
-def simulates(one: Instance, other: Instance, most: int) -> bool:
+def simulates(one: Original, other: Instance, most: int) -> bool:
     """Whether `one` can take every step of `other` beside it, so that `other` is `one` with steps left out.
 
     That is a simulation: as for `equivalent`, but `one` may have steps that `other` has not.
     """
-    return _alongside(_Simulation(Evaluator(one), Evaluator(other)), most)
+    return _alongside(_Simulation(one, other), most)
 
 
 def _alongside(walk: _Walk, most: int) -> bool:
-    todo = deque((a, b) for (_, a), (_, b) in zip(walk.one.initial_states(), walk.other.initial_states(), strict=True))
+    todo = deque(walk.initial())
     met = set(todo)
     if not all(map(walk.alike, todo)):
         return False
@@ -53,22 +73,29 @@ def _alongside(walk: _Walk, most: int) -> bool:
 
 
 class _Walk:
-    def __init__(self, one: Evaluator, other: Evaluator) -> None:
-        self.one, self.other = one, other
-        self.ghosts = [i for i, v in enumerate(one.instance.variables) if v.ghost]
+    def __init__(self, one: Original, other: Instance) -> None:
+        self.one, self.mine, self.other = one, one.evaluator, Evaluator(other)
+        self.ghosts = [i for i, v in enumerate(other.variables) if v.ghost]
+        same = _same_ground(one.instance, other)
+        pairs = zip(one.instance.actions, other.actions, strict=True)
+        self.differing = [i for i, (mine, theirs) in enumerate(pairs) if not same or mine.action is not theirs.action]
         self.on_states: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
         self.on_steps: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
-        for mine, theirs in zip(_tests(one), _tests(other), strict=True):
+        for mine, theirs in zip(_tests(self.mine), _tests(self.other), strict=True):
             if mine[0].kind.endswith("step"):
                 self.on_steps += zip(mine[1], theirs[1], strict=True)
             else:
                 self.on_states += zip(mine[1], theirs[1], strict=True)
 
+    def initial(self) -> list[Pair]:
+        both = zip(self.mine.initial_states(), self.other.initial_states(), strict=True)
+        return [(a, b) for (_, a), (_, b) in both]
+
     def alike(self, pair: Pair) -> bool:
         """Whether every property of states and every ghost says the same of both."""
         a, b = pair
         return a == b or (
-            self.one.in_range(a) == self.other.in_range(b)
+            self.mine.in_range(a) == self.other.in_range(b)
             and all(a[i] == b[i] for i in self.ghosts)
             and all(bool(mine(a)) == bool(theirs(b)) for mine, theirs in self.on_states)
         )
@@ -76,19 +103,25 @@ class _Walk:
     def steps(self, pair: Pair) -> list[Pair] | None:
         """The pairs that a step of both leads to; None if one can take another step, or a property tells them apart."""
         a, b = pair
-        mine, theirs = list(self.one.successors(a)), list(self.other.successors(b))
-        reached = self.matched(mine, theirs)
+        reached = self.matched(self.one.steps(a, keep=True), self.others(b))
         if reached is None:
             return None
         if all((a == b and x == y) or self.same_said((a, b), (x, y)) for x, y in reached):
             return reached
         return None
 
+    def others(self, state: State) -> list[Taken]:
+        """The steps of the other from a state: those by actions that both have are what they are in the original."""
+        taken = [step for step in self.one.steps(state, keep=False) if step[0] not in self.differing]
+        for i in self.differing:
+            taken += [(i, values, x) for values, x in self.other.actions[i](state, self.other.false)]
+        return sorted(taken, key=itemgetter(0))
+
     def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
         """What the steps lead to side by side; None if they are not the same."""
-        if [taken for *taken, _ in mine] != [taken for *taken, _ in theirs]:
+        if [(action, values) for action, values, _ in mine] != [(action, values) for action, values, _ in theirs]:
             return None
-        return [(x, y) for (*_, x), (*_, y) in zip(mine, theirs, strict=True)]
+        return [(x, y) for (_, _, x), (_, _, y) in zip(mine, theirs, strict=True)]
 
     def same_said(self, before: Pair, after: Pair) -> bool:
         """Whether every property of steps says the same of both."""
@@ -112,3 +145,12 @@ def _tests(evaluator: Evaluator) -> list[tuple[Property, tuple[Callable[..., boo
         (p, evaluator.leads(p) if p.kind == "eventually" else (test,))
         for p, test in zip(properties, evaluator.properties, strict=True)
     ]
+
+
+def _same_ground(one: Instance, other: Instance) -> bool:
+    """Whether an action that both have means the same in both: constants and initial values are the same.
+
+    A mutant may have lost the only mention of a constant.
+    """
+    given = other.constants
+    return one.design.initial is other.design.initial and all(given.get(c, v) == v for c, v in one.constants.items())

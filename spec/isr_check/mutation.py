@@ -19,17 +19,17 @@ is `narrower`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, reduce
 from multiprocessing import get_context
 from typing import TypeVar, cast
 
 import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
-from isr_check.equivalence import equivalent, simulates
+from isr_check.equivalence import Original, equivalent, simulates
 from isr_check.explorer import explore as reference
 from isr_check.native.states import states
 from isr_check.reference import Evaluator, State
@@ -41,7 +41,7 @@ from isr_lang.types import BOOL
 
 T = TypeVar("T")
 R = TypeVar("R")
-Comparison = Callable[[Instance, Instance, int], bool]
+Comparison = Callable[["Own", Instance, int], bool]
 
 EVERY_PROMISE = "every-promise"
 PROMISES = ("always", "step")
@@ -128,6 +128,7 @@ class Campaign:
     engine: Engine
     limits: Limits
     parts: tuple[Part, ...] = (Part.GUARD,)
+    _own: dict[int, Own] = attrs.field(factory=dict[int, "Own"], init=False, repr=False)
 
     def mutants(self) -> list[Mutant]:
         return mutants(self.design, self.parts)
@@ -194,8 +195,10 @@ class Campaign:
         for choice, baseline in enumerate(known):
             if baseline.distinct > COMPARED:
                 continue
-            own, other = self._instance(self.design, choice), self._instance(mutated, choice)
-            if _unchanged(own, other, mutant):
+            if choice not in self._own:
+                self._own[choice] = Own(self._instance(self.design, choice))
+            own, other = self._own[choice], self._instance(mutated, choice)
+            if _unchanged(own.instance, other, mutant):
                 continue
             if not alike(own, other, room_for(baseline.distinct)):
                 return None
@@ -244,21 +247,33 @@ class Campaign:
         return Instance(design, {name: v for name, v in self.choices[choice].items() if name in known})
 
 
-def _shows_no_more(own: Instance, other: Instance, most: int) -> bool:
+class Own(Original):
+    """The design itself at one choice of constants, few enough states to compare mutants with."""
+
+    @cached_property
+    def shows(self) -> set[tuple[object, ...]]:
+        """What promises about states read, as it is in its states."""
+        return self.shown(states(self.instance, Limits(), COMPARED))
+
+    def shown(self, seen: Iterable[State]) -> set[tuple[object, ...]]:
+        """What promises about states read, as it is in these."""
+        return {tuple(state[i] for i in self._read) for state in seen}
+
+    @cached_property
+    def _read(self) -> list[int]:
+        promises = [p for p in self.instance.properties if p.kind == "always"]
+        read = set[str]().union(*(reads(p.condition, self.instance) for p in promises))
+        return [i for i, v in enumerate(self.instance.variables) if v.name in read]
+
+
+def _shows_no_more(own: Own, other: Instance, most: int) -> bool:
     return _among(own, other, most) or simulates(own, other, most)
 
 
-def _among(own: Instance, other: Instance, most: int) -> bool:
-    """Whether the other shows promises only what its own design shows them, too: the values of what they read."""
-    read = set[str]().union(*(reads(p.condition, own) for p in own.properties if p.kind == "always"))
-    shown = [i for i, v in enumerate(own.variables) if v.name in read]
-
-    def seen(instance: Instance, most: int) -> tuple[int, set[tuple[object, ...]]]:
-        found = states(instance, Limits(max_states=most), most)
-        return len(found), {tuple(state[i] for i in shown) for state in found}
-
-    (own_states, known), (other_states, met) = seen(own, most), seen(other, most)
-    return own_states < most and other_states < most and known.issuperset(met)
+def _among(own: Own, other: Instance, most: int) -> bool:
+    """Whether the other shows promises about states only what its own design shows them, too."""
+    found = states(other, Limits(max_states=most), most)
+    return len(found) < most and own.shows.issuperset(own.shown(found))
 
 
 def _probes(instance: Instance) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 from tests.support.models.ticket_desk import CAREFUL, RUSH, TICKETS, Desk
 
-from isr_check.equivalence import equivalent, simulates
+from isr_check.equivalence import Original, equivalent, simulates
 from isr_check.mutation import Mutant, Part, mutants, without_part
 from isr_lang import Bool, Design, Instance, Step, action, always, step
 from isr_model import KIP_966
@@ -18,7 +18,7 @@ SMALL = {"replicas": 2, "crashes": 0, "epochs": 0, "isr_changes": 1}
 
 
 def alike(one: Design, other: Design, most: int = PLENTY) -> bool:
-    return equivalent(Instance(one, {}), Instance(other, {}), most)
+    return equivalent(Original(Instance(one, {})), Instance(other, {}), most)
 
 
 def dropped(action: str, target: str) -> Mutant:
@@ -28,7 +28,7 @@ def dropped(action: str, target: str) -> Mutant:
 
 def same_without(action: str, target: str) -> bool:
     mutated = without_part(KIP_966, dropped(action, target))
-    return equivalent(Instance(KIP_966, SMALL), Instance(mutated, SMALL), PLENTY)
+    return equivalent(Original(Instance(KIP_966, SMALL)), Instance(mutated, SMALL), PLENTY)
 
 
 def test_a_design_is_equivalent_to_itself() -> None:
@@ -95,10 +95,33 @@ def test_a_design_simulates_what_leaves_steps_out_and_not_the_other_way_round() 
     fewer = attrs.evolve(hurries_with_everybody, name="hurries")
     slow = CAREFUL.replacing("slow", "", because="it waits.", hurries=fewer)
     tickets = {"tickets": 4, "rush": 1}
-    assert simulates(Instance(CAREFUL, tickets), Instance(slow, tickets), PLENTY)
-    assert not simulates(Instance(slow, tickets), Instance(CAREFUL, tickets), PLENTY)
+    assert simulates(Original(Instance(CAREFUL, tickets)), Instance(slow, tickets), PLENTY)
+    assert not simulates(Original(Instance(slow, tickets)), Instance(CAREFUL, tickets), PLENTY)
 
 
 def test_a_step_to_what_a_property_tells_apart_is_not_simulated() -> None:
     counting = CAREFUL.replacing("counting", "", because="it counts.", closes=closes_and_counts)
-    assert not simulates(Instance(CAREFUL.promising(no_jam), {}), Instance(counting.promising(no_jam), {}), PLENTY)
+    assert not simulates(
+        Original(Instance(CAREFUL.promising(no_jam), {})), Instance(counting.promising(no_jam), {}), PLENTY
+    )
+
+
+def test_an_original_says_the_same_however_many_it_was_compared_with() -> None:
+    """What is kept of one comparison must not answer for another mutant, whose action is not the original's."""
+    original = Original(Instance(KIP_966, SMALL))
+    every = mutants(KIP_966, (Part.ASSIGNMENT,))
+    some = [m for m in every if m.action in ("leader_answers_fetch", "follower_appends", "leader_moves_watermark")]
+    assert some
+    once = [equivalent(original, Instance(without_part(KIP_966, m), SMALL), PLENTY) for m in some]
+    again = [equivalent(original, Instance(without_part(KIP_966, m), SMALL), PLENTY) for m in reversed(some)]
+    fresh = [same_without(m.action, m.listed_as) for m in some]
+    assert once == again[::-1] == fresh
+    assert {*fresh} == {True, False}
+
+
+def test_an_action_that_both_have_is_another_one_where_its_constants_are() -> None:
+    """The same design with fewer tickets: both have every action, and those that compare with the bound differ."""
+    more, fewer = (Instance(CAREFUL, {"tickets": most}) for most in (4, 3))
+    assert not equivalent(Original(more), fewer, PLENTY)
+    assert not simulates(Original(fewer), more, PLENTY)
+    assert simulates(Original(more), fewer, PLENTY)
