@@ -213,6 +213,13 @@ def engine_named(name: str, workers: int | None = None) -> tuple[Engine, int]:
     return partial(explore, workers=used), used
 
 
+def by_symmetry(explore: Engine) -> Engine | None:
+    """The engine as it sees one state of each orbit; None if it cannot. It raises Unsound where symmetry is."""
+    if "symmetry" not in inspect.signature(explore).parameters:
+        return None
+    return partial(cast("Callable[..., Exploration]", explore), symmetry=True)
+
+
 def walker_named(name: str, walks: int, seed: int, workers: int | None = None) -> tuple[Engine, int]:
     """The engine that makes random walks in place of an exploration, and how many workers it really uses."""
     if name not in WALKERS:

@@ -28,7 +28,7 @@ from typing import TypeVar, cast
 
 import attrs
 
-from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Verdict
+from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Unsound, Verdict
 from isr_check.equivalence import Original, equivalent, simulates
 from isr_check.explorer import explore as reference
 from isr_check.native.states import states
@@ -50,6 +50,7 @@ ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
 limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more."""
 COMPARED = 40_000
 """A mutant is compared with the design at the choices where the design has at most so many states."""
+MANY = 1_000_000
 
 
 class Fate(StrEnum):
@@ -128,6 +129,11 @@ class Campaign:
     engine: Engine
     limits: Limits
     parts: tuple[Part, ...] = (Part.GUARD,)
+    orbits: Engine | None = None
+    """The engine that sees one state of each orbit; it raises Unsound where there are none.
+
+    It has more to compile. So it is asked where the design has more than MANY states; and not of liveness.
+    """
     _own: dict[int, Own] = attrs.field(factory=dict[int, "Own"], init=False, repr=False)
 
     def mutants(self) -> list[Mutant]:
@@ -148,13 +154,15 @@ class Campaign:
     def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
         """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all.
 
-        What only a probe notices at one choice, a promise may yet break at another.
+        What only a probe notices at one choice, a promise may yet break at another; the large ones are not asked.
         """
         mutated = without_part(self.design, mutant)
         if mutant.part is Part.ASSIGNMENT and (same := self._same(mutant, mutated, known)) is not None:
             return same
         worst = Outcome(mutant, Fate.SETTLED)
         for choice, baseline in enumerate(known):
+            if worst.fate is Fate.KILLED and baseline.distinct > COMPARED:
+                continue
             outcome = self._run(mutant, mutated, choice, baseline)
             if outcome.fate is Fate.KILLED and outcome.depth is not None:
                 return outcome
@@ -229,7 +237,7 @@ class Campaign:
         """The probes of which the design has a witness, and the mutant, explored to the end, has none."""
         if mutant.part is Part.GUARD or not baseline.met:
             return ()
-        found = self.engine(self._instance(mutated, choice), baseline.met, self.limits, lambda _: None)
+        found = self._search(self._instance(mutated, choice), baseline, baseline.met, self.limits)
         return tuple(f.name for f in found.findings if f.verdict is Verdict.VACUOUS)
 
     def _explored(self, mutant: Instance, baseline: Baseline) -> Exploration:
@@ -237,9 +245,19 @@ class Campaign:
         given = self.limits.max_states
         limits = attrs.evolve(self.limits, max_states=room if given is None else min(room, given))
         try:
-            return self.engine(mutant, wanted, limits, lambda _: None)
+            return self._search(mutant, baseline, wanted, limits)
         except OverflowError:  # far out of range, where only unbounded numbers can follow
             return reference(mutant, wanted, limits)
+
+    def _search(self, mutant: Instance, baseline: Baseline, wanted: tuple[str, ...], limits: Limits) -> Exploration:
+        """Explore, many states by symmetry where that is sound; `distinct` counts states all the same."""
+        if self.orbits is not None and baseline.distinct > MANY:
+            try:
+                found = self.orbits(mutant, wanted, limits, lambda _: None)
+                return attrs.evolve(found, distinct=found.unreduced or found.distinct)
+            except Unsound:
+                pass
+        return self.engine(mutant, wanted, limits, lambda _: None)
 
     def _instance(self, design: Design, choice: int) -> Instance:
         """The design or a mutant of it at a choice; a mutant may have lost the only mention of a constant."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -9,7 +10,7 @@ import pytest
 from tests.support.models.ticket_desk import CAREFUL, JAMS, Desk
 
 from insync_cli.main import main
-from isr_check import native
+from isr_check import mutation, native
 from isr_check.engine import Limits
 from isr_check.explorer import explore
 from isr_check.mutation import LARGE, Baseline, Campaign, Fate, Part, baselines, mutants, outcomes, room_for
@@ -139,6 +140,34 @@ def test_an_assignment_that_only_liveness_misses_is_noticed_by_it() -> None:
     assert set(outcome.killers) <= set(known.comes)
     deaf = attrs.evolve(known, comes=())
     assert job.run(mutant, [deaf]).fate is not Fate.KILLED, "nothing else notices"
+
+
+SOME = [
+    (Part.GUARD, "becomes_follower", {Fate.KILLED, Fate.SURVIVED}),
+    (Part.ASSIGNMENT, "leader_appends", {Fate.KILLED}),
+]
+
+
+@pytest.mark.parametrize(("part", "action", "fates"), SOME)
+def test_a_mutant_has_the_same_fate_where_one_state_of_each_orbit_is_seen(
+    monkeypatch: pytest.MonkeyPatch, part: Part, action: str, fates: set[Fate]
+) -> None:
+    monkeypatch.setattr(mutation, "MANY", 0)
+    job = Campaign(KIP_320, ({"replicas": 2, "crashes": 0},), partial(native.explore, workers=1), Limits(), (part,))
+    known = list(baselines(job))
+    fewer = attrs.evolve(job, orbits=partial(native.explore, workers=1, symmetry=True))
+    told = [(job.run(m, known), fewer.run(m, known)) for m in job.mutants() if m.action == action]
+    assert {every.fate for every, _ in told} >= fates
+    for every, by_orbit in told:
+        assert (every.fate, every.depth, every.choice) == (by_orbit.fate, by_orbit.depth, by_orbit.choice)
+        assert every.distinct == by_orbit.distinct or every.fate is Fate.KILLED, "which ends within a level"
+
+
+def test_a_mutant_that_symmetry_is_unsound_for_is_explored_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The desk has no symmetric sort."""
+    monkeypatch.setattr(mutation, "MANY", 0)
+    job = Campaign(CAREFUL, ({},), native.explore, Limits(), orbits=partial(native.explore, symmetry=True))
+    assert {job.run(m, [job.baseline(0)]).fate for m in job.mutants()} >= {Fate.KILLED, Fate.SURVIVED}
 
 
 @define

@@ -110,7 +110,8 @@ def dropped(
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        job = mutation.Campaign(room.with_every_premise(design), tuple(choices), explore, limits, (PARTS[given.drop],))
+        every, parts, orbits = room.with_every_premise(design), (PARTS[given.drop],), registry.by_symmetry(explore)
+        job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits)
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
