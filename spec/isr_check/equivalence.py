@@ -13,11 +13,15 @@ from collections.abc import Callable
 from operator import itemgetter
 
 from isr_check.reference import Evaluator, Parameters, State
-from isr_lang import Instance, Property
+from isr_lang import Instance, Node, Property
+from isr_lang.instance import reads
 
 Pair = tuple[State, State]
 Taken = tuple[int, Parameters, State]
 """A step: the number of the action, its parameters, the state that it leads to."""
+_Test = tuple[frozenset[int], Callable[..., bool], Callable[..., bool]]
+"""The places of the variables that a property reads, and what it says of the one and of the other."""
+NOWHERE = frozenset[int]()
 
 
 class Original:
@@ -28,14 +32,13 @@ class Original:
         self._states: dict[State, State] = {}
         self._taken: dict[State, list[Taken]] = {}
 
-    def steps(self, state: State, *, keep: bool) -> list[Taken]:
-        """The steps from a state; `keep` them for the next time if the state is one of the instance's own."""
+    def steps(self, state: State) -> list[Taken]:
+        """The steps from one of its states."""
         taken = self._taken.get(state)
         if taken is None:
-            taken = list(self.evaluator.successors(state))
-            if keep:  # one object for each state: they are many
-                own = self._states.setdefault
-                taken = self._taken[own(state, state)] = [(action, values, own(x, x)) for action, values, x in taken]
+            own = self._states.setdefault  # one object for each state: they are many
+            taken = [(action, values, own(x, x)) for action, values, x in self.evaluator.successors(state)]
+            self._taken[own(state, state)] = taken
         return taken
 
 
@@ -73,19 +76,30 @@ def _alongside(walk: _Walk, most: int) -> bool:
 
 
 class _Walk:
+    """What is the same in two states need not be evaluated twice: only what reads a variable in which they differ."""
+
     def __init__(self, one: Original, other: Instance) -> None:
         self.one, self.mine, self.other = one, one.evaluator, Evaluator(other)
         self.ghosts = [i for i, v in enumerate(other.variables) if v.ghost]
+        self.places = {v.name: i for i, v in enumerate(other.variables)}
         same = _same_ground(one.instance, other)
-        pairs = zip(one.instance.actions, other.actions, strict=True)
+        pairs = list(zip(one.instance.actions, other.actions, strict=True))
         self.differing = [i for i, (mine, theirs) in enumerate(pairs) if not same or mine.action is not theirs.action]
-        self.on_states: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
-        self.on_steps: list[tuple[Callable[..., bool], Callable[..., bool]]] = []
-        for mine, theirs in zip(_tests(self.mine), _tests(self.other), strict=True):
-            if mine[0].kind.endswith("step"):
-                self.on_steps += zip(mine[1], theirs[1], strict=True)
-            else:
-                self.on_states += zip(mine[1], theirs[1], strict=True)
+        self.guarded = [self.read(*(g.condition for g in theirs.guards)) for _, theirs in pairs]
+        self.on_states, self.on_steps = list[_Test](), list[_Test]()
+        for p, q in zip(one.instance.properties, other.properties, strict=True):
+            tests = self.on_steps if p.kind.endswith("step") else self.on_states
+            for mine, theirs in zip(_asked(p, self.mine), _asked(q, self.other), strict=True):
+                known = same and mine[0] is theirs[0]
+                tests.append((self.read(mine[0]) if known else self.everything, mine[1], theirs[1]))
+
+    @property
+    def everything(self) -> frozenset[int]:
+        return frozenset(self.places.values())
+
+    def read(self, *nodes: Node) -> frozenset[int]:
+        """The places of the variables that are read."""
+        return frozenset(self.places[name] for n in nodes for name in reads(n, self.other.instance))
 
     def initial(self) -> list[Pair]:
         both = zip(self.mine.initial_states(), self.other.initial_states(), strict=True)
@@ -94,28 +108,37 @@ class _Walk:
     def alike(self, pair: Pair) -> bool:
         """Whether every property of states and every ghost says the same of both."""
         a, b = pair
-        return a == b or (
-            self.mine.in_range(a) == self.other.in_range(b)
-            and all(a[i] == b[i] for i in self.ghosts)
-            and all(bool(mine(a)) == bool(theirs(b)) for mine, theirs in self.on_states)
+        apart = _apart(a, b)
+        return not apart or (
+            apart.isdisjoint(self.ghosts)
+            and self.mine.in_range(a) == self.other.in_range(b)
+            and all(bool(mine(a)) == bool(theirs(b)) for read, mine, theirs in self.on_states if read & apart)
         )
 
     def steps(self, pair: Pair) -> list[Pair] | None:
         """The pairs that a step of both leads to; None if one can take another step, or a property tells them apart."""
-        a, b = pair
-        reached = self.matched(self.one.steps(a, keep=True), self.others(b))
+        mine = self.one.steps(pair[0])
+        reached = self.matched(mine, self.others(pair, mine))
         if reached is None:
             return None
-        if all((a == b and x == y) or self.same_said((a, b), (x, y)) for x, y in reached):
-            return reached
-        return None
+        before = _apart(*pair)
+        return reached if all(self.same_said(pair, after, before | _apart(*after)) for after in reached) else None
 
-    def others(self, state: State) -> list[Taken]:
-        """The steps of the other from a state: those by actions that both have are what they are in the original."""
-        taken = [step for step in self.one.steps(state, keep=False) if step[0] not in self.differing]
-        for i in self.differing:
-            taken += [(i, values, x) for values, x in self.other.actions[i](state, self.other.false)]
-        return sorted(taken, key=itemgetter(0))
+    def others(self, pair: Pair, mine: list[Taken]) -> list[Taken]:
+        """The steps of the other from its state."""
+        a, b = pair
+        if a == b:  # those by actions that both have are what they are in the original
+            taken = [step for step in mine if step[0] not in self.differing]
+            for i in self.differing:
+                taken += [(i, values, x) for values, x in self.other.actions[i](b, self.other.false)]
+            return sorted(taken, key=itemgetter(0))
+        apart, here = _apart(a, b), {action for action, _, _ in mine}
+        return [
+            (i, values, x)
+            for i, action in enumerate(self.other.actions)
+            if i in here or i in self.differing or self.guarded[i] & apart
+            for values, x in action(b, self.other.false)
+        ]
 
     def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
         """What the steps lead to side by side; None if they are not the same."""
@@ -123,10 +146,12 @@ class _Walk:
             return None
         return [(x, y) for (_, _, x), (_, _, y) in zip(mine, theirs, strict=True)]
 
-    def same_said(self, before: Pair, after: Pair) -> bool:
+    def same_said(self, before: Pair, after: Pair, apart: frozenset[int]) -> bool:
         """Whether every property of steps says the same of both."""
         (a, b), (x, y) = before, after
-        return all(bool(mine(a, x)) == bool(theirs(b, y)) for mine, theirs in self.on_steps)
+        return not apart or all(
+            bool(mine(a, x)) == bool(theirs(b, y)) for read, mine, theirs in self.on_steps if read & apart
+        )
 
 
 class _Simulation(_Walk):
@@ -138,13 +163,16 @@ class _Simulation(_Walk):
         return [(known[action, parameters], y) for action, parameters, y in theirs]
 
 
-def _tests(evaluator: Evaluator) -> list[tuple[Property, tuple[Callable[..., bool], ...]]]:
-    """Each property with what it asks: of liveness, whether it is triggered and whether its goal is reached."""
-    properties = evaluator.instance.properties
-    return [
-        (p, evaluator.leads(p) if p.kind == "eventually" else (test,))
-        for p, test in zip(properties, evaluator.properties, strict=True)
-    ]
+def _asked(p: Property, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bool]]]:
+    """What a property asks: of liveness, whether it is triggered and whether its goal is reached."""
+    if p.trigger is None:
+        return [(p.condition, evaluator.properties[evaluator.instance.properties.index(p)])]
+    return list(zip((p.trigger, p.condition), evaluator.leads(p), strict=True))
+
+
+def _apart(a: State, b: State) -> frozenset[int]:
+    """The places of the variables in which two states differ."""
+    return NOWHERE if a == b else frozenset(i for i, (v, w) in enumerate(zip(a, b, strict=True)) if v != w)
 
 
 def _same_ground(one: Instance, other: Instance) -> bool:

@@ -19,7 +19,7 @@ is `narrower`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from functools import cached_property, reduce
@@ -31,7 +31,7 @@ import attrs
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Unsound, Verdict
 from isr_check.equivalence import Original, equivalent, simulates
 from isr_check.explorer import explore as reference
-from isr_check.native.states import states
+from isr_check.native.states import values
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
 from isr_lang.instance import reads
@@ -269,19 +269,17 @@ class Own(Original):
     """The design itself at one choice of constants, few enough states to compare mutants with."""
 
     @cached_property
-    def shows(self) -> set[tuple[object, ...]]:
+    def shown(self) -> set[State]:
         """What promises about states read, as it is in its states."""
-        return self.shown(states(self.instance, Limits(), COMPARED))
-
-    def shown(self, seen: Iterable[State]) -> set[tuple[object, ...]]:
-        """What promises about states read, as it is in these."""
-        return {tuple(state[i] for i in self._read) for state in seen}
+        found = values(self.instance, self.read, Limits())
+        assert found is not None, "explored to the end before"
+        return found
 
     @cached_property
-    def _read(self) -> list[int]:
+    def read(self) -> set[str]:
+        """The variables that promises about states read."""
         promises = [p for p in self.instance.properties if p.kind == "always"]
-        read = set[str]().union(*(reads(p.condition, self.instance) for p in promises))
-        return [i for i, v in enumerate(self.instance.variables) if v.name in read]
+        return set[str]().union(*(reads(p.condition, self.instance) for p in promises))
 
 
 def _shows_no_more(own: Own, other: Instance, most: int) -> bool:
@@ -290,8 +288,8 @@ def _shows_no_more(own: Own, other: Instance, most: int) -> bool:
 
 def _among(own: Own, other: Instance, most: int) -> bool:
     """Whether the other shows promises about states only what its own design shows them, too."""
-    found = states(other, Limits(max_states=most), most)
-    return len(found) < most and own.shows.issuperset(own.shown(found))
+    found = values(other, own.read, Limits(max_states=most))
+    return found is not None and found <= own.shown
 
 
 def _probes(instance: Instance) -> tuple[str, ...]:

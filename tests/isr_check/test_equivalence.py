@@ -8,8 +8,10 @@ from __future__ import annotations
 import attrs
 from tests.support.models.ticket_desk import CAREFUL, RUSH, TICKETS, Desk
 
+from isr_check.engine import Limits
 from isr_check.equivalence import Original, equivalent, simulates
 from isr_check.mutation import Mutant, Part, mutants, without_part
+from isr_check.native.states import states, values
 from isr_lang import Bool, Design, Instance, Step, action, always, step
 from isr_model import KIP_966
 
@@ -125,3 +127,12 @@ def test_an_action_that_both_have_is_another_one_where_its_constants_are() -> No
     assert not equivalent(Original(more), fewer, PLENTY)
     assert not simulates(Original(fewer), more, PLENTY)
     assert simulates(Original(more), fewer, PLENTY)
+
+
+def test_values_are_those_of_all_states() -> None:
+    small, names = Instance(KIP_966, SMALL), {"log", "isr", "committed", "partition_epoch"}
+    every, places = states(small, Limits(), PLENTY), [i for i, v in enumerate(small.variables) if v.name in names]
+    found = values(small, names, Limits())
+    assert found == {tuple(state[i] for i in places) for state in every}
+    assert 1 < len(found) < len(every)
+    assert values(small, names, Limits(max_states=len(every) // 2)) is None, "which are not all"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
+
+import numpy as np
 
 from isr_check.engine import TYPE_OK, Limits
 from isr_check.native.layout import SLACKS
@@ -32,6 +34,27 @@ def states(instance: Instance, limits: Limits, few: int) -> list[State]:
     def chosen(search: _Seen) -> list[State]:
         search.complete()
         return _spread(search, few)
+
+    return _explored(instance, (TYPE_OK,), limits, chosen)
+
+
+def values(instance: Instance, variables: Collection[str], limits: Limits) -> set[State] | None:
+    """What these variables are, in the order of the state, in all reachable states; None if the limits end it."""
+    places = [i for i, v in enumerate(instance.variables) if v.name in variables]
+
+    def chosen(search: _Seen) -> set[State] | None:
+        if not search.complete() or search.decided():
+            return None
+        layout = search.layout
+        mask = [0] * layout.words
+        for cell, place in zip(layout.cells, layout.places, strict=True):
+            mask[cell.word] |= cell.mask << cell.shift if place.variable in variables else 0
+        kept, found = np.array(mask, dtype=np.uint64), set[tuple[int, ...]]()
+        for level in range(len(search.levels)):
+            for span in search.space.parts(level, BLOCK):
+                rows = search.space.rows(search.workers[0], span) & kept
+                found.update(map(tuple, np.unique(rows, axis=0).tolist()))
+        return {tuple(state[i] for i in places) for state in map(layout.unpack, found)}
 
     return _explored(instance, (TYPE_OK,), limits, chosen)
 
