@@ -174,7 +174,9 @@ def test_a_sample_of_mutants(constants: Mapping[str, Value], action: str, guard:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("design", "part"), [(DESIGN, Part.GUARD), ("kip-320", Part.ASSIGNMENT)])
+@pytest.mark.parametrize(
+    ("design", "part"), [(DESIGN, Part.GUARD), (DESIGN, Part.ASSIGNMENT), ("kip-320", Part.ASSIGNMENT)]
+)
 def test_every_part_is_noticed_or_listed(monkeypatch: pytest.MonkeyPatch, design: str, part: Part) -> None:
     monkeypatch.chdir(TOP)
     assert main(["mutate", design, "--drop", f"{part}s", "--quiet"]) == 0
