@@ -272,11 +272,8 @@ class OperationIndexer:
 
     def polled(self, op: Operation, consumer: _Consumer) -> None:
         """Index one batch for each partition, with all polls of the operation."""
-        found: dict[str, list[Record]] = {}
-        for step in op.micro:
-            if isinstance(step, Polled):
-                for name, records in step.records.items():
-                    found[name] = found[name] + records if name in found else records
+        polls = [step.records for step in op.micro if isinstance(step, Polled)]
+        found = polls[0] if len(polls) == 1 else _together(polls)
         at = (op.invoked, op.completed, op.invoked_at, op.completed_at)
         whole = op.f == "final-read"
         for name, records in found.items():
@@ -291,8 +288,9 @@ class OperationIndexer:
                 values = {offset: value for offset, value, _ in records}
                 scan = Scan(op.invoked, op.completed, op.extra.start, op.extra.end, values, op.extra.unseen)
                 self.partition(name).scans.append(scan)
-        for name in op.extra.diverged - found.keys():
-            consumer.stints.pop(name, None)
+        for name in op.extra.diverged:
+            if name not in found:
+                consumer.stints.pop(name, None)
 
     def sent(self, op: Operation, committed: bool) -> None:
         acks = op.extra.acks or self.acks
@@ -301,6 +299,14 @@ class OperationIndexer:
             if isinstance(step, Sent):
                 send = Send(op.number, slot, *at, op.outcome, committed, step.value, step.offset, acks)
                 self.partition(step.partition).sends.append(send)
+
+
+def _together(polls: list[dict[str, list[Record]]]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for poll in polls:
+        for name, records in poll.items():
+            found[name] = found[name] + records if name in found else records
+    return found
 
 
 def _index_operations(history: History) -> None:
