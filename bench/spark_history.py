@@ -87,7 +87,8 @@ class History:
         for n in range(AT_ONCE):
             at, value, process = (AT_ONCE * number + n) % len(self.logs), self.values, first + n
             self.values += 1
-            self.line(f'"type": "invoke", "f": "produce", "process": {process}, "partition": "t-{at}", "value": {value}')
+            sends = f'"f": "produce", "process": {process}, "partition": "t-{at}", "value": {value}'
+            self.line(f'"type": "invoke", {sends}')
             ends.append(self.sent(number, process, at, value))
         for n in range(AT_ONCE):
             self.line(ends[(5 * n + number) % AT_ONCE])
@@ -236,7 +237,8 @@ def main() -> None:
         if not path.exists():
             write(path, operations)
         written = process_time() - begin
-        print(f"{operations:,} operations, {path.stat().st_size >> 20:,} MB, written in {written:.0f} s of processor time")
+        size = path.stat().st_size >> 20
+        print(f"{operations:,} operations, {size:,} MB, written in {written:.0f} s of processor time", flush=True)
         place, history = Location.of(folder), Location.of(path)
         if "--s3" in sys.argv:
             place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))

@@ -11,7 +11,8 @@ import marshal
 import pickle
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, TypedDict, cast
+from operator import itemgetter
+from typing import Final, NamedTuple, Required, TypedDict, cast
 from zlib import crc32
 
 import attrs
@@ -36,8 +37,8 @@ _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 class Box(TypedDict, total=False):
     """What a piece of a file has for one bucket."""
 
-    sends: list[plain.Sending]
-    polls: list[plain.Polling]
+    sends: Required[list[plain.Sending]]
+    polls: Required[list[plain.Polling]]
     ops: list[tuple[Packed, object]]
     """Operations that are neither, with their tokens."""
     events: list[Packed]
@@ -151,15 +152,13 @@ class _Boxes:
         self.done: list[Operation] = []
         self.open: dict[tuple[str, object], Event | plain.Begun] = {}
         self.known: set[tuple[str, object]] = set()
-        self.of_process: dict[str, tuple[list[plain.Sending], list[plain.Polling]]] = {}
+        self.of_process: dict[str, Box] = {}
         self.ends_at = 0
 
     def box(self, bucket: int) -> Box:
         found = self.boxes.get(bucket)
         if found is None:
-            found = self.boxes[bucket] = Box(
-                sends=[], polls=[], ops=[], events=[], dumps=[], held=[], faults=[]
-            )
+            found = self.boxes[bucket] = Box(sends=[], polls=[], ops=[], events=[], dumps=[], held=[], faults=[])
         return found
 
     def of(self, name: str) -> Box:
@@ -178,17 +177,13 @@ class _Boxes:
         elif isinstance(begun, Event):
             return False
         else:
-            send, poll = plain.ended(begun, line, told)
-            if send is None and poll is None:
+            op = plain.ended(begun, line, told)
+            if op is None:
                 return False
-            of = self.of_process.get(process)
-            if of is None:
-                box = self.of(process)
-                of = self.of_process[process] = box["sends"], box["polls"]
-            if send is not None:
-                of[0].append(send)
-            elif poll is not None:
-                of[1].append(poll)
+            box = self.of_process.get(process)
+            if box is None:
+                box = self.of_process[process] = self.of(process)
+            cast("list[object]", box["polls" if told.f == "poll" else "sends"]).append(op)
             del self.open[who]
         if told.time > self.ends_at:
             self.ends_at = told.time
@@ -315,11 +310,11 @@ def _all_paired(boxes: list[Box]) -> Paired:
     A piece has seen to it that nobody invokes what it ends while something else is open; unless that began in a piece
     before.
     """
-    sends = [send for box in boxes for send in box.get("sends", ())]
-    polls = [poll for box in boxes for poll in box.get("polls", ())]
+    sends = [send for box in boxes for send in box["sends"]]
+    polls = [poll for box in boxes for poll in box["polls"]]
     ops = [(_operation(packed), token) for box in boxes for packed, token in box.get("ops", ())]
     events = sorted((_event(packed) for box in boxes for packed in box.get("events", ())), key=lambda one: one.line)
-    lines = {(event.process, event.token): list[int]() for event in events}
+    lines: dict[tuple[str, object], list[int]] = {(event.process, event.token): [] for event in events}
     for one in (sends, polls):
         for row in one:
             if (mine := lines.get((row[4], row[5]))) is not None:
@@ -366,15 +361,27 @@ def _joint(op: Operation) -> bool:
 def _shares(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
     """Partition -> its share, by kind of row.
 
-    `plain`: sends as they are. `multi`: operations of several steps with a send; `joint`: operations of unknown outcome
-    that send to several partitions, with the names of these.
+    `plain sends`: as they are; `plain batches`: those of plain polls. `multi`: operations of several steps with a send;
+    `joint`: operations of unknown outcome that send to several partitions, with the names of these.
     """
     partitions = dict[str, Partition]()
     explode = OperationIndexer(partitions, acks="", stints=stints)
     ops = sorted(paired.ops, key=lambda op: op.invoked)
-    polls = sorted([(op.invoked, op) for op in ops if op.f != "produce"] + [(poll[0], poll) for poll in paired.polls])
-    for _, one in polls:
-        explode.consumed(one if isinstance(one, Operation) else plain.operation(one))
+    batches: dict[str, list[Packed]] = {}
+    moves = iter([op for op in ops if op.f != "produce"])
+    move = next(moves, None)
+    for poll in sorted(paired.polls, key=itemgetter(0)):
+        while move is not None and move.invoked < poll[0]:
+            explode.consumed(move)
+            move = next(moves, None)
+        consumer = explode.consumer(poll[4])
+        for name, records in poll[7].items():
+            stint = explode.stint(consumer, name)
+            batch = (poll[0], poll[4], "", *poll[:4], poll[6], stint, consumer.subscribed, False, records)
+            batches.setdefault(name, []).append(batch)
+    while move is not None:
+        explode.consumed(move)
+        move = next(moves, None)
     for op in ops:
         if op.f in ("produce", "txn"):
             explode.sent(op, op.outcome == "ok")
@@ -386,14 +393,13 @@ def _shares(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str
             "scans": list(map(tuple, partition.scans)),
             "rewinds": list(map(tuple, partition.rewinds)),
         }
-    by_partition: dict[str, list[plain.Sending]] = {}
+    sends: dict[str, list[plain.Sending]] = {}
     for send in paired.sends:
-        mine = by_partition.get(send[7])
-        if mine is None:
-            mine = by_partition[send[7]] = []
-        mine.append(send)
-    for name, sends in by_partition.items():
-        shares.setdefault(name, {})["plain"] = sends
+        sends.setdefault(send[7], []).append(send)
+    for name, mine in sends.items():
+        shares.setdefault(name, {})["plain sends"] = mine
+    for name, polled in batches.items():
+        shares.setdefault(name, {})["plain batches"] = polled
 
     def give(name: str, what: str, one: object) -> None:
         cast("list[object]", shares.setdefault(name, {}).setdefault(what, [])).append(one)
@@ -421,5 +427,6 @@ def columns(history: int, ran: list[Ran]) -> dict[str, Sequence[int] | Sequence[
         after.append(before[0] if before else -1)
         after_completed.append(before[1] if before else -1)
     names = ("invoked", "completed", "invoked_at", "completed_at", "process", "outcome", "f", "error")
-    given = dict(zip(names, zip(*ran, strict=True), strict=True)) if ran else {name: () for name in names}
+    turned = cast("list[Sequence[int] | Sequence[str]]", list(zip(*ran, strict=True)) or [()] * len(names))
+    given = dict(zip(names, turned, strict=True))
     return {"history": [history] * len(ran), **given, "after": after, "after_completed": after_completed}

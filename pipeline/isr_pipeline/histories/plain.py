@@ -11,7 +11,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from isr_anomalies.operations import NO_EPOCH, NOTHING, Event, Extra, Micro, Operation, Outcome, Polled, Record, Sent, Value
+from isr_anomalies.operations import (
+    NO_EPOCH,
+    Event,
+    Extra,
+    Micro,
+    Outcome,
+    Polled,
+    Record,
+    Sent,
+    Value,
+)
 
 Natural = Annotated[int, Meta(ge=0)]
 Word = Annotated[str, Meta(min_length=1)]
@@ -28,7 +38,7 @@ class Line(Struct, gc=False, forbid_unknown_fields=True):
     id: int | str | None = None
     key: int | str | None = None
     partition: Word | UnsetType = UNSET
-    value: int | str | None | UnsetType = UNSET
+    value: int | str | UnsetType | None = UNSET
     offset: Natural | None = None
     records: Given | None = None
     acks: Literal["0", "1", "all"] | None = None
@@ -62,30 +72,23 @@ def begins(told: Line) -> bool:
     return told.type == "invoke" and (told.f == "poll" or (told.partition is not UNSET and told.value is not UNSET))
 
 
-def ended(begun: Begun, line: int, told: Line) -> tuple[Sending | None, Polling | None]:
-    """The operation of two lines, a send or a poll; neither if something is unusual about it."""
+def ended(begun: Begun, line: int, told: Line) -> Sending | Polling | None:
+    """The operation of two lines; None if something is unusual about it."""
     at, first = begun
     if first.f != told.f or told.type == "invoke" or told.time < first.time:
-        return None, None
-    process = str(told.process)
+        return None
     if told.f == "poll":
         records = _records((first.records if told.records is None else told.records) or {})
-        return None, (at, line, first.time, told.time, process, told.id, told.type, records)
-    offset = told.offset
+        return at, line, first.time, told.time, str(told.process), told.id, told.type, records
+    offset, where, what = told.offset, first.partition, first.value
     if told.partition is UNSET:
         offset = first.offset if offset is None else offset
-    elif told.partition != first.partition or told.value != first.value:
-        return None, None
-    where, what = first.partition, first.value
+    elif told.partition != where or told.value != what:
+        return None
     if where is UNSET or what is UNSET:
-        return None, None
+        return None
     acks = told.acks or first.acks or ""
-    return (at, line, first.time, told.time, process, told.id, told.type, where, what, offset, acks), None
-
-
-def operation(poll: Polling) -> Operation:
-    """The poll as isr_anomalies has it."""
-    return Operation(poll[0], "poll", poll[4], *poll[:4], poll[6], (Polled(poll[7]),), NOTHING)
+    return at, line, first.time, told.time, str(told.process), told.id, told.type, where, what, offset, acks
 
 
 def event(begun: Begun) -> Event:

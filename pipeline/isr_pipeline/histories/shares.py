@@ -66,6 +66,10 @@ class Share(NamedTuple):
     proved: set[int]
 
 
+_make = cast("Callable[[object, tuple[object, ...]], object]", vars(tuple)["__new__"])
+"""Makes a named tuple of a row, as its own `_make` does, but is no Python."""
+
+
 def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
     """Put a partition together from the shares of all buckets; `acks` is for sends that do not say theirs."""
     boxes = [cast("Lists", marshal.loads(payload)) for payload in payloads]
@@ -74,10 +78,10 @@ def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
         return (one for box in boxes for one in box.get(what, ()))
 
     def made(kind: type[T], rows: Iterable[tuple[object, ...]]) -> list[T]:
-        return list(map(partial(cast("Callable[..., T]", tuple.__new__), kind), rows))
+        return cast("list[T]", list(map(partial(_make, kind), rows)))
 
     sends = [row if row[-1] else (*row[:-1], acks) for row in of("sends")]
-    for line, completed, at, completed_at, who, _, outcome, _, value, offset, own in of("plain"):
+    for line, completed, at, completed_at, who, _, outcome, _, value, offset, own in of("plain sends"):
         done = outcome == "ok"
         sends.append((line, 0, who, line, completed, at, completed_at, outcome, done, value, offset, own or acks))
     # rows begin with lines, or with lines and slots, of which no two are equal
@@ -85,7 +89,7 @@ def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
     partition = Partition(
         name,
         made(Send, sends),
-        made(Batch, sorted(of("batches"))),
+        made(Batch, sorted((*of("batches"), *of("plain batches")))),
         made(Scan, sorted(of("scans"))),
         made(Rewind, sorted(of("rewinds"))),
         made(Dump, sorted(of("dumps"))),
