@@ -31,6 +31,9 @@ from isr_pipeline.locations import Location
 Packed = tuple[object, ...]
 """A value that marshal can write: of tuples, lists, dicts, sets, texts and numbers, but not of their subclasses."""
 
+Who = tuple[str, object]
+"""A process and a token: what pairs a completion with its invocation."""
+
 _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 
 
@@ -119,10 +122,10 @@ def _event(packed: Packed) -> Event:
 
 @attrs.frozen
 class Parse:
-    """The number of buckets of each history."""
+    """The first stage: the lines of a piece, as operations where both lines are in it, by buckets of processes."""
 
     buckets: dict[int, int]
-    """The claims of each history."""
+    """The number of buckets of each history."""
 
     def __call__(self, chunk: Chunk) -> Iterator[Row]:
         boxes = _Boxes(self.buckets[chunk.history])
@@ -150,8 +153,8 @@ class _Boxes:
         self.boxes: dict[int, Box] = {}
         self.whole = self.box(0)
         self.done: list[Operation] = []
-        self.open: dict[tuple[str, object], Event | plain.Begun] = {}
-        self.known: set[tuple[str, object]] = set()
+        self.open: dict[Who, Event | plain.Begun] = {}
+        self.known: set[Who] = set()
         self.of_process: dict[str, Box] = {}
         self.ends_at = 0
 
@@ -198,15 +201,15 @@ class _Boxes:
     def add(self, item: Item) -> None:
         if isinstance(item, Event):
             self.ends_at = max(self.ends_at, item.time)
-            who = (item.process, item.token)
+            who: Who = (item.process, item.token)
             if item.kind != "invoke" and who not in self.known:
                 self.of(item.process).setdefault("events", []).append(_packed_event(item))  # begun in a piece before
             else:
-                open_one = dict[tuple[str, object], Event]()
-                if (begun := self.open.pop(who, None)) is not None:
-                    open_one[who] = _begun(begun)
-                pair(self.done, open_one, item)
-                self.open.update(open_one)
+                begun = self.open.get(who)
+                open_one: dict[Who, Event] = {} if begun is None else {who: _begun(begun)}
+                pair(self.done, open_one, item)  # if that refuses, the invocation goes on being open
+                self.open.pop(who, None)
+                self.open |= open_one
             self.known.add(who)
             if self.done:
                 op = self.done.pop()
@@ -247,14 +250,14 @@ class Pair:
         ends_at = max((box.get("ends_at", 0) for box in boxes), default=0)
         summary = Summary(ends_at=ends_at, faults=tuple(faults), settings=settings)
         try:
-            paired = _all_paired(boxes)
+            paired = all_paired(boxes)
         except Malformed as problem:
             problems.append((problem.line, str(problem)))
             paired = Paired([], [], [])
         if problems:
             yield Row(history, bucket, _summarised(attrs.evolve(summary, problem=min(problems))))
             return
-        shares = _shares(paired, boxes, int(bucket) << 40)
+        shares = shares_of(paired, boxes, int(bucket) << 40)
         keys = list(shares)
         given = {"history": [history] * len(keys), "key": keys, "payload": [_dumps(shares[key]) for key in keys]}
         keep(file_of(self.folder, "shares", history, bucket), given, SCHEMA)
@@ -304,7 +307,7 @@ def row_of(op: Operation) -> Ran:
     return (*at, op.process, str(op.outcome), op.f, op.extra.error)
 
 
-def _all_paired(boxes: list[Box]) -> Paired:
+def all_paired(boxes: list[Box]) -> Paired:
     """All operations, with those whose lines are in several pieces.
 
     A piece has seen to it that nobody invokes what it ends while something else is open; unless that began in a piece
@@ -314,7 +317,7 @@ def _all_paired(boxes: list[Box]) -> Paired:
     polls = [poll for box in boxes for poll in box["polls"]]
     ops = [(_operation(packed), token) for box in boxes for packed, token in box.get("ops", ())]
     events = sorted((_event(packed) for box in boxes for packed in box.get("events", ())), key=lambda one: one.line)
-    lines: dict[tuple[str, object], list[int]] = {(event.process, event.token): [] for event in events}
+    lines: dict[Who, list[int]] = {(event.process, event.token): [] for event in events}
     for one in (sends, polls):
         for row in one:
             if (mine := lines.get((row[4], row[5]))) is not None:
@@ -325,7 +328,7 @@ def _all_paired(boxes: list[Box]) -> Paired:
     for mine in lines.values():
         mine.sort()
     done, problems = list[Operation](), list[Malformed]()
-    open_ones: dict[tuple[str, object], Event] = {}
+    open_ones: dict[Who, Event] = {}
 
     def look(begun: Event, until: int) -> None:
         """Whether its process invoked anything else before this line."""
@@ -358,7 +361,7 @@ def _joint(op: Operation) -> bool:
     return op.outcome == "info" and len(_targets(op)) > 1
 
 
-def _shares(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
+def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
     """Partition -> its share, by kind of row.
 
     `plain sends`: as they are; `plain batches`: those of plain polls. `multi`: operations of several steps with a send;

@@ -57,7 +57,7 @@ class Terms:
 class Share(NamedTuple):
     """A partition as the local checker has it, except operations that only a read of another partition proves.
 
-    `multi`, `joint`: see pairing._shares. `proved`: operations that another partition has proved.
+    `multi`, `joint`: see pairing.shares_of. `proved`: operations that another partition has proved.
     """
 
     partition: Partition
