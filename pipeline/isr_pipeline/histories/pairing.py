@@ -380,7 +380,7 @@ def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[s
         consumer = explode.consumer(poll[4])
         for name, records in poll[7].items():
             stint = explode.stint(consumer, name)
-            batch = (poll[0], poll[4], "", *poll[:4], poll[6], stint, consumer.subscribed, False, records)
+            batch = (poll[0], poll[4], poll[8], *poll[:4], poll[6], stint, consumer.subscribed, False, records)
             batches.setdefault(name, []).append(batch)
     while move is not None:
         explode.consumed(move)

@@ -6,7 +6,8 @@ the checks. What isr_anomalies says of other lines is said there alone; `line_of
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from contextlib import suppress
+from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -25,46 +26,65 @@ from isr_anomalies.operations import (
 
 Natural = Annotated[int, Meta(ge=0)]
 Word = Annotated[str, Meta(min_length=1)]
-Given = dict[str, list[tuple[Natural, int | str | None]]]
+Nothing = Annotated[list[str], Meta(max_length=0)]
+Pair = tuple[Natural, int | str | None]
+Triple = tuple[Natural, int | str | None, int]
+R = TypeVar("R", Pair, Triple)
 
 
-class Line(Struct, gc=False, forbid_unknown_fields=True):
-    """The fields of a plain line, as docs/history.md has them."""
+class Told(Struct, Generic[R], gc=False):
+    """The fields of a plain line, as docs/history.md has them, and those that must be empty; others do not count."""
 
     type: Literal["invoke", "ok", "fail", "info"]
     f: Literal["produce", "poll"]
     process: int | str
     time: Natural
     id: int | str | None = None
-    key: int | str | None = None
     partition: Word | UnsetType = UNSET
     value: int | str | UnsetType | None = UNSET
     offset: Natural | None = None
-    records: Given | None = None
+    records: dict[str, list[R]] | None = None
     acks: Literal["0", "1", "all"] | None = None
+    group: str | None = None
+    error: None = None
+    seek: None = None
+    unseen: None = None
+    partitions: Nothing | UnsetType = UNSET
+    rebalanced: Nothing | UnsetType = UNSET
+    diverged: Nothing | UnsetType = UNSET
+    settings: UnsetType = UNSET
 
 
+Line = Told[Pair] | Told[Triple]
 Begun = tuple[int, Line]
 """An invocation: its number as a line, and the line."""
 Sending = tuple[int, int, int, int, str, int | str | None, Outcome, str, Value, int | None, str]
 """An operation of one send: lines and times of invocation and completion, process, token, outcome; partition, value,
 offset, acks."""
-Polling = tuple[int, int, int, int, str, int | str | None, Outcome, dict[str, list[Record]]]
-"""An operation of one poll: the same, and its records."""
+Polling = tuple[int, int, int, int, str, int | str | None, Outcome, dict[str, list[Record]], str]
+"""An operation of one poll: the same, its records, its group."""
 
-_decode = msgspec.json.Decoder(Line).decode
+_without_epochs = msgspec.json.Decoder(Told[Pair]).decode
+_with_epochs = msgspec.json.Decoder(Told[Triple]).decode
+_Wrong = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def line_of(text: str) -> Line | None:
     """The line, if it is plain."""
     try:
-        return _decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
+        return _without_epochs(text)
+    except _Wrong:
+        with suppress(*_Wrong):
+            return _with_epochs(text)
+    return None
 
 
-def _records(given: Given) -> dict[str, list[Record]]:
-    return {name: [(offset, value, NO_EPOCH) for offset, value in found] for name, found in given.items()}
+def _records(told: Line) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    given: dict[str, list[Pair]] | dict[str, list[Triple]] = told.records or {}
+    for name, some in given.items():
+        found[name] = [(one[0], one[1], one[2] if len(one) == 3 else NO_EPOCH) for one in some]
+    return found
 
 
 def begins(told: Line) -> bool:
@@ -78,8 +98,8 @@ def ended(begun: Begun, line: int, told: Line) -> Sending | Polling | None:
     if first.f != told.f or told.type == "invoke" or told.time < first.time:
         return None
     if told.f == "poll":
-        records = _records((first.records if told.records is None else told.records) or {})
-        return at, line, first.time, told.time, str(told.process), told.id, told.type, records
+        records, group = _records(first if told.records is None else told), told.group or first.group or ""
+        return at, line, first.time, told.time, str(told.process), told.id, told.type, records, group
     offset, where, what = told.offset, first.partition, first.value
     if told.partition is UNSET:
         offset = first.offset if offset is None else offset
@@ -98,6 +118,6 @@ def event(begun: Begun) -> Event:
     if told.partition is not UNSET and told.value is not UNSET and told.f == "produce":
         micro = (Sent(told.partition, told.value, told.offset),)
     elif told.records is not None and told.f == "poll":
-        micro = (Polled(_records(told.records)),)
-    extra = None if told.acks is None else Extra(acks=told.acks)
+        micro = (Polled(_records(told)),)
+    extra = None if told.acks is told.group is None else Extra(acks=told.acks, group=told.group or "")
     return Event(line, told.type, told.f, str(told.process), told.time, told.id, micro, extra)
