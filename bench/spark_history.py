@@ -149,9 +149,9 @@ class History:
     def close(self) -> None:
         assert not self.pending, f"never planted: {self.pending}"
         for at, log in enumerate(self.logs):
-            self.line(f'"type": "invoke", "f": "final-read", "process": "end", "partition": "t-{at}"')
+            self.line(f'"type": "invoke", "f": "final-read", "process": "end{at}", "partition": "t-{at}"')
             found = json.dumps([[offset, value] for offset, value in enumerate(log) if value != GAP])
-            told = f'"process": "end", "partition": "t-{at}", "records": {found}, "end": {len(log)}'
+            told = f'"process": "end{at}", "partition": "t-{at}", "records": {found}, "end": {len(log)}'
             self.line(f'"type": "ok", "f": "final-read", {told}')
             self.out.write("".join(self.lines))
             self.lines.clear()
