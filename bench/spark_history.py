@@ -1,8 +1,10 @@
 """How long `insync history --engine spark` takes for millions of operations, and whether it finds what was planted.
 
 Half sends, half polls, eight at once, in 64 partitions of which half have consumers; ten kinds of anomalies, each a
-known number of times. `python bench/spark_history.py [OPERATIONS] [WORKERS] [--local] [--s3]`; --local compares with
+known number of times. From 20 million operations on there are 64 partitions more for every ten million.
+`python bench/spark_history.py [OPERATIONS] [WORKERS] [--local] [--s3] [--file FILE]`; --local compares with
 one process as well. --s3: the history, and what jobs leave for each other, is in an S3 store (versitygw on the PATH).
+--file: the history is there afterwards, and is not written again if it is there before.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ import shutil
 import sys
 import tempfile
 import threading
+from array import array
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,7 +31,11 @@ from isr_pipeline import session
 from isr_pipeline.histories import check_files
 from isr_pipeline.locations import Location
 
-PARTITIONS, POLLED, AT_ONCE, BATCH = 64, 32, 8, 4
+AT_ONCE, BATCH = 8, 4
+ROUNDS = 20_000
+"""After so many rounds other processes send, as after crashes."""
+GAP = -(1 << 62)
+"""In a log: nothing is here."""
 UNKNOWN_EVERY = 997
 PLANTED = {
     "lost-write": 3,
@@ -50,19 +57,23 @@ class History:
 
     def __init__(self, path: Path, rounds: int) -> None:
         self.out = path.open("w", encoding="utf-8", buffering=1 << 20)
-        self.logs: list[list[int | None]] = [[] for _ in range(PARTITIONS)]
-        self.position = [0] * POLLED
+        partitions = 64 * max(1, AT_ONCE * rounds // 5_000_000)
+        self.polled_ones = partitions // 2
+        """The first partitions have consumers."""
+        self.logs = [array("q") for _ in range(partitions)]
+        self.position = [0] * self.polled_ones
         self.time = 0
         self.values = 0
         kinds = [kind for kind, many in PLANTED.items() for _ in range(many)]
         self.due = {(n + 1) * rounds // (len(kinds) + 2): kind for n, kind in enumerate(kinds)}
+        self.lines = list[str]()
         self.pending = list[str]()
         self.gaps = set[int]()
         self.again = dict[int, int]()
 
     def line(self, text: str) -> None:
         self.time += 1000
-        self.out.write(f'{{"time": {self.time}, {text}}}\n')
+        self.lines.append(f'{{"time": {self.time}, {text}}}\n')
 
     def round(self, number: int) -> None:
         """Eight sends at once, then eight polls at once. What is planted in a log goes where nobody polls."""
@@ -72,32 +83,37 @@ class History:
         if "unavailability" in self.pending:
             self.pending.remove("unavailability")
             self.time += 10 * SECOND
-        ends: list[str] = []
+        first, ends = AT_ONCE * (number // ROUNDS), list[str]()
         for n in range(AT_ONCE):
-            at, value = (AT_ONCE * number + n) % PARTITIONS, self.values
+            at, value, process = (AT_ONCE * number + n) % len(self.logs), self.values, first + n
             self.values += 1
-            self.line(f'"type": "invoke", "f": "produce", "process": {n}, "partition": "t-{at}", "value": {value}')
-            ends.append(self.sent(number, n, at, value))
+            sends = f'"f": "produce", "process": {process}, "partition": "t-{at}", "value": {value}'
+            self.line(f'"type": "invoke", {sends}')
+            ends.append(self.sent(number, process, at, value))
         for n in range(AT_ONCE):
             self.line(ends[(5 * n + number) % AT_ONCE])
-        batches = [self.polled((AT_ONCE * number + n) % POLLED) for n in range(AT_ONCE)]
+        batches = [self.polled((AT_ONCE * number + n) % self.polled_ones) for n in range(AT_ONCE)]
         for at, _ in batches:
             self.line(f'"type": "invoke", "f": "poll", "process": "c{at}"')
         for at, records in batches:
-            self.line(f'"type": "ok", "f": "poll", "process": "c{at}", "records": {{"t-{at}": {json.dumps(records)}}}')
+            self.line(f'"type": "ok", "f": "poll", "process": "c{at}", "records": {{"t-{at}": {records}}}')
+        self.out.write("".join(self.lines))
+        self.lines.clear()
 
     def sent(self, number: int, process: int, at: int, value: int) -> str:
         """Append it, or what is planted instead; says how the send ends."""
         log = self.logs[at]
         told = f'"type": "ok", "f": "produce", "process": {process}, "offset": {len(log)}'
-        kind = next((k for k in self.pending if not k.endswith(("poll", "skip"))), None) if at >= POLLED else None
+        kind = None
+        if self.pending and at >= self.polled_ones:
+            kind = next((k for k in self.pending if not k.endswith(("poll", "skip"))), None)
         if at in self.again or (kind == "lost-write" and at in self.gaps):
             kind = None  # a complete read with two gaps is one finding
         if kind is not None:
             self.pending.remove(kind)
         if kind == "lost-write":
             self.gaps.add(at)
-            log.append(None)
+            log.append(GAP)
             return told
         log.append(value)
         if kind == "aborted-read":
@@ -108,21 +124,21 @@ class History:
             self.again[at] = value  # after the next one, so that offsets go in a circle
         if kind == "phantom":
             log.append(-value)
-        if kind is None and (AT_ONCE * number + process) % UNKNOWN_EVERY == 0:
+        if kind is None and (AT_ONCE * number + process % AT_ONCE) % UNKNOWN_EVERY == 0:
             return f'"type": "info", "f": "produce", "process": {process}, "error": "REQUEST_TIMED_OUT"'
         return told
 
-    def polled(self, at: int) -> tuple[int, list[list[int | None]]]:
+    def polled(self, at: int) -> tuple[int, list[list[int]]]:
         log, begin = self.logs[at], self.position[at]
         end = begin + BATCH if len(log) >= begin + BATCH else begin  # fewer are not worth an answer
-        kind = next((k for k in self.pending if k.endswith(("poll", "skip"))), None)
+        kind = next((k for k in self.pending if k.endswith(("poll", "skip"))), None) if self.pending else None
         if kind == "nonmonotonic-poll" and begin > 0:
             begin -= 1
         elif kind == "poll-skip" and 0 < begin < end - 1:
             begin += 1
         elif kind != "int-poll-skip" or end < begin + 3:
             kind = None
-        records: list[list[int | None]] = [[offset, log[offset]] for offset in range(begin, end)]
+        records = [[offset, log[offset]] for offset in range(begin, end)]
         if kind == "int-poll-skip":
             del records[1]
         if kind is not None:
@@ -133,10 +149,12 @@ class History:
     def close(self) -> None:
         assert not self.pending, f"never planted: {self.pending}"
         for at, log in enumerate(self.logs):
-            self.line(f'"type": "invoke", "f": "final-read", "process": "end", "partition": "t-{at}"')
-            found = json.dumps([[offset, value] for offset, value in enumerate(log) if value is not None])
-            told = f'"process": "end", "partition": "t-{at}", "records": {found}, "end": {len(log)}'
+            self.line(f'"type": "invoke", "f": "final-read", "process": "end{at}", "partition": "t-{at}"')
+            found = json.dumps([[offset, value] for offset, value in enumerate(log) if value != GAP])
+            told = f'"process": "end{at}", "partition": "t-{at}", "records": {found}, "end": {len(log)}'
             self.line(f'"type": "ok", "f": "final-read", {told}')
+            self.out.write("".join(self.lines))
+            self.lines.clear()
         self.out.close()
 
 
@@ -155,14 +173,14 @@ class Peaks(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.most: Counter[str] = Counter()
-        self.cpu = 0.0
-        """Seconds of processor time, of the most that was seen."""
+        self.cpu: Counter[str] = Counter()
+        """Ticks of processor time, the most that was seen."""
         self.going = True
 
     def run(self) -> None:
         while self.going:
             now: Counter[str] = Counter()
-            ticks = 0
+            ticks: Counter[str] = Counter()
             for process in Path("/proc").iterdir():
                 try:
                     if not process.name.isdigit() or not self.ours(process):
@@ -171,10 +189,10 @@ class Peaks(threading.Thread):
                     of = dict(row.split(":", 1) for row in (process / "smaps_rollup").read_text().splitlines()[1:])
                     now[name] += int(of["Pss"].split()[0]) // 1024
                     fields = (process / "stat").read_text().rpartition(")")[2].split()
-                    ticks += sum(map(int, fields[11:15]))  # with those of children that have ended
+                    ticks[name] += sum(map(int, fields[11:15]))  # with those of children that have ended
                 except (OSError, KeyError):
                     continue
-            self.most, self.cpu = self.most | now, max(self.cpu, ticks / os.sysconf("SC_CLK_TCK"))
+            self.most, self.cpu = self.most | now, self.cpu | ticks
             sleep(1)
 
     def ours(self, process: Path) -> bool:
@@ -200,31 +218,43 @@ def put(path: Path, place: Location) -> None:
         shutil.copyfileobj(told, file, 1 << 24)
 
 
+def seconds(watch: Peaks, name: str) -> float:
+    return watch.cpu[name] / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
-    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    words, kept = sys.argv[1:], None
+    if "--file" in words:
+        at = words.index("--file")
+        kept = Path(words[at + 1])
+        del words[at : at + 2]
+    words = [word for word in words if not word.startswith("--")]
     operations = int(words[0]) if words else 1_000_000
     workers = int(words[1]) if words[1:] else len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
-        path = Path(folder) / "history.jsonl"
-        begin = perf_counter()
-        write(path, operations)
-        print(f"{operations:,} operations, {path.stat().st_size >> 20:,} MB, written in {perf_counter() - begin:.0f} s")
-        place = Location.of(folder)
+        path = kept or Path(folder) / "history.jsonl"
+        begin = process_time()
+        if not path.exists():
+            write(path, operations)
+        written = process_time() - begin
+        size = path.stat().st_size >> 20
+        print(f"{operations:,} operations, {size:,} MB, written in {written:.0f} s of processor time", flush=True)
+        place, history = Location.of(folder), Location.of(path)
         if "--s3" in sys.argv:
             place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))
-            put(path, place / path.name)
+            history = place / path.name
+            put(path, history)
         watch = Peaks()
         watch.start()
         with session.running(workers=workers, memory=2 << 30) as spark:
             begin = perf_counter()
-            [found] = check_files(spark, [place / path.name], place / "tables", said=said)
+            [found] = check_files(spark, [history], place / "tables", said=said)
             took = perf_counter() - begin
         watch.going = False
         expected = {**PLANTED, **IMPLIED}
         many = found.answer.operations
-        print(
-            f"{took:.0f} s with {workers} tasks at once, {watch.cpu:.0f} s of processor time with starting and writing"
-        )
+        java, python = seconds(watch, "java"), seconds(watch, "python") - written
+        print(f"{took:.0f} s with {workers} tasks at once; processor time: Java {java:.0f} s, Python {python:.0f} s")
         print(f"peak MB {dict(watch.most)}; {many:,} operations checked")
         right = seen(found.answer) == expected
         print("exactly what was planted" if right else f"found {seen(found.answer)}, planted {expected}", flush=True)

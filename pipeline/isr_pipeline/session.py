@@ -95,7 +95,7 @@ def check(master: str | None = None) -> None:
 
     Spark Connect has its Java elsewhere.
     """
-    for name in ("pyspark", "pyarrow"):
+    for name in ("pyspark", "pyarrow", "msgspec"):
         if find_spec(name) is None:
             raise Unavailable(f"the engine 'spark' needs {name}, which is not installed: {EXTRA}")
     if not remote(master):

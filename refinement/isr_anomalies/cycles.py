@@ -6,7 +6,7 @@ Real-time edges go through one node per completion, in a chain, so that there ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import chain
 from typing import Final, cast
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isr_anomalies.history import WHOLE, History
-from isr_anomalies.operations import NEVER, Claims, Operation
+from isr_anomalies.operations import NEVER, Claims
 from isr_anomalies.results import Finding
 from isr_anomalies.view import View
 
@@ -62,17 +62,26 @@ def order_of(view: View) -> Order:
     return order
 
 
+Span = tuple[int, int]
+"""The lines of an operation's invocation and completion."""
+
+
 def process_edges(history: History) -> Edges:
     """From each operation of a process to its next one that began after it."""
-    last: dict[str, Operation] = {}
-    edges: Edges = []
-    for op in history.operations:
-        before = last.get(op.process)
-        if before is not None and before.completed < op.invoked and op.outcome != "fail":
-            edges.append((before.number, op.number))
-        if op.outcome == "ok":  # what is unknown may still happen later
-            last[op.process] = op
-    return edges
+    ops = history.operations
+    number = {op.invoked: op.number for op in ops}
+    before = process_order((op.invoked, op.completed, op.process, op.outcome) for op in ops)
+    return [(number[one[0]], op.number) for one, op in zip(before, ops, strict=True) if one is not None]
+
+
+def process_order(operations: Iterable[tuple[int, int, str, str]]) -> Iterator[Span | None]:
+    """For each operation in order of invocation, as its lines, process and outcome: what its process did before."""
+    last: dict[str, Span] = {}
+    for invoked, completed, process, outcome in operations:
+        before = last.get(process)
+        yield None if before is None or before[1] >= invoked or outcome == "fail" else before
+        if outcome == "ok":  # what is unknown may still happen later
+            last[process] = (invoked, completed)
 
 
 def realtime_edges(history: History) -> Edges:

@@ -211,7 +211,7 @@ def _joined(begun: Extra, done: Extra) -> Extra:
     )
 
 
-class _Consumer:
+class Consumer:
     """Where one process reads: its stint per partition, and whether it subscribed."""
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ class OperationIndexer:
     def __init__(self, partitions: dict[str, Partition], acks: str, stints: int = 0) -> None:
         self.partitions = partitions
         self.acks = acks
-        self.consumers: dict[str, _Consumer] = {}
+        self.consumers: dict[str, Consumer] = {}
         self.stints = stints
 
     def partition(self, name: str) -> Partition:
@@ -238,13 +238,17 @@ class OperationIndexer:
             found = self.partitions[name] = Partition(name)
         return found
 
+    def consumer(self, process: str) -> Consumer:
+        found = self.consumers.get(process)
+        if found is None:
+            found = self.consumers[process] = Consumer()
+        return found
+
     def consumed(self, op: Operation) -> None:
         """Index what the operation reads, and how it moves its process's positions."""
         if op.f == "produce":
             return
-        consumer = self.consumers.get(op.process)
-        if consumer is None:
-            consumer = self.consumers[op.process] = _Consumer()
+        consumer = self.consumer(op.process)
         if op.f in ("assign", "subscribe"):
             self.assigned(op, consumer)
         elif op.f == "crash":
@@ -252,14 +256,14 @@ class OperationIndexer:
         else:
             self.polled(op, consumer)
 
-    def stint(self, consumer: _Consumer, partition: str) -> int:
+    def stint(self, consumer: Consumer, partition: str) -> int:
         found = consumer.stints.get(partition)
         if found is None:
             self.stints += 1
             found = consumer.stints[partition] = self.stints
         return found
 
-    def assigned(self, op: Operation, consumer: _Consumer) -> None:
+    def assigned(self, op: Operation, consumer: Consumer) -> None:
         """Drop the positions of partitions that are no longer assigned; a seek drops all of them."""
         if op.outcome == "fail":
             return
@@ -270,13 +274,10 @@ class OperationIndexer:
             for name in op.extra.partitions:
                 self.partition(name).rewinds.append(Rewind(op.invoked, self.stint(consumer, name)))
 
-    def polled(self, op: Operation, consumer: _Consumer) -> None:
+    def polled(self, op: Operation, consumer: Consumer) -> None:
         """Index one batch for each partition, with all polls of the operation."""
-        found: dict[str, list[Record]] = {}
-        for step in op.micro:
-            if isinstance(step, Polled):
-                for name, records in step.records.items():
-                    found[name] = found[name] + records if name in found else records
+        polls = [step.records for step in op.micro if isinstance(step, Polled)]
+        found = polls[0] if len(polls) == 1 else _together(polls)
         at = (op.invoked, op.completed, op.invoked_at, op.completed_at)
         whole = op.f == "final-read"
         for name, records in found.items():
@@ -291,8 +292,9 @@ class OperationIndexer:
                 values = {offset: value for offset, value, _ in records}
                 scan = Scan(op.invoked, op.completed, op.extra.start, op.extra.end, values, op.extra.unseen)
                 self.partition(name).scans.append(scan)
-        for name in op.extra.diverged - found.keys():
-            consumer.stints.pop(name, None)
+        for name in op.extra.diverged:
+            if name not in found:
+                consumer.stints.pop(name, None)
 
     def sent(self, op: Operation, committed: bool) -> None:
         acks = op.extra.acks or self.acks
@@ -301,6 +303,14 @@ class OperationIndexer:
             if isinstance(step, Sent):
                 send = Send(op.number, slot, *at, op.outcome, committed, step.value, step.offset, acks)
                 self.partition(step.partition).sends.append(send)
+
+
+def _together(polls: list[dict[str, list[Record]]]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for poll in polls:
+        for name, records in poll.items():
+            found[name] = found[name] + records if name in found else records
+    return found
 
 
 def _index_operations(history: History) -> None:

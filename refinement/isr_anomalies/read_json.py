@@ -67,10 +67,10 @@ def parsed(line: int, text: str) -> Object:
 def item_of(line: int, table: Object) -> Item:
     """The item that an object stands for, unless it is the header."""
     f = table.get("f")
-    if f in CLIENT:
-        return _event(line, str(f), table)
-    if f in OTHER:
-        return _other(line, str(f), table)
+    if isinstance(f, str) and f in CLIENT:
+        return _event(line, f, table)
+    if isinstance(f, str) and f in OTHER:
+        return _other(line, f, table)
     known = ", ".join(sorted(CLIENT | OTHER))
     raise Malformed(line, f"f is {_name(f)}; it is one of {known}" if "f" in table else "there is no f")
 
@@ -107,7 +107,7 @@ def checked_claims(line: int, given: dict[str, object], base: Claims | None = No
 
 def _event(line: int, f: str, table: Object) -> Event:
     kind = table.get("type")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise Malformed(line, f"type is one of invoke, ok, fail, info, error, not {_name(kind)}")
     if kind == "error":  # the outcome rule: only some errors say that nothing was done
         kind = "fail" if _word(line, table, "error").upper() in DEFINITE else "info"

@@ -105,6 +105,8 @@ BEGUN = '{"type": "invoke", "f": "produce", "process": 0, "time": 5, "partition"
         ("{}", "there is no f"),
         ('{"f": "prodcue"}', 'f is "prodcue"; it is one of'),
         ('{"f": "poll", "type": "yes"}', 'type is one of invoke, ok, fail, info, error, not "yes"'),
+        ('{"f": "poll", "type": ["ok"]}', 'type is one of invoke, ok, fail, info, error, not ["ok"]'),
+        ('{"f": {}, "type": "ok"}', "f is {}; it is one of"),
         ('{"f": "poll", "type": "ok", "process": 1}', "time is a whole number from 0, not missing"),
         ('{"f": "poll", "type": "ok", "process": 1, "time": -1}', "time is a whole number from 0, not -1"),
         ('{"f": "poll", "type": "ok", "process": 1.5, "time": 1}', "process is a number or a name, not 1.5"),

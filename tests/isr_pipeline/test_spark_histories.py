@@ -143,7 +143,8 @@ def cycles_of(lines: list[str]) -> list[tuple[int, list[object]]]:
     pieces: list[cycles.Piece] = []
     for name, columns in edges.items():
         pieces += [piece for _, piece in cycles.Select({0: where}).edges_of(name, columns, where)]
-    table: dict[str, Column] = {name: np.array(column) for name, column in pairing.columns(0, by_line).items()}
+    ran = pairing.columns(0, list(map(pairing.row_of, by_line)))
+    table: dict[str, Column] = {name: np.array(column) for name, column in ran.items()}
     pieces += [piece for _, piece in cycles.Select({0: where}).operations_of(table, where)]
     tallies = [cycles.tallies(pieces, Claims(), ("write-cycle", "read-write-cycle", "ordered-cycle"))]
     return [(one.found, list(one.least)) for one in tallies[0].values()]

@@ -62,7 +62,7 @@ def test_java_that_is_new_enough_is_taken(version: str, folder: Path, monkeypatc
     assert session.java() == str(folder / "bin" / "java")
 
 
-@pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
+@pytest.mark.parametrize("missing", ["pyspark", "pyarrow", "msgspec"])
 def test_without_pyspark_the_extra_is_named(
     missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

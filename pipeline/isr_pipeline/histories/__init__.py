@@ -7,8 +7,9 @@
         [one] = check_files(spark, [Path("history.jsonl")], Path("out"))
         print(one.answer.verdict)
 
-Reading order: `chunks` (files in pieces whose lines have numbers), `pairing` (lines to operations, process by process),
-`shares` (one partition, judged), `cycles` (what only several partitions show), `availability`, `jobs` (all in order).
+Reading order: `chunks` (files in pieces whose lines have numbers), `plain` (lines of one send or poll), `pairing`
+(lines to operations, process by process), `shares` (one partition, judged), `cycles` (what only several partitions
+show), `availability`, `jobs` (all in order).
 
 A partition is judged by one task, and has to fit into it; nothing else has to fit anywhere. The driver gets what each
 partition found, a bit for each of 65536 blocks of lines, and figures.

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import marshal
 import pickle
-from collections.abc import Callable, Iterator
-from typing import Final, TypedDict, cast
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Final, NamedTuple, Required, TypedDict, cast
 from zlib import crc32
 
 import attrs
 import pyarrow as pa
 
-from isr_anomalies import Claims, Malformed
-from isr_anomalies.cycles import process_edges
-from isr_anomalies.history import History, OperationIndexer, Partition, operation_of, pair, still_open
-from isr_anomalies.operations import NOTHING, Dump, Event, Extra, Fault, Item, Micro, Operation, Polled, Sent
-from isr_anomalies.read_json import claims_of, item_of
-from isr_pipeline.histories.chunks import Chunk, objects
+from isr_anomalies import Malformed
+from isr_anomalies.cycles import process_order
+from isr_anomalies.history import OperationIndexer, Partition, operation_of, pair, still_open
+from isr_anomalies.operations import NEVER, NOTHING, Dump, Event, Extra, Fault, Item, Micro, Operation, Polled, Sent
+from isr_anomalies.read_json import claims_of, item_of, parsed
+from isr_pipeline.histories import plain
+from isr_pipeline.histories.chunks import Chunk, objects, texts
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
 from isr_pipeline.locations import Location
 
 Packed = tuple[object, ...]
 """A value that marshal can write: of tuples, lists, dicts, sets, texts and numbers, but not of their subclasses."""
+
+Who = tuple[str, object]
+"""A process and a token: what pairs a completion with its invocation."""
 
 _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 
@@ -34,7 +40,10 @@ _dumps = cast("Callable[[object], bytes]", marshal.dumps)
 class Box(TypedDict, total=False):
     """What a piece of a file has for one bucket."""
 
+    sends: Required[list[plain.Sending]]
+    polls: Required[list[plain.Polling]]
     ops: list[tuple[Packed, object]]
+    """Operations that are neither, with their tokens."""
     events: list[Packed]
     dumps: list[Packed]
     held: list[Packed]
@@ -113,20 +122,22 @@ def _event(packed: Packed) -> Event:
 
 @attrs.frozen
 class Parse:
-    """The number of buckets of each history."""
+    """The first stage: the lines of a piece, as operations where both lines are in it, by buckets of processes."""
 
     buckets: dict[int, int]
-    """The claims of each history."""
+    """The number of buckets of each history."""
 
     def __call__(self, chunk: Chunk) -> Iterator[Row]:
         boxes = _Boxes(self.buckets[chunk.history])
         try:
-            for line, table in objects(chunk):
-                if "settings" in table:
-                    claims = claims_of(line, table["settings"])
-                    boxes.whole["settings"] = (line, dict(attrs.asdict(claims)))
-                else:
-                    boxes.add(item_of(line, table))
+            if chunk.parquet:
+                for line, table in objects(chunk):
+                    boxes.read(line, table)
+            else:
+                for line, text in texts(chunk):
+                    told = plain.line_of(text)
+                    if (told is None or not boxes.plainly(line, told)) and text.strip():
+                        boxes.read(line, parsed(line, text))
         except Malformed as problem:
             boxes.whole["problem"] = (problem.line, str(problem))
         boxes.close()
@@ -142,32 +153,69 @@ class _Boxes:
         self.boxes: dict[int, Box] = {}
         self.whole = self.box(0)
         self.done: list[Operation] = []
-        self.open: dict[tuple[str, object], Event] = {}
-        self.known: set[tuple[str, object]] = set()
+        self.open: dict[Who, Event | plain.Begun] = {}
+        self.known: set[Who] = set()
+        self.of_process: dict[str, Box] = {}
+        self.ends_at = 0
 
     def box(self, bucket: int) -> Box:
         found = self.boxes.get(bucket)
         if found is None:
-            found = self.boxes[bucket] = Box(ops=[], events=[], dumps=[], held=[], faults=[], ends_at=0)
+            found = self.boxes[bucket] = Box(sends=[], polls=[], ops=[], events=[], dumps=[], held=[], faults=[])
         return found
 
     def of(self, name: str) -> Box:
         return self.box(crc32(name.encode()) % self.buckets)
 
+    def plainly(self, line: int, told: plain.Line) -> bool:
+        """Take a plain line, unless something about it is not: then nothing has happened."""
+        process = str(told.process)
+        who = (process, told.id)
+        begun = self.open.get(who)
+        if begun is None:
+            if not plain.begins(told):
+                return False
+            self.open[who] = (line, told)
+            self.known.add(who)
+        elif isinstance(begun, Event):
+            return False
+        else:
+            op = plain.ended(begun, line, told)
+            if op is None:
+                return False
+            box = self.of_process.get(process)
+            if box is None:
+                box = self.of_process[process] = self.of(process)
+            cast("list[object]", box["polls" if told.f == "poll" else "sends"]).append(op)
+            del self.open[who]
+        if told.time > self.ends_at:
+            self.ends_at = told.time
+        return True
+
+    def read(self, line: int, table: dict[str, object]) -> None:
+        if "settings" in table:
+            self.whole["settings"] = (line, dict(attrs.asdict(claims_of(line, table["settings"]))))
+        else:
+            self.add(item_of(line, table))
+
     def add(self, item: Item) -> None:
         if isinstance(item, Event):
-            self.whole["ends_at"] = max(self.whole.get("ends_at", 0), item.time)
-            who = (item.process, item.token)
+            self.ends_at = max(self.ends_at, item.time)
+            who: Who = (item.process, item.token)
             if item.kind != "invoke" and who not in self.known:
                 self.of(item.process).setdefault("events", []).append(_packed_event(item))  # begun in a piece before
             else:
-                pair(self.done, self.open, item)
+                begun = self.open.get(who)
+                open_one: dict[Who, Event] = {} if begun is None else {who: _begun(begun)}
+                pair(self.done, open_one, item)  # if that refuses, the invocation goes on being open
+                self.open.pop(who, None)
+                self.open |= open_one
             self.known.add(who)
             if self.done:
                 op = self.done.pop()
                 self.of(op.process).setdefault("ops", []).append((_packed_operation(op), item.token))
         elif isinstance(item, Fault):
-            self.whole["ends_at"] = max(self.whole.get("ends_at", 0), item.time)
+            self.ends_at = max(self.ends_at, item.time)
             self.whole.setdefault("faults", []).append(tuple(item))
         elif isinstance(item, Dump):
             self.of(item.partition).setdefault("dumps", []).append(tuple(item))
@@ -175,8 +223,14 @@ class _Boxes:
             self.of(item.partition).setdefault("held", []).append(tuple(item))
 
     def close(self) -> None:
-        for event in self.open.values():
+        self.whole["ends_at"] = self.ends_at
+        for begun in self.open.values():
+            event = _begun(begun)
             self.of(event.process).setdefault("events", []).append(_packed_event(event))
+
+
+def _begun(begun: Event | plain.Begun) -> Event:
+    return begun if isinstance(begun, Event) else plain.event(begun)
 
 
 @attrs.frozen
@@ -196,28 +250,23 @@ class Pair:
         ends_at = max((box.get("ends_at", 0) for box in boxes), default=0)
         summary = Summary(ends_at=ends_at, faults=tuple(faults), settings=settings)
         try:
-            ops = _all_paired(boxes)
+            paired = all_paired(boxes)
         except Malformed as problem:
             problems.append((problem.line, str(problem)))
-            ops = []
+            paired = Paired([], [], [])
         if problems:
             yield Row(history, bucket, _summarised(attrs.evolve(summary, problem=min(problems))))
             return
-        partitions = dict[str, Partition]()
-        explode = OperationIndexer(partitions, acks="", stints=int(bucket) << 40)
-        for op in ops:
-            explode.consumed(op)
-            if op.f in ("produce", "txn"):
-                explode.sent(op, op.outcome == "ok")
-        shares = _shares(partitions, ops, boxes)
+        shares = shares_of(paired, boxes, int(bucket) << 40)
         keys = list(shares)
         given = {"history": [history] * len(keys), "key": keys, "payload": [_dumps(shares[key]) for key in keys]}
         keep(file_of(self.folder, "shares", history, bucket), given, SCHEMA)
-        keep(file_of(self.folder, "operations", history, bucket), columns(history, ops), OPERATIONS)
-        transactions = [op for op in ops if op.f == "txn"]
+        ran = sorted(paired.rows())
+        keep(file_of(self.folder, "operations", history, bucket), columns(history, ran), OPERATIONS)
+        transactions = [op for op in paired.ops if op.f == "txn"]
         summary = attrs.evolve(
             summary,
-            operations=len(ops),
+            operations=len(ran),
             transactional=bool(transactions),
             several=any(len(op.micro) > 1 for op in transactions),
             joint=any(_joint(op) for op in transactions),
@@ -233,27 +282,75 @@ def _summarised(summary: Summary) -> bytes:
     return pickle.dumps(summary)
 
 
-def _all_paired(boxes: list[Box]) -> list[Operation]:
-    """The operations of all processes of a bucket in order of invocation, numbered by the line of it."""
+Ran = tuple[int, int, int, int, str, str, str, str]
+"""An operation in the table of them: lines and times of invocation and completion, process, outcome, f, error."""
+
+
+class Paired(NamedTuple):
+    """The operations of all processes of a bucket; `ops` has those that are not plain, numbered by the line of their
+    invocation."""
+
+    sends: list[plain.Sending]
+    polls: list[plain.Polling]
+    ops: list[Operation]
+
+    def rows(self) -> Iterator[Ran]:
+        for send in self.sends:
+            yield (*send[:5], send[6], "produce", "")
+        for poll in self.polls:
+            yield (*poll[:5], poll[6], "poll", "")
+        yield from map(row_of, self.ops)
+
+
+def row_of(op: Operation) -> Ran:
+    at = (op.invoked, op.completed, op.invoked_at, op.completed_at)
+    return (*at, op.process, str(op.outcome), op.f, op.extra.error)
+
+
+def all_paired(boxes: list[Box]) -> Paired:
+    """All operations, with those whose lines are in several pieces.
+
+    A piece has seen to it that nobody invokes what it ends while something else is open; unless that began in a piece
+    before.
+    """
+    sends = [send for box in boxes for send in box["sends"]]
+    polls = [poll for box in boxes for poll in box["polls"]]
     ops = [(_operation(packed), token) for box in boxes for packed, token in box.get("ops", ())]
-    events = [_event(packed) for box in boxes for packed in box.get("events", ())]
-    done = [op for op, _ in ops]
-    if events:
-        done = list[Operation]()
-        open_ones: dict[tuple[str, object], Event] = {}
-        whole: list[tuple[int, Operation | Event, object]] = [(op.invoked, op, token) for op, token in ops]
-        whole += [(event.line, event, event.token) for event in events]
-        whole.sort(key=lambda one: one[0])
-        for line, one, token in whole:
-            if isinstance(one, Event):
-                pair(done, open_ones, one)
-            elif (begun := open_ones.get((one.process, token))) is not None:
-                raise still_open(line, begun)
-            else:
-                done.append(one)
-        done += [operation_of(event, None) for event in open_ones.values()]
-    done.sort(key=lambda op: op.invoked)
-    return [op if op.number == op.invoked else op._replace(number=op.invoked) for op in done]
+    events = sorted((_event(packed) for box in boxes for packed in box.get("events", ())), key=lambda one: one.line)
+    lines: dict[Who, list[int]] = {(event.process, event.token): [] for event in events}
+    for one in (sends, polls):
+        for row in one:
+            if (mine := lines.get((row[4], row[5]))) is not None:
+                mine.append(row[0])
+    for op, token in ops:
+        if (mine := lines.get((op.process, token))) is not None:
+            mine.append(op.invoked)
+    for mine in lines.values():
+        mine.sort()
+    done, problems = list[Operation](), list[Malformed]()
+    open_ones: dict[Who, Event] = {}
+
+    def look(begun: Event, until: int) -> None:
+        """Whether its process invoked anything else before this line."""
+        mine = lines[begun.process, begun.token]
+        at = bisect_right(mine, begun.line)
+        if at < len(mine) and mine[at] < until:
+            problems.append(still_open(mine[at], begun))
+
+    for event in events:
+        if (begun := open_ones.get((event.process, event.token))) is not None:
+            look(begun, event.line)
+        try:
+            pair(done, open_ones, event)
+        except Malformed as problem:
+            problems.append(problem)
+            break
+    for begun in open_ones.values():
+        look(begun, NEVER)
+    if problems:
+        raise min(problems, key=lambda problem: problem.line)
+    done += [operation_of(event, None) for event in open_ones.values()]
+    return Paired(sends, polls, [op for op, _ in ops] + [op._replace(number=op.invoked) for op in done])
 
 
 def _targets(op: Operation) -> set[str]:
@@ -264,12 +361,33 @@ def _joint(op: Operation) -> bool:
     return op.outcome == "info" and len(_targets(op)) > 1
 
 
-def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[Box]) -> dict[str, dict[str, object]]:
+def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
     """Partition -> its share, by kind of row.
 
-    `multi`: operations of several steps with a send; `joint`: operations of unknown outcome that send to several
-    partitions, with the names of these.
+    `plain sends`: as they are; `plain batches`: those of plain polls. `multi`: operations of several steps with a send;
+    `joint`: operations of unknown outcome that send to several partitions, with the names of these.
     """
+    partitions = dict[str, Partition]()
+    explode = OperationIndexer(partitions, acks="", stints=stints)
+    ops = sorted(paired.ops, key=lambda op: op.invoked)
+    batches: dict[str, list[Packed]] = {}
+    moves = iter([op for op in ops if op.f != "produce"])
+    move = next(moves, None)
+    for poll in sorted(paired.polls, key=itemgetter(0)):
+        while move is not None and move.invoked < poll[0]:
+            explode.consumed(move)
+            move = next(moves, None)
+        consumer = explode.consumer(poll[4])
+        for name, records in poll[7].items():
+            stint = explode.stint(consumer, name)
+            batch = (poll[0], poll[4], poll[8], *poll[:4], poll[6], stint, consumer.subscribed, False, records)
+            batches.setdefault(name, []).append(batch)
+    while move is not None:
+        explode.consumed(move)
+        move = next(moves, None)
+    for op in ops:
+        if op.f in ("produce", "txn"):
+            explode.sent(op, op.outcome == "ok")
     shares: dict[str, dict[str, object]] = {}
     for name, partition in partitions.items():
         shares[name] = {
@@ -278,6 +396,13 @@ def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[
             "scans": list(map(tuple, partition.scans)),
             "rewinds": list(map(tuple, partition.rewinds)),
         }
+    sends: dict[str, list[plain.Sending]] = {}
+    for send in paired.sends:
+        sends.setdefault(send[7], []).append(send)
+    for name, mine in sends.items():
+        shares.setdefault(name, {})["plain sends"] = mine
+    for name, polled in batches.items():
+        shares.setdefault(name, {})["plain batches"] = polled
 
     def give(name: str, what: str, one: object) -> None:
         cast("list[object]", shares.setdefault(name, {}).setdefault(what, [])).append(one)
@@ -297,21 +422,14 @@ def _shares(partitions: dict[str, Partition], ops: list[Operation], boxes: list[
     return shares
 
 
-def columns(history: int, ops: list[Operation]) -> dict[str, list[int] | list[str]]:
-    """The columns of the table of operations."""
-    of = History(Claims(), operations=ops)
-    after = {second: first for first, second in process_edges(of)}
-    ended = {op.number: op.completed for op in ops}
-    return {
-        "history": [history] * len(ops),
-        "invoked": [op.invoked for op in ops],
-        "completed": [op.completed for op in ops],
-        "invoked_at": [op.invoked_at for op in ops],
-        "completed_at": [op.completed_at for op in ops],
-        "f": [op.f for op in ops],
-        "process": [op.process for op in ops],
-        "outcome": [str(op.outcome) for op in ops],
-        "error": [op.extra.error for op in ops],
-        "after": [after.get(op.number, -1) for op in ops],
-        "after_completed": [ended[after[op.number]] if op.number in after else -1 for op in ops],
-    }
+def columns(history: int, ran: list[Ran]) -> dict[str, Sequence[int] | Sequence[str]]:
+    """The columns of the table of operations, which are given in order of invocation."""
+    after: list[int] = []
+    after_completed: list[int] = []
+    for before in process_order((one[0], one[1], one[4], one[5]) for one in ran):
+        after.append(before[0] if before else -1)
+        after_completed.append(before[1] if before else -1)
+    names = ("invoked", "completed", "invoked_at", "completed_at", "process", "outcome", "f", "error")
+    turned = cast("list[Sequence[int] | Sequence[str]]", list(zip(*ran, strict=True)) or [()] * len(names))
+    given = dict(zip(names, turned, strict=True))
+    return {"history": [history] * len(ran), **given, "after": after, "after_completed": after_completed}

@@ -28,6 +28,8 @@ Column = NDArray[np.int64] | NDArray[np.object_]
 
 FEW, PER_TASK = 16, 4
 """More parts than FEW are divided PER_TASK to a task, because every task costs some hundredths of a second."""
+FULL = 8 << 20
+"""The payloads of a batch, in bytes."""
 DDL = "history int, key string, payload binary"
 
 
@@ -94,8 +96,21 @@ class _Each(Generic[T]):
         for batch in batches:
             for number in cast("list[int]", cast("_Values", batch.column(0)).to_pylist()):
                 with paused_garbage_collection():
-                    for row in self.work(self.parts[number]):
-                        yield from table([row]).to_batches()
+                    for rows in _together(self.work(self.parts[number])):
+                        yield from table(rows).to_batches()
+
+
+def _together(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """As many rows at a time as have FULL bytes, because every batch has its price, however small it is."""
+    some, size = list[Row](), 0
+    for row in rows:
+        some.append(row)
+        size += len(row.payload)
+        if size >= FULL:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:

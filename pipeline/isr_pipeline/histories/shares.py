@@ -5,8 +5,9 @@ from __future__ import annotations
 import marshal
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, cast
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -28,6 +29,7 @@ _NAMES = ("kind", "u", "u_completed", "u_outcome", "u_reach", "v", "v_completed"
 EDGES: Final = pa.schema(dict.fromkeys(_NAMES, pa.int64()))
 """The table of edges from operation u to v: lines of invocation and completion, outcomes, and reaches (see `Reach`)."""
 
+T = TypeVar("T")
 Lists = dict[str, list[tuple[object, ...]]]
 
 
@@ -55,7 +57,7 @@ class Terms:
 class Share(NamedTuple):
     """A partition as the local checker has it, except operations that only a read of another partition proves.
 
-    `multi`, `joint`: see pairing._shares. `proved`: operations that another partition has proved.
+    `multi`, `joint`: see pairing.shares_of. `proved`: operations that another partition has proved.
     """
 
     partition: Partition
@@ -64,23 +66,34 @@ class Share(NamedTuple):
     proved: set[int]
 
 
-def together(name: str, payloads: list[bytes]) -> Share:
-    """Put a partition together from the shares of all buckets."""
+_make = cast("Callable[[object, tuple[object, ...]], object]", vars(tuple)["__new__"])
+"""Makes a named tuple of a row, as its own `_make` does, but is no Python."""
+
+
+def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
+    """Put a partition together from the shares of all buckets; `acks` is for sends that do not say theirs."""
     boxes = [cast("Lists", marshal.loads(payload)) for payload in payloads]
 
     def of(what: str) -> Iterator[tuple[object, ...]]:
         return (one for box in boxes for one in box.get(what, ()))
 
-    make = (Send, Batch, Scan, Rewind, Dump, Held)
-    send, batch, scan, rewind, dump, held = (cast("Callable[..., tuple[object, ...]]", m._make) for m in make)
+    def made(kind: type[T], rows: Iterable[tuple[object, ...]]) -> list[T]:
+        return cast("list[T]", list(map(partial(_make, kind), rows)))
+
+    sends = [row if row[-1] else (*row[:-1], acks) for row in of("sends")]
+    for line, completed, at, completed_at, who, _, outcome, _, value, offset, own in of("plain sends"):
+        done = outcome == "ok"
+        sends.append((line, 0, who, line, completed, at, completed_at, outcome, done, value, offset, own or acks))
+    # rows begin with lines, or with lines and slots, of which no two are equal
+    sends.sort()
     partition = Partition(
         name,
-        sorted(cast("Iterator[Send]", map(send, of("sends"))), key=lambda s: (s.op, s.slot)),
-        sorted(cast("Iterator[Batch]", map(batch, of("batches"))), key=lambda b: b.op),
-        sorted(cast("Iterator[Scan]", map(scan, of("scans"))), key=lambda s: s.invoked),
-        sorted(cast("Iterator[Rewind]", map(rewind, of("rewinds"))), key=lambda r: r.invoked),
-        sorted(cast("Iterator[Dump]", map(dump, of("dumps"))), key=lambda d: d.line),
-        sorted(cast("Iterator[Held]", map(held, of("held"))), key=lambda h: h.line),
+        made(Send, sends),
+        made(Batch, sorted((*of("batches"), *of("plain batches")))),
+        made(Scan, sorted(of("scans"))),
+        made(Rewind, sorted(of("rewinds"))),
+        made(Dump, sorted(of("dumps"))),
+        made(Held, sorted(of("held"))),
     )
     multi, proved = (set(cast("Iterator[int]", of(what))) for what in ("multi", "proved"))
     return Share(partition, multi, list(cast("Iterator[tuple[int, list[str]]]", of("joint"))), proved)
@@ -114,15 +127,13 @@ class Judge:
 
     def __call__(self, history: int, name: str, payloads: list[bytes]) -> Iterator[Row]:
         terms = self.terms[history]
-        share = together(name, payloads)
+        share = together(name, payloads, terms.claims.acks)
         partition = share.partition
         partition.transactional = terms.transactional
         proved = proved_here(partition) | share.proved
-        acks = terms.claims.acks
-        for n, send in enumerate(partition.sends):
-            committed = send.committed or send.op in proved
-            if committed != send.committed or not send.acks:
-                partition.sends[n] = send._replace(committed=committed, acks=send.acks or acks)
+        for n, send in enumerate(partition.sends) if proved else ():
+            if not send.committed and send.op in proved:
+                partition.sends[n] = send._replace(committed=True)
         wanted = tuple(anomaly for anomaly in ANOMALIES if anomaly.name in terms.wanted)
         result = check_partition(partition, terms.claims, wanted)
         blocks, edges = b"", 0
