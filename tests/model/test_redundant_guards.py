@@ -175,7 +175,8 @@ def test_a_sample_of_mutants(constants: Mapping[str, Value], action: str, guard:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("design", "part"), [(DESIGN, Part.GUARD), (DESIGN, Part.ASSIGNMENT), ("kip-320", Part.ASSIGNMENT)]
+    ("design", "part"),
+    [(DESIGN, Part.GUARD), *((design, Part.ASSIGNMENT) for design in (DESIGN, "kraft-3.5", "kip-320"))],
 )
 def test_every_part_is_noticed_or_listed(monkeypatch: pytest.MonkeyPatch, design: str, part: Part) -> None:
     monkeypatch.chdir(TOP)
