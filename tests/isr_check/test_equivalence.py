@@ -133,6 +133,6 @@ def test_values_are_those_of_all_states() -> None:
     small, names = Instance(KIP_966, SMALL), {"log", "isr", "committed", "partition_epoch"}
     every, places = states(small, Limits(), PLENTY), [i for i, v in enumerate(small.variables) if v.name in names]
     found = values(small, names, Limits())
-    assert found == {tuple(state[i] for i in places) for state in every}
-    assert 1 < len(found) < len(every)
+    assert found == (known := {tuple(state[i] for i in places) for state in every})
+    assert 1 < len(known) < len(every)
     assert values(small, names, Limits(max_states=len(every) // 2)) is None, "which are not all"
