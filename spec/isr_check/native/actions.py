@@ -80,7 +80,7 @@ class ActionWriter:
     def __init__(self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]) -> None:
         self.shared, self.action, self.base = shared, action, base
         self.layout, self.instance = shared.layout, shared.instance
-        self.code = Code(name, ACTION, "i64")
+        self.code = Code(name, ACTION, "i64", "noinline")
         self.expressions = Expressions(shared, self.code)
         changed = {u.variable for u in action.updates}
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
