@@ -144,7 +144,7 @@ def test_an_assignment_that_only_liveness_misses_is_noticed_by_it() -> None:
 
 SOME = [
     (Part.GUARD, "becomes_follower", {Fate.KILLED, Fate.SURVIVED}),
-    (Part.ASSIGNMENT, "leader_appends", {Fate.KILLED}),
+    pytest.param(Part.ASSIGNMENT, "leader_appends", {Fate.KILLED}, marks=pytest.mark.slow),
 ]
 
 
