@@ -331,7 +331,7 @@ def all_paired(boxes: list[Box]) -> Paired:
     open_ones: dict[Who, Event] = {}
 
     def look(begun: Event, until: int) -> None:
-        """Whether its process invoked anything else before this line."""
+        """Note a problem if its process invoked anything else before this line."""
         mine = lines[begun.process, begun.token]
         at = bisect_right(mine, begun.line)
         if at < len(mine) and mine[at] < until:
