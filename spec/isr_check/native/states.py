@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 import numpy as np
 
 from isr_check.engine import TYPE_OK, Limits
 from isr_check.native.layout import SLACKS
+from isr_check.native.memory import Words
 from isr_check.native.search import Means, Overflow, Search
 from isr_check.native.space import BLOCK, Full
 from isr_check.reference import State
@@ -50,10 +51,8 @@ def values(instance: Instance, variables: Collection[str], limits: Limits) -> se
         for cell, place in zip(layout.cells, layout.places, strict=True):
             mask[cell.word] |= cell.mask << cell.shift if place.variable in variables else 0
         kept, found = np.array(mask, dtype=np.uint64), set[tuple[int, ...]]()
-        for level in range(len(search.levels)):
-            for span in search.space.parts(level, BLOCK):
-                rows = search.space.rows(search.workers[0], span) & kept
-                found.update(map(tuple, np.unique(rows, axis=0).tolist()))
+        for rows in _rows(search):
+            found.update(map(tuple, np.unique(rows & kept, axis=0).tolist()))
         return {tuple(state[i] for i in places) for state in map(layout.unpack, found)}
 
     return _explored(instance, (TYPE_OK,), limits, chosen)
@@ -86,10 +85,15 @@ def _spread(search: Search, few: int) -> list[State]:
     every = max(1, -(-search.distinct // few))
     found: list[State] = []
     position = 0
+    for rows in _rows(search):
+        for i in range(-position % every, len(rows), every):
+            found.append(search.layout.unpack(tuple(int(w) for w in rows[i])))
+        position += len(rows)
+    return found
+
+
+def _rows(search: Search) -> Iterator[Words]:
+    """The packed states of all levels, a row each, block by block."""
     for level in range(len(search.levels)):
         for span in search.space.parts(level, BLOCK):
-            rows = search.space.rows(search.workers[0], span)
-            for i in range(-position % every, len(rows), every):
-                found.append(search.layout.unpack(tuple(int(w) for w in rows[i])))
-            position += len(rows)
-    return found
+            yield search.space.rows(search.workers[0], span)
