@@ -36,9 +36,9 @@ def zeros(count: int) -> Words:
 
 def apart(counts: Sequence[int]) -> list[Numbers]:
     """Arrays of zeros of so many numbers, on pages of their own: no other thread writes to their cache lines."""
-    ends = np.cumsum([-(-n // LINE) * LINE for n in counts]).tolist()
-    area = zeros(ends[-1]).view(np.int64)
-    return [area[end - -(-n // LINE) * LINE :][:n] for end, n in zip(ends, counts, strict=True)]
+    begins = np.cumsum([0, *(-(-n // LINE) * LINE for n in counts)]).tolist()
+    area = zeros(begins[-1]).view(np.int64)
+    return [area[begin:][:n] for begin, n in zip(begins, counts, strict=False)]
 
 
 def physical_memory() -> int:
