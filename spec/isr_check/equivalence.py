@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from operator import itemgetter
 
 from isr_check.reference import Evaluator, Parameters, State
-from isr_lang import Instance, Node, Property
+from isr_lang import Instance, Node
 from isr_lang.instance import reads
 
 Pair = tuple[State, State]
@@ -29,6 +30,12 @@ class Original:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.evaluator = instance, Evaluator(instance)
+        places = {v.name: i for i, v in enumerate(instance.variables)}
+        self.everything = frozenset(places.values())
+        self.places_read = cache(lambda node: frozenset(places[name] for name in reads(node, instance)))
+        """The places of the variables that a condition reads."""
+        self.guarded = [NOWHERE.union(*(self.places_read(g.condition) for g in a.guards)) for a in instance.actions]
+        """The same for each action's guards."""
         self._states: dict[State, State] = {}
         self._taken: dict[State, list[Taken]] = {}
 
@@ -81,25 +88,15 @@ class _Walk:
     def __init__(self, one: Original, other: Instance) -> None:
         self.one, self.mine, self.other = one, one.evaluator, Evaluator(other)
         self.ghosts = [i for i, v in enumerate(other.variables) if v.ghost]
-        self.places = {v.name: i for i, v in enumerate(other.variables)}
         same = _same_ground(one.instance, other)
         pairs = list(zip(one.instance.actions, other.actions, strict=True))
         self.differing = [i for i, (mine, theirs) in enumerate(pairs) if not same or mine.action is not theirs.action]
-        self.guarded = [self.read(*(g.condition for g in theirs.guards)) for _, theirs in pairs]
         self.on_states, self.on_steps = list[_Test](), list[_Test]()
-        for p, q in zip(one.instance.properties, other.properties, strict=True):
+        for i, p in enumerate(other.properties):
             tests = self.on_steps if p.kind.endswith("step") else self.on_states
-            for mine, theirs in zip(_asked(p, self.mine), _asked(q, self.other), strict=True):
+            for mine, theirs in zip(_asked(i, self.mine), _asked(i, self.other), strict=True):
                 known = same and mine[0] is theirs[0]
-                tests.append((self.read(mine[0]) if known else self.everything, mine[1], theirs[1]))
-
-    @property
-    def everything(self) -> frozenset[int]:
-        return frozenset(self.places.values())
-
-    def read(self, *nodes: Node) -> frozenset[int]:
-        """The places of the variables that are read."""
-        return frozenset(self.places[name] for n in nodes for name in reads(n, self.other.instance))
+                tests.append((one.places_read(mine[0]) if known else one.everything, mine[1], theirs[1]))
 
     def initial(self) -> list[Pair]:
         both = zip(self.mine.initial_states(), self.other.initial_states(), strict=True)
@@ -136,7 +133,7 @@ class _Walk:
         return [
             (i, values, x)
             for i, action in enumerate(self.other.actions)
-            if i in here or i in self.differing or self.guarded[i] & apart
+            if i in here or i in self.differing or self.one.guarded[i] & apart
             for values, x in action(b, self.other.false)
         ]
 
@@ -163,10 +160,11 @@ class _Simulation(_Walk):
         return [(known[action, parameters], y) for action, parameters, y in theirs]
 
 
-def _asked(p: Property, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bool]]]:
-    """What a property asks: of liveness, whether it is triggered and whether its goal is reached."""
+def _asked(i: int, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bool]]]:
+    """What property i asks: of liveness, whether it is triggered and whether its goal is reached."""
+    p = evaluator.instance.properties[i]
     if p.trigger is None:
-        return [(p.condition, evaluator.properties[evaluator.instance.properties.index(p)])]
+        return [(p.condition, evaluator.properties[i])]
     return list(zip((p.trigger, p.condition), evaluator.leads(p), strict=True))
 
 
