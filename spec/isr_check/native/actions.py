@@ -7,7 +7,7 @@ appended to `out`. Properties of steps are tested there too, on a copy of the ce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import cast
 
@@ -21,8 +21,9 @@ from isr_lang import FoldedAction, Node, Property, Update
 from isr_lang.instance import FoldedGuard
 from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 
-OVERFLOW, FOUND = 0, 1
-"""The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided."""
+OVERFLOW, FOUND, IDLE, PLACES = 0, 1, 2, 3
+"""The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided; the bits of
+those for which some step of the state is like no step at all; and how many places there are."""
 
 ACTION = (
     "ptr noalias readonly %cells",  # of the state
@@ -86,9 +87,12 @@ class ActionWriter:
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
         self.steps = [c for c in steps if reads[c.bit] & changed]
         self.idle = sum(1 << c.bit for c in steps if not reads[c.bit] & changed)
+        self.refused: list[str] = []
+        self.tested = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
         code, count = self.code, self.code.slot(0)
+        self.refused = [code.slot(0) for _ in self.action.guards]
         guards = list(enumerate(self.action.guards))
         depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
         env, unbound = START, list(self.action.parameters)
@@ -105,6 +109,8 @@ class ActionWriter:
                 value, _ = stack.enter_context(code.loop(low, high + 1))
                 env = env.bind(name, from_number(code, value, type), (low, high))
             self._successor(count, env)
+        for i, refused in enumerate(self.refused):
+            code.increase("%refused", self.base + i, code.load(refused, 0))
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
 
@@ -117,21 +123,21 @@ class ActionWriter:
             combinations *= high - low + 1
 
         def refuse() -> None:
-            self.code.increase("%refused", self.base + index, combinations)
+            self.code.increase(self.refused[index], 0, combinations)
 
         stack.enter_context(self.code.when(self.expressions.truth(guard.condition, env), refuse))
 
     def _successor(self, count: str, env: Env) -> None:
         code = self.code
-        changes = [c for u in self.action.updates for c in self._changes(u, env)]
+        changes = [(u.variable, c) for u in self.action.updates for c in self._changes(u, env)]
         overflow: Bit = False
         words: list[Int] = [code.peek("%words", w) for w in range(self.layout.words)]
-        for change in changes:
+        for _, change in changes:
             words, bad = self._write(words, change)
             overflow = code.either(overflow, code.both(change.ok, bad))
         with code.when(code.negate(overflow), lambda: code.store("%report", OVERFLOW, 1)):
             if self.steps:
-                self._test_step(changes, env)
+                self._test_step([c for variable, c in changes if variable in self.tested])
             so_far = code.load(count, 0)
             begin = code.mul(so_far, self.layout.words)
             for w, word in enumerate(words):
@@ -219,15 +225,24 @@ class ActionWriter:
     def _lookup(self, table: str, change: Change) -> Int:
         return self.code.peek(f"@{table}", change.cell)
 
-    def _test_step(self, changes: list[Change], env: Env) -> None:
-        code = self.code
+    def _test_step(self, changes: list[Change]) -> None:
+        """Test the properties; if no cell that they read changes, leave them to the state's one test of no step."""
+        code, bits = self.code, sum(1 << c.bit for c in self.steps)
         before = [code.peek("%cells", c.cell) for c in changes]
-        for change, old in zip(changes, before, strict=True):
-            code.store("%new", change.cell, code.select(change.ok, change.value, old))
-        mask = code.bits_and("%wanted", sum(1 << c.bit for c in self.steps))
+        after = [code.select(c.ok, c.value, old) for c, old in zip(changes, before, strict=True)]
+        idle: Bit = True
+        for old, new in zip(before, after, strict=True):
+            idle = code.both(idle, code.equal(old, new))
+        with code.when(idle, lambda: self._call_steps(changes, before, after, bits)):
+            code.include("%report", IDLE, bits)
+
+    def _call_steps(self, changes: list[Change], before: Sequence[Int], after: Sequence[Int], bits: int) -> None:
+        code = self.code
+        for change, value in zip(changes, after, strict=True):
+            code.store("%new", change.cell, value)
+        mask = code.bits_and("%wanted", bits)
         with code.when(code.truth(mask)):
-            found = code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})")
-            code.store("%report", FOUND, code.raw("or", code.load("%report", FOUND), found))
+            code.include("%report", FOUND, code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})"))
         for change, old in zip(changes, before, strict=True):
             code.store("%new", change.cell, old)
 
@@ -246,9 +261,9 @@ def checks(shared: Definitions, name: str, wanted: list[Check], extra: Callable[
         with code.when(code.truth(code.bits_and("%wanted", 1 << check.bit))):
             truth = expressions.truth(check.property.condition, START)
             hit = code.number(truth if check.seek else code.negate(truth))
-            code.store(found, 0, code.raw("or", code.load(found, 0), code.shift_left(hit, check.bit)))
+            code.include(found, 0, code.shift_left(hit, check.bit))
     if extra is not None:
-        code.store(found, 0, code.raw("or", code.load(found, 0), extra(code)))
+        code.include(found, 0, extra(code))
     code.effect(f"ret i64 {code.load(found, 0)}")
     return code.text()
 

@@ -231,6 +231,10 @@ class Code:
     def increase(self, pointer: str, index: Int, by: Int = 1) -> None:
         self.store(pointer, index, self.value(f"add i64 {self.load(pointer, index)}, {by}"))
 
+    def include(self, pointer: str, index: Int, bits: Int) -> None:
+        """Set these bits of an element, too."""
+        self.store(pointer, index, self.value(f"or i64 {self.load(pointer, index)}, {signed(bits)}"))
+
     def slot(self, start: Int) -> str:
         """A local variable with its first value; read and written by load and store."""
         name = self.fresh("%s")

@@ -100,7 +100,7 @@ class _Steps(LabelledKernels):
             words = self.visited.state(code, source, s)
             code.effect(f"call void @unpack(ptr {words}, ptr {cells})")
             bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {TRIGGER | REACHED})")
-            code.store(report, FOUND, code.raw("or", code.load(report, FOUND), bits))
+            code.include(report, FOUND, bits)
             with code.when(code.compare("eq", bits, TRIGGER)):
                 for w in range(self.words):
                     code.store(out, w, code.load(words, w))

@@ -22,7 +22,7 @@ from enum import IntEnum, auto
 
 import attrs
 
-from isr_check.native.actions import ACTION, FOUND, ActionWriter, Check, checks, out_of_range, parameter_range
+from isr_check.native.actions import ACTION, FOUND, IDLE, ActionWriter, Check, checks, out_of_range, parameter_range
 from isr_check.native.assembly import Code, Int
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
@@ -231,7 +231,8 @@ class Kernels:
         stepping = any(a.steps or a.idle for a in actions)
         if stepping:
             code.effect("call void @unpack(ptr %words, ptr %new)")
-        total, idle = code.slot(0), code.slot(0)
+            code.store("%report", IDLE, 0)
+        total = code.slot(0)
         for i, action in enumerate(actions):
             so_far = code.load(total, 0)
             out = code.address("%out", code.mul(so_far, self.words))
@@ -242,20 +243,17 @@ class Kernels:
             code.increase("%taken", i, n)
             code.store(total, 0, code.add(so_far, n))
             if action.idle:
-                bits = code.select(code.truth(n), action.idle, 0)
-                code.store(idle, 0, code.raw("or", code.load(idle, 0), bits))
+                code.include("%report", IDLE, code.select(code.truth(n), action.idle, 0))
         if stepping:
-            mask = code.bits_and("%wanted", code.load(idle, 0))
+            mask = code.bits_and("%wanted", code.load("%report", IDLE))
             with code.when(code.truth(mask)):
-                self._found(code, code.value(f"call i64 @steps(ptr %cells, ptr %cells, i64 {mask})"))
+                found = code.value(f"call i64 @steps(ptr %cells, ptr %cells, i64 {mask})")
+                code.include("%report", FOUND, found)
         if self.marks.deadlock is not None:
             stuck = code.equal(code.load(total, 0), 0)
-            self._found(code, code.select(stuck, 1 << self.marks.deadlock, 0))
+            code.include("%report", FOUND, code.select(stuck, 1 << self.marks.deadlock, 0))
         code.effect(f"ret i64 {code.load(total, 0)}")
         return code.text()
-
-    def _found(self, code: Code, bits: Int) -> None:
-        code.store("%report", FOUND, code.raw("or", code.load("%report", FOUND), bits))
 
     # kernels
 
@@ -358,11 +356,10 @@ class Kernels:
         with code.loop(start, job(Job.END)) as (s, _):
             code.effect(f"call void @unpack(ptr {self.visited.state(code, states, s)}, ptr {cells})")
             bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {wanted})")
-            code.store(found, 0, code.raw("or", code.load(found, 0), bits))
+            code.include(found, 0, bits)
             with code.when(code.value(f"icmp ne ptr {results}, null")):
                 code.store(results, code.sub(s, start), bits)
-        old = code.load(report, FOUND)
-        code.store(report, FOUND, code.raw("or", old, code.load(found, 0)))
+        code.include(report, FOUND, code.load(found, 0))
         code.effect("ret void")
         return code.text()
 
@@ -380,8 +377,7 @@ class Kernels:
             with code.loop(0, n) as (k, _):
                 at = self.visited.state(code, out, k)
                 position = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {targets})")
-                reached = code.raw("or", code.load(bits, 0), code.load(masks, position))
-                code.store(bits, 0, reached)
+                code.include(bits, 0, code.load(masks, position))
             code.store(results, code.sub(s, start), code.load(bits, 0))
         code.effect("ret void")
         return code.text()

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isr_check.native.actions import PLACES
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.machine import Kernel
 
@@ -19,8 +20,6 @@ Marks: TypeAlias = NDArray[np.uint8]
 
 NO_RESERVE = 0x4000
 """Linux's MAP_NORESERVE: the address space is reserved now, memory is taken when it is touched."""
-LINE = 16
-"""The numbers in two cache lines, which a processor may fetch together."""
 FULLEST = 0.7
 """The greatest share of a table's entries that may be in use."""
 
@@ -32,13 +31,6 @@ def zeros(count: int) -> Words:
     if size >= 1 << 22 and hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(area, dtype=np.uint64)[:count]
-
-
-def apart(counts: Sequence[int]) -> list[Numbers]:
-    """Arrays of zeros of so many numbers, on pages of their own: no other thread writes to their cache lines."""
-    begins = np.cumsum([0, *(-(-n // LINE) * LINE for n in counts)]).tolist()
-    area = zeros(begins[-1]).view(np.int64)
-    return [area[begin:][:n] for begin, n in zip(begins, counts, strict=False)]
 
 
 def physical_memory() -> int:
@@ -116,10 +108,11 @@ class Worker:
         self.move(bounds)
         self.expanded = 0
         cells, batch = max(1, sizes.cells), sizes.most + BATCH
-        counted = (max(1, sizes.guards), max(1, actions), 2, len(Job))
-        self.refused, self.taken, self.report, self.job, *self._scratch = apart(
-            (*counted, cells, cells, batch * sizes.words, 2 * batch)
-        )
+        self.refused = np.zeros(max(1, sizes.guards), dtype=np.int64)
+        self.taken = np.zeros(max(1, actions), dtype=np.int64)
+        self.report = np.zeros(PLACES, dtype=np.int64)
+        self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * sizes.words, 2 * batch)]
+        self.job = np.zeros(len(Job), dtype=np.int64)
         counters = (self.refused, self.taken, self.report)
         self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]
         self.job[[Job.CELLS, Job.NEW, Job.OUT, Job.HASHES]] = [address(a) for a in self._scratch]

@@ -190,7 +190,7 @@ class Renaming:
                     code.store(keys[i + 1], 0, a)
         for i, (one, other) in enumerate(pairwise(keys)):
             tied = code.number(code.compare("eq", code.load(one, 0), code.load(other, 0)))
-            code.store(pattern, 0, code.raw("or", code.load(pattern, 0), code.shift_left(tied, base + i)))
+            code.include(pattern, 0, code.shift_left(tied, base + i))
 
     def _least(self, code: Code, pattern: str, same: str) -> None:
         """Try all orders of the elements with equal keys, and keep the one whose words are least."""

@@ -142,8 +142,7 @@ class _Walker:
         code.store(self.kept, 0, code.raw("add", kept, small))
 
     def _decide(self, call: str) -> None:
-        code = self.code
-        code.store(self.decided, 0, code.raw("or", code.load(self.decided, 0), code.value(call)))
+        self.code.include(self.decided, 0, self.code.value(call))
 
     def expand(self, step: str, done: str) -> None:
         """Find the successors; the walk is done where there are none, and after its last step."""
