@@ -1,9 +1,9 @@
 """Exploration by Spark beside the native engine, in one run; what is measured goes to docs/measurements/spark.md.
 
-    python bench/spark.py [throughput] [fixed] [stores] [apart] [limited] [equality]
+    python bench/spark.py [throughput] [fixed] [stores] [apart] [limited] [equality] [rows]
 
-The last one only if named. `stores`, `apart` and `limited` need versitygw on the PATH; `apart` and `limited` are for
-root, who makes users, a small disk and a control group.
+The last two only if named. `stores`, `apart`, `limited` and `rows` need versitygw on the PATH; the last three of these
+are for root, who makes users, a small disk and a control group.
 
 Processor time is that of all processes that take part, Java included, as the system counts it.
 """
@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support import s3
+from tests.support.apart import apart as cluster_apart
 from tests.support.apart import bare
 from tests.support.expected import outcome, table
 from tests.support.limits import memory_group
@@ -52,8 +53,8 @@ LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}
 SMALL: Mapping[str, Value] = {"replicas": 2}
 GIVEN, DISK, BUCKETS = 1 << 30, 512 << 20, 16
 """Where limits are the question: bytes of memory and of disk of an executor, and buckets of which one is in use."""
-MOST = 5_000_000
-"""States of a run where the question is whether the answers are the same."""
+LEAST, MOST = 5_000, 5_000_000
+"""States of a run where the question is whether the answers are the same; below LEAST no level is worth a cluster."""
 
 
 @attrs.frozen
@@ -412,6 +413,32 @@ def equality(folder: Path) -> list[str]:
     ]
 
 
+def rows(folder: Path) -> list[str]:
+    """Every run of tests/expected.toml from LEAST up to MOST states, by a cluster that shares nothing but a store."""
+    todo = sorted(
+        ((said.distinct, run.name, run, said) for run, said, _ in table() if LEAST <= said.distinct < MOST), key=first
+    )
+    levels, states, begin = 0, 0, time.monotonic()
+    with cluster_apart(folder) as made, session.running(made.master, settings={**session.SETTINGS, **SETTINGS}):
+        for number, (distinct, name, run, said) in enumerate(todo, 1):
+            expected = native.explore(run.instance())
+            handover = max(expected.levels) * 4 // 5
+            found = explore(
+                run.instance(), store=made.store(str(number)), master=made.master, partitions=4, handover=handover
+            )
+            assert outcome(found) == said, name
+            assert answer(found) == answer(expected), name
+            levels += sum(size > handover for size in expected.levels)
+            states += distinct
+            print(f"{number} of {len(todo)}: {name}, {distinct:,} states, as expected", file=sys.stderr, flush=True)
+    return [
+        f"All {len(todo)} runs of `tests/expected.toml` from {LEAST:,} up to {MOST:,} states ({states:,} together) by "
+        "a cluster of two workers that share nothing but an S3 store with each other and the driver, 4 partitions: "
+        "every answer is that of the native engine, which is that of the table. The cluster did the levels above four fifths "
+        f"of the largest, {levels:,} of them, and the driver the others. It took {time.monotonic() - begin:,.0f} s."
+    ]
+
+
 def first(row: tuple[int, str, object, object]) -> tuple[int, str]:
     return row[:2]
 
@@ -427,6 +454,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
     "apart": apart,
     "limited": limited,
     "equality": equality,
+    "rows": rows,
 }
 
 
