@@ -434,8 +434,9 @@ def rows(folder: Path) -> list[str]:
     return [
         f"All {len(todo)} runs of `tests/expected.toml` from {LEAST:,} up to {MOST:,} states ({states:,} together) by "
         "a cluster of two workers that share nothing but an S3 store with each other and the driver, 4 partitions: "
-        "every answer is that of the native engine, which is that of the table. The cluster did the levels above four fifths "
-        f"of the largest, {levels:,} of them, and the driver the others. It took {time.monotonic() - begin:,.0f} s."
+        "every answer is that of the native engine, which is that of the table. The cluster did the levels above "
+        f"four fifths of the largest, {levels:,} of them, and the driver the others. "
+        f"It took {time.monotonic() - begin:,.0f} s."
     ]
 
 
