@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import mmap
 import os
 import re
 import shutil
@@ -48,8 +47,6 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engin
 PLOT = PAGE.with_suffix(".svg")
 INSYNC = str(Path(sys.executable).with_name("insync"))
 TLC_SECONDS = 90
-TOUCHED = 1 << 30
-"""Bytes, more than the native engine takes for any of the models."""
 RUNS = 5
 
 MODELS = ("kip-320 --epochs 2 --isr-changes 5", "kip-966")
@@ -117,16 +114,8 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
-def touch_memory() -> None:
-    """Take memory and give it back: what is measured next does not pay for pages that a host took from this machine."""
-    with mmap.mmap(-1, TOUCHED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
-        for page in range(0, TOUCHED, mmap.PAGESIZE):
-            area[page] = 1
-
-
 def process(command: Sequence[str], folder: Path, **environment: str) -> Ended:
     """Run it to its end."""
-    touch_memory()
     with (folder / "output").open("w+", encoding="utf-8") as output:
         start = time.monotonic()
         started = subprocess.Popen(
