@@ -11,6 +11,7 @@ at its end.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import re
@@ -233,6 +234,7 @@ def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
             assert number in (0, found.distinct), "another number of states"
             space.close(keep=False)
             del search, space
+            gc.collect()  # or the next line begins with what this one held, and gives it back in between
             one, number = one if number else (took, cpu), found.distinct
             cells = [f"`{model}`", f"{number:,}", kind, f"{held / number:.1f}", f"{took:.1f}", f"{number / took:,.0f}"]
             cells += [f"{number / cpu:,.0f}", f"{one[0] / took:.2f}", f"{one[1] / cpu:.2f}"]
