@@ -32,7 +32,12 @@ class Original:
         self.instance, self.evaluator = instance, Evaluator(instance)
         places = {v.name: i for i, v in enumerate(instance.variables)}
         self.everything = frozenset(places.values())
-        self.places_read = cache(lambda node: frozenset(places[name] for name in reads(node, instance)))
+
+        @cache
+        def places_read(node: Node) -> frozenset[int]:
+            return frozenset(places[name] for name in reads(node, instance))
+
+        self.places_read = places_read
         """The places of the variables that a condition reads."""
         self.guarded = [NOWHERE.union(*(self.places_read(g.condition) for g in a.guards)) for a in instance.actions]
         """The same for each action's guards."""
