@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.support import s3
 from tests.support.apart import apart as cluster_apart
 from tests.support.apart import bare
-from tests.support.expected import outcome, table
+from tests.support.expected import Run, outcome, table
 from tests.support.limits import memory_group
 from tests.support.sparks import cluster, environment, strangers
 
@@ -386,26 +386,38 @@ def size_in(place: Location, kind: str) -> int:
     return sum(size for name, size in place.files().items() if name.startswith(kind))
 
 
-def equality(folder: Path) -> list[str]:
-    """Every run of tests/expected.toml below MOST states, the smallest first; Spark does the large levels of each."""
-    end, levels, paths, states = warm(2), 0, 0, 0
-    todo = sorted(((said.distinct, run.name, run, said) for run, said, _ in table() if said.distinct < MOST), key=first)
+def asked(least: int = 0) -> Generator[tuple[Run, Exploration, int]]:
+    """Runs of tests/expected.toml from `least` up to MOST states, the smallest first.
+
+    Each comes with native's answer, which is the table's, and four fifths of its largest level, above which Spark does
+    levels. The run is told as answered when the next one is asked for.
+    """
+    todo = sorted(
+        ((said.distinct, run.name, run, said) for run, said, _ in table() if least <= said.distinct < MOST), key=first
+    )
     for number, (distinct, name, run, said) in enumerate(todo, 1):
         expected = native.explore(run.instance())
         assert outcome(expected) == said, name
-        handover = max(expected.levels) * 4 // 5
+        yield run, expected, max(expected.levels) * 4 // 5
+        print(f"{number} of {len(todo)}: {name}, {distinct:,} states, as expected", file=sys.stderr, flush=True)
+
+
+def equality(folder: Path) -> list[str]:
+    """Every run of tests/expected.toml below MOST states, for several numbers of partitions, on this machine."""
+    end, runs, levels, paths, states, violated = warm(2), 0, 0, 0, 0, 0
+    for run, expected, handover in asked():
         for partitions in (1, 2, 7):
             home = folder / str(partitions)
             found = explore(run.instance(), folder=home, partitions=partitions, handover=handover)
-            assert answer(found) == answer(expected), (name, partitions)
+            assert answer(found) == answer(expected), (run.name, partitions)
         levels += 3 * sum(size > handover for size in expected.levels)
-        states += distinct
+        runs += 1
+        states += expected.distinct
         paths += sum(f.path is not None for f in expected.findings)
-        print(f"{number} of {len(todo)}: {name}, {distinct:,} states, as expected", file=sys.stderr, flush=True)
+        violated += bool(outcome(expected).violated)
     end()
-    violated = sum(bool(said.violated) for *_, said in todo)
     return [
-        f"All {len(todo)} runs of `tests/expected.toml` with fewer than {MOST:,} states ({states:,} together), for 1, "
+        f"All {runs} runs of `tests/expected.toml` with fewer than {MOST:,} states ({states:,} together), for 1, "
         "2 and 7 partitions each: verdicts, states, transitions, depth, levels, counts of actions and guards, and every"
         " counterexample and witness, step for step, are those of the native engine, which are those of the table. "
         f"In {violated} of the runs something is violated; {paths} paths were compared. Spark did the levels above "
@@ -415,24 +427,16 @@ def equality(folder: Path) -> list[str]:
 
 def rows(folder: Path) -> list[str]:
     """Every run of tests/expected.toml from LEAST up to MOST states, by a cluster that shares nothing but a store."""
-    todo = sorted(
-        ((said.distinct, run.name, run, said) for run, said, _ in table() if LEAST <= said.distinct < MOST), key=first
-    )
-    levels, states, begin = 0, 0, time.monotonic()
+    runs, levels, states, begin = 0, 0, 0, time.monotonic()
     with cluster_apart(folder) as made, session.running(made.master, settings={**session.SETTINGS, **SETTINGS}):
-        for number, (distinct, name, run, said) in enumerate(todo, 1):
-            expected = native.explore(run.instance())
-            handover = max(expected.levels) * 4 // 5
-            found = explore(
-                run.instance(), store=made.store(str(number)), master=made.master, partitions=4, handover=handover
-            )
-            assert outcome(found) == said, name
-            assert answer(found) == answer(expected), name
+        for runs, (run, expected, handover) in enumerate(asked(LEAST), 1):
+            store = made.store(str(runs))
+            found = explore(run.instance(), store=store, master=made.master, partitions=4, handover=handover)
+            assert answer(found) == answer(expected), run.name
             levels += sum(size > handover for size in expected.levels)
-            states += distinct
-            print(f"{number} of {len(todo)}: {name}, {distinct:,} states, as expected", file=sys.stderr, flush=True)
+            states += expected.distinct
     return [
-        f"All {len(todo)} runs of `tests/expected.toml` from {LEAST:,} up to {MOST:,} states ({states:,} together) by "
+        f"All {runs} runs of `tests/expected.toml` from {LEAST:,} up to {MOST:,} states ({states:,} together) by "
         "a cluster of two workers that share nothing but an S3 store with each other and the driver, 4 partitions: "
         "every answer is that of the native engine, which is that of the table. The cluster did the levels above "
         f"four fifths of the largest, {levels:,} of them, and the driver the others. "

@@ -7,7 +7,7 @@ appended to `out`. Properties of steps are tested there too, on a copy of the ce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import cast
 
@@ -87,21 +87,20 @@ class ActionWriter:
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
         self.steps = [c for c in steps if reads[c.bit] & changed]
         self.idle = sum(1 << c.bit for c in steps if not reads[c.bit] & changed)
-        self.refused: list[str] = []
         self.tested = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
         code, count = self.code, self.code.slot(0)
-        self.refused = [code.slot(0) for _ in self.action.guards]
-        guards = list(enumerate(self.action.guards))
+        refused = [code.slot(0) for _ in self.action.guards]
         depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
+        guards = list(zip(self.action.guards, depends, refused, strict=True))
         env, unbound = START, list(self.action.parameters)
         with ExitStack() as stack:
             while True:
                 names = {name for name, _ in unbound}
-                while guards and not depends[guards[0][0]] & names:
-                    i, guard = guards.pop(0)
-                    self._guard(stack, guard, i, env, unbound)
+                while guards and not guards[0][1] & names:
+                    guard, _, counter = guards.pop(0)
+                    self._guard(stack, guard, counter, env, unbound)
                 if not unbound:
                     break
                 name, type = unbound.pop(0)
@@ -109,13 +108,13 @@ class ActionWriter:
                 value, _ = stack.enter_context(code.loop(low, high + 1))
                 env = env.bind(name, from_number(code, value, type), (low, high))
             self._successor(count, env)
-        for i, refused in enumerate(self.refused):
-            code.increase("%refused", self.base + i, code.load(refused, 0))
+        for i, counter in enumerate(refused, self.base):
+            code.increase("%refused", i, code.load(counter, 0))
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
 
     def _guard(
-        self, stack: ExitStack, guard: FoldedGuard, index: int, env: Env, unbound: list[tuple[str, Type]]
+        self, stack: ExitStack, guard: FoldedGuard, counter: str, env: Env, unbound: list[tuple[str, Type]]
     ) -> None:
         combinations = 1
         for _, type in unbound:
@@ -123,7 +122,7 @@ class ActionWriter:
             combinations *= high - low + 1
 
         def refuse() -> None:
-            self.code.increase(self.refused[index], 0, combinations)
+            self.code.increase(counter, 0, combinations)
 
         stack.enter_context(self.code.when(self.expressions.truth(guard.condition, env), refuse))
 
@@ -230,21 +229,16 @@ class ActionWriter:
         code, bits = self.code, sum(1 << c.bit for c in self.steps)
         before = [code.peek("%cells", c.cell) for c in changes]
         after = [code.select(c.ok, c.value, old) for c, old in zip(changes, before, strict=True)]
-        idle: Bit = True
+        changed: Bit = False
         for old, new in zip(before, after, strict=True):
-            idle = code.both(idle, code.equal(old, new))
-        with code.when(idle, lambda: self._call_steps(changes, before, after, bits)):
-            code.include("%report", IDLE, bits)
-
-    def _call_steps(self, changes: list[Change], before: Sequence[Int], after: Sequence[Int], bits: int) -> None:
-        code = self.code
-        for change, value in zip(changes, after, strict=True):
-            code.store("%new", change.cell, value)
+            changed = code.either(changed, code.negate(code.equal(old, new)))
         mask = code.bits_and("%wanted", bits)
-        with code.when(code.truth(mask)):
+        with code.when(code.both(code.truth(mask), changed), lambda: code.include("%report", IDLE, bits)):
+            for change, value in zip(changes, after, strict=True):
+                code.store("%new", change.cell, value)
             code.include("%report", FOUND, code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})"))
-        for change, old in zip(changes, before, strict=True):
-            code.store("%new", change.cell, old)
+            for change, old in zip(changes, before, strict=True):
+                code.store("%new", change.cell, old)
 
 
 def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
