@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from math import prod
 from typing import cast
 
 import attrs
@@ -105,7 +106,15 @@ class ActionWriter:
                     break
                 name, type = unbound.pop(0)
                 low, high = parameter_range(self.shared, type)
-                value, _ = stack.enter_context(code.loop(low, high + 1))
+                at = self._confining(name, [g.condition for g, _, _ in guards], unbound)
+                if at is None:
+                    value, _ = stack.enter_context(code.loop(low, high + 1))
+                else:
+                    guard, _, counter = guards.pop(at)
+                    whole = self.expressions.number(guard.condition.args[1], env)
+                    others = code.sub(high + 1, code.shift_left(1, code.population(whole)))
+                    code.increase(counter, 0, code.mul(others, self._combinations(unbound)))
+                    value = stack.enter_context(code.subsets(whole))
                 env = env.bind(name, from_number(code, value, type), (low, high))
             self._successor(count, env)
         for i, counter in enumerate(refused, self.base):
@@ -113,13 +122,28 @@ class ActionWriter:
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
 
+    def _confining(self, name: str, conditions: list[Node], later: list[tuple[str, Type]]) -> int | None:
+        """Which condition refuses all sets but the subsets of one that is known before `name` is bound; None if none.
+
+        The others need not be tried then, as no condition before it refuses any of them: only "not empty" may stand there.
+        """
+        unknown = {name, *(other for other, _ in later)}
+        for at, condition in enumerate(conditions):
+            if condition.op == "subset" and _names(condition.args[0], name):
+                return None if unknown & set(self.shared.free(condition.args[1])) else at
+            if not _refuses_empty(condition, name):
+                return None
+        return None
+
+    def _combinations(self, unbound: list[tuple[str, Type]]) -> int:
+        """How many values these parameters have together."""
+        ranges = (parameter_range(self.shared, type) for _, type in unbound)
+        return prod(high - low + 1 for low, high in ranges)
+
     def _guard(
         self, stack: ExitStack, guard: FoldedGuard, counter: str, env: Env, unbound: list[tuple[str, Type]]
     ) -> None:
-        combinations = 1
-        for _, type in unbound:
-            low, high = parameter_range(self.shared, type)
-            combinations *= high - low + 1
+        combinations = self._combinations(unbound)
 
         def refuse() -> None:
             self.code.increase(counter, 0, combinations)
@@ -245,6 +269,18 @@ def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
     if isinstance(type, SetType):
         return 0, (1 << shared.instance.positions(type.of)) - 1
     return shared.instance.bounds(cast("Scalar", type))
+
+
+def _names(node: Node, parameter: str) -> bool:
+    return node.op == "parameter" and node.attr == parameter
+
+
+def _refuses_empty(condition: Node, parameter: str) -> bool:
+    """Whether the condition is that this set has members."""
+    if condition.op != "not" or condition.args[0].op != "equal":
+        return False
+    a, b = condition.args[0].args
+    return _names(a, parameter) and b.op == "literal" and b.attr == 0
 
 
 def checks(shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None) -> str:

@@ -328,6 +328,22 @@ class Code:
         self.jump(head)
         self.label(done)
 
+    @contextmanager
+    def subsets(self, whole: Int) -> Generator[str]:
+        """A loop over the subsets of a set of bits, in ascending order from the empty one."""
+        number = self.fresh("")
+        head, done = f"head{number}", f"done{number}"
+        counter = self.slot(0)
+        self.jump(head)
+        self.label(head)
+        subset = self.load(counter, 0)
+        with self.scope():
+            yield subset
+        following = self.raw("and", self.raw("sub", subset, whole), whole)
+        self.store(counter, 0, following)
+        self.split(self.compare("ne", following, 0), head, done)
+        self.label(done)
+
 
 def bit(value: Bit) -> str:
     return value if isinstance(value, str) else str(value).lower()
