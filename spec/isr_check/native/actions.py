@@ -108,7 +108,7 @@ class ActionWriter:
                 low, high = parameter_range(self.shared, type)
                 at = self._confining(name, [g.condition for g, _, _ in guards], unbound)
                 if at is None:
-                    value, _ = stack.enter_context(code.loop(low, high + 1))
+                    value, _ = stack.enter_context(code.loop(low, high + 1, unrolled=True))
                 else:
                     guard, _, counter = guards.pop(at)
                     whole = self.expressions.number(guard.condition.args[1], env)

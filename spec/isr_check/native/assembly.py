@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+UNROLLED = ", !llvm.loop !0"
+METADATA = ("!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.unroll.full"}')
+"""What a module says of the branch that ends a loop that is to be unrolled."""
 Int = int | str
 Bit = bool | str
 
@@ -312,8 +315,11 @@ class Code:
         return self.value(f"phi i1 [ {bit(otherwise)}, %{before} ], [ {bit(result)}, %{after} ]")
 
     @contextmanager
-    def loop(self, start: Int, end: Int) -> Generator[tuple[str, str]]:
-        """A loop over i from `start` up to, not including, `end`; yields i and the label after the loop."""
+    def loop(self, start: Int, end: Int, *, unrolled: bool = False) -> Generator[tuple[str, str]]:
+        """A loop over i from `start` up to, not including, `end`; yields i and the label after the loop.
+
+        `unrolled`: LLVM's best code has the body once for each i, so that places that depend on i are known.
+        """
         number = self.fresh("")
         head, body, done = f"head{number}", f"body{number}", f"done{number}"
         counter = self.slot(start)
@@ -325,7 +331,7 @@ class Code:
         with self.scope():
             yield i, done
         self.store(counter, 0, self.value(f"add i64 {i}, 1"))
-        self.jump(head)
+        self.effect(f"br label %{head}{UNROLLED if unrolled else ''}")
         self.label(done)
 
     @contextmanager

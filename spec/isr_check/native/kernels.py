@@ -23,7 +23,7 @@ from enum import IntEnum, auto
 import attrs
 
 from isr_check.native.actions import ACTION, FOUND, IDLE, ActionWriter, Check, checks, out_of_range, parameter_range
-from isr_check.native.assembly import Code, Int
+from isr_check.native.assembly import METADATA, Code, Int
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
 from isr_check.native.merging import Merging
@@ -183,6 +183,7 @@ def _combinations(shared: Definitions, action: FoldedAction) -> int:
 
 
 DECLARATIONS = (
+    *METADATA,
     "declare i64 @llvm.ctpop.i64(i64)",
     "declare i64 @llvm.smin.i64(i64, i64)",
     "declare i64 @llvm.smax.i64(i64, i64)",
