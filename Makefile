@@ -68,9 +68,9 @@ check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, an
 
 bench: $(STAMP)  ## every measurement in bench/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' </dev/null
-	@shopt -s nullglob; scripts=(bench/*.py); \
-	[ $${#scripts[@]} -gt 0 ] || echo 'make bench: nothing in bench/ to measure yet'; \
-	for script in "$${scripts[@]}"; do echo "\$$ python $$script"; $(BIN)/python "$$script" $(ARGS); done
+	@failed=(); \
+	for script in bench/*.py; do echo "\$$ python $$script"; $(BIN)/python $$script $(ARGS) || failed+=($$script); done; \
+	[ $${#failed[@]} -eq 0 ] || { echo "make bench: no result of $${failed[*]}; each has said why" >&2; exit 1; }
 
 clean:  ## remove .venv, caches and built packages
 	rm -rf .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

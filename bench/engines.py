@@ -1,6 +1,6 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [compressed] [walks]
+    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [compressed] [walks] [reduced] [larger] [proof]
 
 All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
 as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
@@ -69,6 +69,13 @@ PLANTED, PROMISE = f"truncate-to-watermark {LARGE}", "acked-survives"
 """A planted bug, within the same bounds."""
 PATIENCE = 60
 """Seconds that an exploration has to find it."""
+REDUCED = ("kip-966", "kip-966 --replicas 5 --isr-changes 1 --epochs 1 --crashes 0")
+BILLIONS = (
+    "kip-966 --isr-changes 5 --epochs 3",
+    "kip-320 --replicas 6 --epochs 1 --isr-changes 4 --crashes 0 --memory 18G",
+)
+"""Explored by symmetry; the second takes most of 24 GiB."""
+PROOF = "kip-966 --replicas any --seconds 20"
 
 
 Bar = tuple[str, str, float]
@@ -322,6 +329,42 @@ def planted(folder: Path, cache: Path) -> list[str]:
     ]
 
 
+def reduced(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """States that make no difference, told apart and not; with and without symmetry."""
+    orbits, merged = "--symmetry on", "--reduction on"
+    asked = [(model, options) for model in REDUCED for options in (orbits, f"{orbits} {merged}")]
+    return explorations([(REDUCED[0], ""), (REDUCED[0], merged), *asked], folder, cache, workers[-1])
+
+
+def larger(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """Explorations that end after minutes."""
+    return explorations([(model, "--symmetry on") for model in BILLIONS], folder, cache, workers[-1])
+
+
+def explorations(asked: Sequence[tuple[str, str]], folder: Path, cache: Path, workers: int) -> list[str]:
+    """One run each; the machine code of the first seconds is not the best, which is made meanwhile."""
+    head = ["`insync check` and", "verdict", "found", "stand for", "steps", "depth", "s", "found/s"]
+    head += ["s of processor", "peak MiB"]
+    lines = [f"With {workers} workers:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model, options in asked:
+        line = " ".join(f"{model} {options}".split())
+        ended, stats = check(line, f"--workers {workers}", folder, cache)
+        verdict = json.loads((folder / "out" / "run.json").read_text("utf-8"))["verdict"]
+        found, seconds = stats["distinct"] or 0, stats["seconds"] or 0
+        stand_for = f"{stats['unreduced']:,}" if stats["unreduced"] and "reduction" not in options else "-"
+        cells = [f"`{line}`", verdict, f"{found:,}", stand_for, f"{stats['generated']:,}", str(stats["depth"])]
+        cells += [f"{seconds:.1f}", f"{found / seconds:,.0f}", f"{ended.cpu:.1f}", f"{ended.peak / 2**20:,.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def proof(folder: Path, _: Path, __: Sequence[int]) -> list[str]:
+    """A proof without bounds, asked on all processors, with what the last proof learnt."""
+    ended = process([INSYNC, "prove", *PROOF.split(), "--quiet", "--out", str(folder / "proof")], folder)
+    said = ended.output.strip().splitlines()[-1]
+    return [f"`insync prove {PROOF}`: {ended.wall:.0f} s, {ended.cpu:.0f} s of processor time.", "", f"    {said}"]
+
+
 def timed(walk: Callable[[], Exploration]) -> tuple[float, float, Exploration]:
     """Seconds by the clock, seconds of processor time, and the answer."""
     start, begin = time.monotonic(), time.process_time()
@@ -411,7 +454,15 @@ def numbers(words: str) -> list[int]:
     return sorted(int(word) for word in words.split(","))
 
 
-PARTS = {"engines": engines, "shared": shared, "compressed": compressed, "walks": walks}
+PARTS = {
+    "engines": engines,
+    "shared": shared,
+    "compressed": compressed,
+    "walks": walks,
+    "reduced": reduced,
+    "larger": larger,
+    "proof": proof,
+}
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python bench/validate.py [--runs N] [--real DIR] [--mutants N] [--long N] [--write]
 
-`--real` is a folder of bench/real_traces.py. With `--write` the tables go into docs/measurements/validate.md.
+`--real` is a folder of tests/support/real_traces.py. With `--write` the tables go into docs/measurements/validate.md.
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ class ActionWriter:
     def _confining(self, name: str, conditions: list[Node], later: list[tuple[str, Type]]) -> int | None:
         """Which condition refuses all sets but the subsets of one that is known before `name` is bound; None if none.
 
-        The others need not be tried then, as no condition before it refuses any of them: only "not empty" may stand there.
+        The others need not be tried then. No condition before it may refuse one of them, so only "not empty" may
+        stand there.
         """
         unknown = {name, *(other for other, _ in later)}
         for at, condition in enumerate(conditions):

@@ -1,6 +1,6 @@
 """Traces of real processes under faults, to be validated: three brokers, an ordinary client, kills, pauses and stops.
 
-    python bench/real_traces.py DIR [--runs N] [--writes N]
+    python -m tests.support.real_traces DIR [--runs N] [--writes N]
 
 Each run is a folder of DIR with what the brokers wrote. Used by bench/validate.py.
 """
@@ -15,9 +15,6 @@ from pathlib import Path
 from random import Random
 
 import attrs
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tests.support.clusters import QUICK, three_processes
 from tests.support.faults import ALL, TOPIC, Faults, healed, log_end, waited
 from tests.support.writers import WRITERS, read
