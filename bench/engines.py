@@ -347,9 +347,7 @@ def explorations(asked: Sequence[tuple[str, str]], folder: Path, cache: Path, wo
     lines = [f"With {workers} workers:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for model, options in asked:
         line = " ".join(f"{model} {options}".split())
-        check(
-            line, f"--workers {workers} --max-seconds 2", folder, cache
-        )  # the machine code is in the cache from now on
+        check(line, f"--workers {workers} --max-seconds 2", folder, cache)  # makes the best machine code
         ended, stats = check(line, f"--workers {workers}", folder, cache)
         verdict = json.loads((folder / "out" / "run.json").read_text("utf-8"))["verdict"]
         found, seconds = stats["distinct"] or 0, stats["seconds"] or 0
