@@ -7,7 +7,7 @@ appended to `out`. Properties of steps are tested there too, on a copy of the ce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from typing import cast
@@ -26,6 +26,8 @@ OVERFLOW, FOUND, IDLE, PLACES = 0, 1, 2, 3
 """The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided; the bits of
 those for which some step of the state is like no step at all; and how many places there are."""
 
+UNROLLED = 64
+"""The most combinations of parameters for which the loops of an action are unrolled: LLVM needs long for more."""
 ACTION = (
     "ptr noalias readonly %cells",  # of the state
     "ptr noalias %new",  # the same cells, to be changed and restored
@@ -96,6 +98,7 @@ class ActionWriter:
         depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
         guards = list(zip(self.action.guards, depends, refused, strict=True))
         env, unbound = START, list(self.action.parameters)
+        unrolled = combinations(self.shared, unbound) <= UNROLLED
         with ExitStack() as stack:
             while True:
                 names = {name for name, _ in unbound}
@@ -108,12 +111,12 @@ class ActionWriter:
                 low, high = parameter_range(self.shared, type)
                 at = self._confining(name, [g.condition for g, _, _ in guards], unbound)
                 if at is None:
-                    value, _ = stack.enter_context(code.loop(low, high + 1, unrolled=True))
+                    value, _ = stack.enter_context(code.loop(low, high + 1, unrolled=unrolled))
                 else:
                     guard, _, counter = guards.pop(at)
                     whole = self.expressions.number(guard.condition.args[1], env)
                     others = code.sub(high + 1, code.shift_left(1, code.population(whole)))
-                    code.increase(counter, 0, code.mul(others, self._combinations(unbound)))
+                    code.increase(counter, 0, code.mul(others, combinations(self.shared, unbound)))
                     value = stack.enter_context(code.subsets(whole))
                 env = env.bind(name, from_number(code, value, type), (low, high))
             self._successor(count, env)
@@ -136,18 +139,13 @@ class ActionWriter:
                 return None
         return None
 
-    def _combinations(self, unbound: list[tuple[str, Type]]) -> int:
-        """How many values these parameters have together."""
-        ranges = (parameter_range(self.shared, type) for _, type in unbound)
-        return prod(high - low + 1 for low, high in ranges)
-
     def _guard(
         self, stack: ExitStack, guard: FoldedGuard, counter: str, env: Env, unbound: list[tuple[str, Type]]
     ) -> None:
-        combinations = self._combinations(unbound)
+        number = combinations(self.shared, unbound)
 
         def refuse() -> None:
-            self.code.increase(counter, 0, combinations)
+            self.code.increase(counter, 0, number)
 
         stack.enter_context(self.code.when(self.expressions.truth(guard.condition, env), refuse))
 
@@ -270,6 +268,12 @@ def parameter_range(shared: Definitions, type: Type) -> tuple[int, int]:
     if isinstance(type, SetType):
         return 0, (1 << shared.instance.positions(type.of)) - 1
     return shared.instance.bounds(cast("Scalar", type))
+
+
+def combinations(shared: Definitions, parameters: Iterable[tuple[str, Type]]) -> int:
+    """How many values these parameters have together."""
+    ranges = (parameter_range(shared, type) for _, type in parameters)
+    return prod(high - low + 1 for low, high in ranges)
 
 
 def _names(node: Node, parameter: str) -> bool:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
-UNROLLED = ", !llvm.loop !0"
+UNROLL = ", !llvm.loop !0"
 METADATA = ("!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.unroll.full"}')
-"""What a module says of the branch that ends a loop that is to be unrolled."""
+"""What is written at the branch that ends a loop that is to be unrolled; and in the module, what that means."""
 Int = int | str
 Bit = bool | str
 
@@ -331,7 +331,7 @@ class Code:
         with self.scope():
             yield i, done
         self.store(counter, 0, self.value(f"add i64 {i}, 1"))
-        self.effect(f"br label %{head}{UNROLLED if unrolled else ''}")
+        self.effect(f"br label %{head}{UNROLL if unrolled else ''}")
         self.label(done)
 
     @contextmanager

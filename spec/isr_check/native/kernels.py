@@ -22,7 +22,7 @@ from enum import IntEnum, auto
 
 import attrs
 
-from isr_check.native.actions import ACTION, FOUND, IDLE, ActionWriter, Check, checks, out_of_range, parameter_range
+from isr_check.native.actions import ACTION, FOUND, IDLE, ActionWriter, Check, checks, combinations, out_of_range
 from isr_check.native.assembly import METADATA, Code, Int
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
@@ -31,7 +31,7 @@ from isr_check.native.renaming import Renaming
 from isr_check.native.visited import Visited
 from isr_check.reduction import Reduction
 from isr_check.symmetry import Symmetry
-from isr_lang import FoldedAction, Instance
+from isr_lang import Instance
 
 BATCH = 256
 """How many successors are collected before they are looked up: so many that their cache misses overlap."""
@@ -113,7 +113,7 @@ class Model:
         """The module that has these functions and kernels besides."""
         layout = self.shared.layout
         text = "\n".join([*tables(layout), *DECLARATIONS, *self.shared.texts, *self.texts, *texts])
-        first = _combinations(self.shared, self.shared.instance.initial)
+        first = combinations(self.shared, self.shared.instance.initial.parameters)
         return Program(text, names, layout, max(self.most, first), self.guards, self.guard_base)
 
 
@@ -130,7 +130,7 @@ def model(
         actions.append(ActionWriter(shared, f"action{i}", action, guards, steps))
         guards += len(action.guards)
     first = ActionWriter(shared, "first", instance.initial, 0, [])
-    most = sum(_combinations(shared, a) for a in instance.actions)
+    most = sum(combinations(shared, a.parameters) for a in instance.actions)
     extra: Callable[[Code], Int] | None = None
     if marks.type_ok is not None and layout.slack.number:
         bit = marks.type_ok
@@ -172,14 +172,6 @@ class Marks:
 
     type_ok: int | None
     deadlock: int | None
-
-
-def _combinations(shared: Definitions, action: FoldedAction) -> int:
-    total = 1
-    for _, type in action.parameters:
-        low, high = parameter_range(shared, type)
-        total *= high - low + 1
-    return total
 
 
 DECLARATIONS = (
