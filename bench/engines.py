@@ -348,12 +348,12 @@ def explorations(asked: Sequence[tuple[str, str]], folder: Path, cache: Path, wo
     for model, options in asked:
         line = " ".join(f"{model} {options}".split())
         check(line, f"--workers {workers} --max-seconds 2", folder, cache)  # makes the best machine code
-        ended, stats = check(line, f"--workers {workers}", folder, cache)
+        _, stats = check(line, f"--workers {workers}", folder, cache)
         verdict = json.loads((folder / "out" / "run.json").read_text("utf-8"))["verdict"]
         found, seconds = stats["distinct"] or 0, stats["seconds"] or 0
         stand_for = f"{stats['unreduced']:,}" if stats["unreduced"] and "reduction" not in options else "-"
         cells = [f"`{line}`", verdict, f"{found:,}", stand_for, f"{stats['generated']:,}", str(stats["depth"])]
-        cells += [f"{seconds:.1f}", f"{found / seconds:,.0f}", f"{ended.peak / 2**20:,.0f}"]
+        cells += [f"{seconds:.1f}", f"{found / seconds:,.0f}", f"{(stats['peak_rss_bytes'] or 0) / 2**20:,.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

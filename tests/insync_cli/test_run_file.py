@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -166,3 +168,11 @@ def test_json_goes_to_a_file_beside_the_text(desk: Path, capsys: pytest.CaptureF
     assert main(["check", "careful", "--json", "answer.json"]) == 0
     assert not misfits(json.loads((desk / "answer.json").read_text()), RUN)
     assert "insync check careful: HOLDS" in capsys.readouterr().out
+
+
+@pytest.mark.processes
+def test_the_memory_is_that_of_this_process_and_not_of_the_one_that_started_it() -> None:
+    ask = "from insync_cli.runfile import peak_rss; print(peak_rss())"
+    starter = f"held = bytearray(400 << 20); import subprocess, sys; subprocess.run([sys.executable, '-c', {ask!r}])"
+    said = subprocess.run([sys.executable, "-c", starter], capture_output=True, text=True, check=True).stdout
+    assert 1 << 20 < int(said) < 300 << 20
