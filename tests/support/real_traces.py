@@ -16,11 +16,8 @@ from random import Random
 
 import attrs
 from tests.support.clusters import QUICK, three_processes
-from tests.support.faults import ALL, TOPIC, Faults, healed, log_end, waited
+from tests.support.faults import ALL, TOPIC, Faults, healed, log_end, ready
 from tests.support.writers import WRITERS, read
-
-from isr_cluster.admin import Admin, Refused
-from isr_cluster.processes import HOST, Processes
 
 PER_SECOND = 60
 
@@ -34,8 +31,7 @@ def run(root: Path, kinds: tuple[str, ...], writes: int) -> Path:
     processes = three_processes(root, settings)
     try:
         processes.start_all()
-        waited(lambda: _made(processes), "the topic is created")
-        healed(processes)
+        ready(processes)
         writer, faults = WRITERS["confluent-kafka"](processes.bootstrap, TOPIC), Faults(processes, kinds, 0.5)
         faults.begin()
         sent = 0
@@ -51,15 +47,6 @@ def run(root: Path, kinds: tuple[str, ...], writes: int) -> Path:
     finally:
         processes.kill_all()
     return traces
-
-
-def _made(processes: Processes) -> bool:
-    try:
-        with Admin((HOST, processes.ports[1])) as admin:
-            admin.create(TOPIC, 1, 3, {"min.insync.replicas": "2"})
-    except Refused:
-        return False
-    return True
 
 
 def orders(count: int) -> list[tuple[str, ...]]:
