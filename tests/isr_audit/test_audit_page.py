@@ -44,7 +44,8 @@ def test_every_answer_and_the_way_to_every_loss(browser: Browser, file: Path) ->
             way = tab.page.locator("#overview .way").nth(n)
             steps = way.locator("li").last.inner_text().split(":")[0]
             way.get_by_text("Walk through it").click()
-            assert not tab.page.locator("#overview").is_visible()
+            # the browser follows a link after the click is over
+            tab.page.locator("#overview").wait_for(state="hidden")
             assert f"T{tab.at()}" == steps, "the link opens the step at which the record is lost"
             tab.press("g")
             assert tab.page.locator("#overview").is_visible()
