@@ -9,6 +9,8 @@ from tests.support.models import copied_log, copies, ticket_desk, two_phase_comm
 from isr_check import explorer, native
 from isr_check.engine import DEADLOCK, Exploration, Limits, Verdict
 from isr_check.native.expressions import EMIT
+from isr_check.native.layout import SLACKS
+from isr_check.native.search import Means, Search
 from isr_lang import OPERATORS, Design, Instance
 from isr_lang.constants import Value
 
@@ -60,6 +62,22 @@ def test_limits_end_a_search_honestly() -> None:
     assert 100_000 <= found.distinct < 1_000_000
     assert found.finding("consistent").verdict is Verdict.BUDGETED
     assert native.explore(instance, (), Limits(stop=lambda: True)).distinct == 1
+
+
+def test_an_expansion_never_adds_more_states_than_it_may() -> None:
+    instance = Instance(two_phase_commit.DESIGN, {"rms": 4})
+    search = Search(instance, (), SLACKS[0], Means(workers=1), None)
+    search.begin()
+    (worker,) = search.workers
+    done = worker.first
+    while done < worker.next:
+        worker.limit = worker.next + search.program.most + 1
+        stopped = worker.run(search.machine.run["expand"], done, worker.next, 0)
+        assert stopped > done
+        assert worker.next <= worker.limit
+        done = stopped
+    assert worker.next - worker.first == explorer.explore(instance).distinct
+    search.space.close(keep=False)
 
 
 @pytest.mark.parametrize("wanted", ["logs-agree", "a-log-shrinks", "type-ok", DEADLOCK, "terms-grow"])

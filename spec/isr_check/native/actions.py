@@ -1,8 +1,9 @@
-"""Actions, properties and range checks as LLVM functions over the array of cells of one state.
+"""Actions, properties and range checks as LLVM functions over the cells of states.
 
-An action becomes nested loops over its parameters. Each guard is tested as soon as the parameters are bound on which
-it and the guards before it depend. A successor is a copy of the old words with the changed cells replaced; it is
-appended to `out`. Properties of steps are tested there too, on a copy of the cells that is changed and then restored.
+An action takes several states, one after the other: what one function does stays in the processor's caches. For each
+state it is nested loops over its parameters. Each guard is tested as soon as the parameters are bound on which it and
+the guards before it depend. A successor is a copy of the old words with the changed cells replaced; it is appended to
+`out`. Properties of steps are tested there too, on a copy of the cells that is changed and then restored.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import cast
 
 import attrs
 
-from isr_check.native.assembly import Bit, Code, Int
+from isr_check.native.assembly import Bit, Code, Int, signed
 from isr_check.native.expressions import START, Definitions, Env, Expressions
 from isr_check.native.layout import Cell
 from isr_check.native.values import Items, Row, Value, as_number, bare, from_number, scalar, within
@@ -22,19 +23,25 @@ from isr_lang import FoldedAction, Node, Property, Update
 from isr_lang.instance import FoldedGuard
 from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 
-OVERFLOW, FOUND, IDLE, PLACES = 0, 1, 2, 3
-"""The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided; the bits of
-those for which some step of the state is like no step at all; and how many places there are."""
+OVERFLOW, FOUND, PLACES = 0, 1, 2
+"""The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided; and how many
+places there are."""
+MOVES = 1 << 63
+"""In the traits of a state: it has a step. The other bits are those of the properties for which one is like no step."""
 
 UNROLLED = 64
 """The most combinations of parameters for which the loops of an action are unrolled: LLVM needs long for more."""
+TRAITS = "ptr noalias %every_traits"
+"""One number per state."""
 ACTION = (
-    "ptr noalias readonly %cells",  # of the state
-    "ptr noalias %new",  # the same cells, to be changed and restored
-    "ptr noalias readonly %words",  # of the state
+    "ptr noalias readonly %every_cells",  # of the states, one after the other
+    "ptr noalias %every_new",  # the same cells, to be changed and restored
+    "ptr noalias readonly %every_words",  # of the states
+    "i64 %states",  # how many there are
     "ptr noalias %out",  # successors, one after the other
     "ptr noalias %refused",  # one counter per guard of the whole instance
     "ptr noalias %report",
+    TRAITS,
     "i64 %wanted",  # which properties of steps to test, by bit
 )
 
@@ -79,9 +86,21 @@ def _walk(node: Node, seen: dict[Node, None]) -> dict[Node, None]:
 
 
 class ActionWriter:
-    """Writes one action as the LLVM function @name, which appends its successors in order and returns their number."""
+    """Writes one action as the LLVM function @name, which appends its successors in order and returns their number.
 
-    def __init__(self, shared: Definitions, name: str, action: FoldedAction, base: int, steps: list[Check]) -> None:
+    `moves`: whether the traits of a state are to tell if it has a step.
+    """
+
+    def __init__(
+        self,
+        shared: Definitions,
+        name: str,
+        action: FoldedAction,
+        base: int,
+        steps: list[Check],
+        *,
+        moves: bool = False,
+    ) -> None:
         self.shared, self.action, self.base = shared, action, base
         self.layout, self.instance = shared.layout, shared.instance
         self.code = Code(name, ACTION, "i64", "noinline")
@@ -89,14 +108,31 @@ class ActionWriter:
         changed = {u.variable for u in action.updates}
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
         self.steps = [c for c in steps if reads[c.bit] & changed]
-        self.idle = sum(1 << c.bit for c in steps if not reads[c.bit] & changed)
+        self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed) | (MOVES if moves else 0)
         self.tested = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
-        code, count = self.code, self.code.slot(0)
+        code, count, cells, words = self.code, self.code.slot(0), len(self.layout.cells), self.layout.words
         refused = [code.slot(0) for _ in self.action.guards]
         depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
         guards = list(zip(self.action.guards, depends, refused, strict=True))
+        with code.loop(0, "%states") as (state, _):
+            for name, size in (("cells", cells), ("new", cells), ("words", words), ("traits", 1)):
+                at = code.mul(state, size)
+                code.effect(f"%{name} = getelementptr inbounds i64, ptr %every_{name}, i64 {at}")
+            before = code.load(count, 0)
+            self._steps(guards, count)
+            if self.traits:
+                more = code.raw("sub", code.load(count, 0), before)
+                code.include("%traits", 0, code.select(code.truth(more), signed(self.traits), 0))
+        for i, counter in enumerate(refused, self.base):
+            code.increase("%refused", i, code.load(counter, 0))
+        code.effect(f"ret i64 {code.load(count, 0)}")
+        return code.text()
+
+    def _steps(self, guards: list[tuple[FoldedGuard, set[str], str]], count: str) -> None:
+        """All steps of the state whose cells are at %cells."""
+        code = self.code
         env, unbound = START, list(self.action.parameters)
         unrolled = combinations(self.shared, unbound) <= UNROLLED
         with ExitStack() as stack:
@@ -120,10 +156,6 @@ class ActionWriter:
                     value = stack.enter_context(code.subsets(whole))
                 env = env.bind(name, from_number(code, value, type), (low, high))
             self._successor(count, env)
-        for i, counter in enumerate(refused, self.base):
-            code.increase("%refused", i, code.load(counter, 0))
-        code.effect(f"ret i64 {code.load(count, 0)}")
-        return code.text()
 
     def _confining(self, name: str, conditions: list[Node], later: list[tuple[str, Type]]) -> int | None:
         """Which condition refuses all sets but the subsets of one that is known before `name` is bound; None if none.
@@ -256,7 +288,7 @@ class ActionWriter:
         for old, new in zip(before, after, strict=True):
             changed = code.either(changed, code.negate(code.equal(old, new)))
         mask = code.bits_and("%wanted", bits)
-        with code.when(code.both(code.truth(mask), changed), lambda: code.include("%report", IDLE, bits)):
+        with code.when(code.both(code.truth(mask), changed), lambda: code.include("%traits", 0, bits)):
             for change, value in zip(changes, after, strict=True):
                 code.store("%new", change.cell, value)
             code.include("%report", FOUND, code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})"))

@@ -245,10 +245,15 @@ class Code:
         self.store(name, 0, start)
         return name
 
+    def space(self, size: int) -> str:
+        """A local array, whose values are not known at first."""
+        name = self.fresh("%s")
+        self.slots.append(f"  {name} = alloca [{size} x i64]")
+        return name
+
     def array(self, start: Sequence[Int]) -> str:
         """A local array with its first values."""
-        name = self.fresh("%s")
-        self.slots.append(f"  {name} = alloca [{len(start)} x i64]")
+        name = self.space(len(start))
         for i, value in enumerate(start):
             self.store(name, i, value)
         return name

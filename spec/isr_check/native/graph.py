@@ -84,7 +84,7 @@ class _Steps(LabelledKernels):
 
     def _labelled_call(self, code: Code, job: Callable[[Job], str], words: str, labels: str) -> str:
         return code.value(
-            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {job(Job.OUT)}, "
+            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, i64 1, ptr {job(Job.OUT)}, "
             f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0, ptr {labels})"
         )
 

@@ -22,8 +22,18 @@ from enum import IntEnum, auto
 
 import attrs
 
-from isr_check.native.actions import ACTION, FOUND, IDLE, ActionWriter, Check, checks, combinations, out_of_range
-from isr_check.native.assembly import METADATA, Code, Int
+from isr_check.native.actions import (
+    ACTION,
+    FOUND,
+    MOVES,
+    TRAITS,
+    ActionWriter,
+    Check,
+    checks,
+    combinations,
+    out_of_range,
+)
+from isr_check.native.assembly import METADATA, Code, Int, signed
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
 from isr_check.native.merging import Merging
@@ -35,6 +45,8 @@ from isr_lang import Instance
 
 BATCH = 256
 """How many successors are collected before they are looked up: so many that their cache misses overlap."""
+TOGETHER = 64
+"""How many states are expanded together, action by action: so many that to change the action costs little."""
 
 
 class Job(IntEnum):
@@ -127,7 +139,7 @@ def model(
     actions: list[ActionWriter] = []
     for i, action in enumerate(instance.actions):
         base.append(guards)
-        actions.append(ActionWriter(shared, f"action{i}", action, guards, steps))
+        actions.append(ActionWriter(shared, f"action{i}", action, guards, steps, moves=marks.deadlock is not None))
         guards += len(action.guards)
     first = ActionWriter(shared, "first", instance.initial, 0, [])
     most = sum(combinations(shared, a.parameters) for a in instance.actions)
@@ -217,34 +229,42 @@ class Kernels:
         return code.text()
 
     def successors(self, actions: Sequence[ActionWriter]) -> str:
-        """@successors(as an action, %taken): append the successors of all actions in order; returns their number."""
-        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in ACTION]
+        """@successors(as an action without traits, %taken): append the successors of at most TOGETHER states.
+
+        Those of the first action come first, state by state. It returns how many they are.
+        """
+        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in ACTION if p != TRAITS]
         code = Code("successors", (*parameters, "ptr %taken"), "i64", "noinline")
-        code.effect("call void @unpack(ptr %words, ptr %cells)")
-        stepping = any(a.steps or a.idle for a in actions)
-        if stepping:
-            code.effect("call void @unpack(ptr %words, ptr %new)")
-            code.store("%report", IDLE, 0)
+        traits, cells = code.space(TOGETHER), len(self.layout.cells)
+        stepping = any(a.steps or a.traits & ~MOVES for a in actions)
+
+        def of(name: str, state: str, size: int) -> str:
+            return code.element(f"%every_{name}", code.raw("mul", state, size))
+
+        with code.loop(0, "%states") as (state, _):
+            code.store(traits, state, 0)
+            for name in ("cells", "new") if stepping else ("cells",):
+                code.effect(f"call void @unpack(ptr {of('words', state, self.words)}, ptr {of(name, state, cells)})")
         total = code.slot(0)
-        for i, action in enumerate(actions):
+        for i in range(len(actions)):
             so_far = code.load(total, 0)
             out = code.address("%out", code.mul(so_far, self.words))
             n = code.value(
-                f"call i64 @action{i}(ptr %cells, ptr %new, ptr %words, ptr {out}, "
-                f"ptr %refused, ptr %report, i64 %wanted)"
+                f"call i64 @action{i}(ptr %every_cells, ptr %every_new, ptr %every_words, i64 %states, ptr {out}, "
+                f"ptr %refused, ptr %report, ptr {traits}, i64 %wanted)"
             )
             code.increase("%taken", i, n)
             code.store(total, 0, code.add(so_far, n))
-            if action.idle:
-                code.include("%report", IDLE, code.select(code.truth(n), action.idle, 0))
-        if stepping:
-            mask = code.bits_and("%wanted", code.load("%report", IDLE))
-            with code.when(code.truth(mask)):
-                found = code.value(f"call i64 @steps(ptr %cells, ptr %cells, i64 {mask})")
-                code.include("%report", FOUND, found)
-        if self.marks.deadlock is not None:
-            stuck = code.equal(code.load(total, 0), 0)
-            code.include("%report", FOUND, code.select(stuck, 1 << self.marks.deadlock, 0))
+        with code.loop(0, "%states") as (state, _):
+            trait = code.load(traits, state)
+            if stepping:
+                mask, at = code.bits_and("%wanted", trait), of("cells", state, cells)
+                with code.when(code.truth(mask)):
+                    found = code.value(f"call i64 @steps(ptr {at}, ptr {at}, i64 {mask})")
+                    code.include("%report", FOUND, found)
+            if self.marks.deadlock is not None:
+                stuck = code.equal(code.bits_and(trait, signed(MOVES)), 0)
+                code.include("%report", FOUND, code.select(stuck, 1 << self.marks.deadlock, 0))
         code.effect(f"ret i64 {code.load(total, 0)}")
         return code.text()
 
@@ -288,17 +308,17 @@ class Kernels:
         cells, new, out = job(Job.CELLS), job(Job.NEW), job(Job.OUT)
         words = self.visited.state(code, job(Job.STATES), job(Job.START))
         code.effect(f"call void @unpack(ptr {words}, ptr {cells})")
-        n = code.value(f"call i64 @first(ptr {cells}, ptr {new}, ptr {words}, ptr {out}, "
-                       f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0)")  # fmt: skip
+        n = code.value(f"call i64 @first(ptr {cells}, ptr {new}, ptr {words}, i64 1, ptr {out}, "
+                       f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, ptr null, i64 0)")  # fmt: skip
         free = code.slot(job(Job.NEXT))
         self._insert_call(code, job, n, free)
         code.store("%job", Job.NEXT, code.load(free, 0))
         code.effect("ret void")
         return code.text()
 
-    def _successors_call(self, code: Code, job: Callable[[Job], str], words: str, out: str) -> str:
+    def _successors_call(self, code: Code, job: Callable[[Job], str], words: str, states: Int, out: str) -> str:
         return code.value(
-            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, ptr {out}, "
+            f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, i64 {states}, ptr {out}, "
             f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 {job(Job.WANTED)}, ptr {job(Job.TAKEN)})"
         )
 
@@ -312,22 +332,24 @@ class Kernels:
         position = code.load(s, 0)
         code.split(code.compare("slt", position, end), "body", "finish")
         code.join("body")
-        needed = code.raw("add", code.raw("add", code.load(free, 0), self.most), code.load(n, 0))
-        code.split(code.compare("sgt", needed, limit), "squeeze", "go")
+        room = code.raw("sub", limit, code.raw("add", code.load(free, 0), code.load(n, 0)))
+        code.split(code.compare("sgt", self.most, room), "squeeze", "go")
         code.join("squeeze")
         self._insert_call(code, job, code.load(n, 0), free)
         code.store(n, 0, 0)
         least = code.raw("add", code.load(free, 0), self.most)
         code.split(code.compare("sgt", least, limit), "finish", "go")
         code.join("go")
-        offset = code.raw("mul", position, self.words)
-        words = code.element(states, offset)
         so_far = code.load(n, 0)
+        room = code.raw("sub", limit, code.raw("add", code.load(free, 0), so_far))
+        fit = code.raw("udiv", room, max(1, self.most))
+        many = code.least(code.least(TOGETHER, fit), code.raw("sub", end, position))
+        words = code.element(states, code.raw("mul", position, self.words))
         begin = code.raw("mul", so_far, self.words)
-        k = self._successors_call(code, job, words, code.element(out, begin))
+        k = self._successors_call(code, job, words, many, code.element(out, begin))
         total = code.raw("add", so_far, k)
         code.store(n, 0, total)
-        code.store(s, 0, code.raw("add", position, 1))
+        code.store(s, 0, code.raw("add", position, many))
         code.split(code.compare("sge", total, BATCH), "flush", "head")
         code.join("flush")
         self._insert_call(code, job, total, free)
@@ -364,7 +386,7 @@ class Kernels:
         start, bits = job(Job.START), code.slot(0)
         with code.loop(start, job(Job.END)) as (s, _):
             code.store(report, FOUND, 0)
-            n = self._successors_call(code, job, self.visited.state(code, states, s), out)
+            n = self._successors_call(code, job, self.visited.state(code, states, s), 1, out)
             code.store(bits, 0, code.load(report, FOUND))
             self._rename(code, out, n)
             with code.loop(0, n) as (k, _):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isr_check.native.actions import PLACES
-from isr_check.native.kernels import BATCH, Job
+from isr_check.native.kernels import BATCH, TOGETHER, Job
 from isr_check.native.machine import Kernel
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -107,7 +107,7 @@ class Worker:
     def __init__(self, sizes: Sizes, actions: int, bounds: tuple[int, int]) -> None:
         self.move(bounds)
         self.expanded = 0
-        cells, batch = max(1, sizes.cells), sizes.most + BATCH
+        cells, batch = TOGETHER * max(1, sizes.cells), TOGETHER * sizes.most + BATCH
         self.refused = np.zeros(max(1, sizes.guards), dtype=np.int64)
         self.taken = np.zeros(max(1, actions), dtype=np.int64)
         self.report = np.zeros(PLACES, dtype=np.int64)

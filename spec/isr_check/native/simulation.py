@@ -118,9 +118,9 @@ class _Walker:
 
     def begin(self) -> str:
         """Choose an initial state; whether there is one."""
-        code, arguments = self.code, f"ptr {self.successors}, ptr {self.refused}, ptr {self.report}, i64 0"
+        code, arguments = self.code, f"ptr {self.successors}, ptr {self.refused}, ptr {self.report}, ptr null, i64 0"
         code.effect(f"call void @unpack(ptr {self.state}, ptr {self.cells})")
-        n = code.value(f"call i64 @first(ptr {self.cells}, ptr {self.new}, ptr {self.state}, {arguments})")
+        n = code.value(f"call i64 @first(ptr {self.cells}, ptr {self.new}, ptr {self.state}, i64 1, {arguments})")
         self._enter(self.dice.below(n))
         return code.compare("ne", n, 0)
 
@@ -150,7 +150,7 @@ class _Walker:
         for i in range(self.actions):
             code.store(self.counts, i, 0)
         n = code.value(
-            f"call i64 @successors(ptr {self.cells}, ptr {self.new}, ptr {self.state}, ptr {self.successors}, "
+            f"call i64 @successors(ptr {self.cells}, ptr {self.new}, ptr {self.state}, i64 1, ptr {self.successors}, "
             f"ptr {self.refused}, ptr {self.report}, i64 0, ptr {self.counts})"
         )
         code.store(self.generated, 0, code.raw("add", code.load(self.generated, 0), n))

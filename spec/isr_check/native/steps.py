@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isr_check.engine import Unsound
-from isr_check.native.actions import ACTION, OVERFLOW, ActionWriter, parameter_range
+from isr_check.native.actions import ACTION, OVERFLOW, TRAITS, ActionWriter, parameter_range
 from isr_check.native.assembly import Code, Int
 from isr_check.native.expressions import Definitions, Env, Expressions
 from isr_check.native.kernels import DECLARATIONS, Job, Kernels, Marks, Program, tables
@@ -47,17 +47,17 @@ class LabelledKernels(Kernels):
     """The kernels of a module that labels steps."""
 
     def labelled(self, actions: int) -> str:
-        """@successors(as an action): append the successors and labels of all actions in order; returns their number."""
-        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED]
+        """@successors(as an action without traits): append a state's successors and labels; returns their number."""
+        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED if p != TRAITS]
         code = Code("successors", parameters, "i64", "noinline")
-        code.effect("call void @unpack(ptr %words, ptr %cells)")
+        code.effect("call void @unpack(ptr %every_words, ptr %every_cells)")
         total = code.slot(0)
         for i in range(actions):
             so_far = code.load(total, 0)
             out, labels = code.address("%out", code.mul(so_far, self.words)), code.address("%labels", so_far)
             n = code.value(
-                f"call i64 @action{i}(ptr %cells, ptr %new, ptr %words, ptr {out}, "
-                f"ptr %refused, ptr %report, i64 %wanted, ptr {labels})"
+                f"call i64 @action{i}(ptr %every_cells, ptr %every_new, ptr %every_words, i64 1, ptr {out}, "
+                f"ptr %refused, ptr %report, ptr null, i64 %wanted, ptr {labels})"
             )
             code.store(total, 0, code.add(so_far, n))
         code.effect(f"ret i64 {code.load(total, 0)}")
@@ -74,9 +74,9 @@ class LabelledKernels(Kernels):
         with code.loop(start, job(Job.END)) as (i, _):
             words, so_far = self.visited.state(code, source, i), code.load(total, 0)
             n = code.value(
-                f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, "
-                f"ptr {code.element(out, code.raw('mul', so_far, self.words))}, "
-                f"ptr {job(Job.REFUSED)}, ptr {job(Job.REPORT)}, i64 0, ptr {code.element(labels, so_far)})"
+                f"call i64 @successors(ptr {job(Job.CELLS)}, ptr {job(Job.NEW)}, ptr {words}, i64 1, "
+                f"ptr {code.element(out, code.raw('mul', so_far, self.words))}, ptr {job(Job.REFUSED)}, "
+                f"ptr {job(Job.REPORT)}, i64 0, ptr {code.element(labels, so_far)})"
             )
             code.store(results, code.sub(i, start), n)
             code.store(total, 0, code.raw("add", so_far, n))
