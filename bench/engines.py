@@ -123,12 +123,12 @@ class Row:
 
 
 def process(command: Sequence[str], folder: Path, **environment: str) -> Ended:
-    """Run it to its end."""
+    """Run it to its end; Python keeps its byte code, as it does unless told not to."""
+    told = {**os.environ, **environment}
+    told.pop("PYTHONDONTWRITEBYTECODE", None)
     with (folder / "output").open("w+", encoding="utf-8") as output:
         start = time.monotonic()
-        started = subprocess.Popen(
-            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment}
-        )
+        started = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=told)
         _, status, used = os.wait4(started.pid, 0)
         wall = time.monotonic() - start
         started.returncode = os.waitstatus_to_exitcode(status)
