@@ -114,14 +114,12 @@ class ActionWriter:
     def text(self) -> str:
         code, count, cells, words = self.code, self.code.slot(0), len(self.layout.cells), self.layout.words
         refused = [code.slot(0) for _ in self.action.guards]
-        depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
-        guards = list(zip(self.action.guards, depends, refused, strict=True))
         with code.loop(0, "%states") as (state, _):
             for name, size in (("cells", cells), ("new", cells), ("words", words), ("traits", 1)):
                 at = code.mul(state, size)
                 code.effect(f"%{name} = getelementptr inbounds i64, ptr %every_{name}, i64 {at}")
             before = code.load(count, 0)
-            self._steps(guards, count)
+            self._steps_of_state(count, refused)
             if self.traits:
                 more = code.raw("sub", code.load(count, 0), before)
                 code.include("%traits", 0, code.select(code.truth(more), signed(self.traits), 0))
@@ -130,9 +128,11 @@ class ActionWriter:
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
 
-    def _steps(self, guards: list[tuple[FoldedGuard, set[str], str]], count: str) -> None:
-        """All steps of the state whose cells are at %cells."""
+    def _steps_of_state(self, count: str, refused: list[str]) -> None:
+        """Write the steps of the state whose cells are at %cells, which `count` counts, as `refused` does refusals."""
         code = self.code
+        depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
+        guards = list(zip(self.action.guards, depends, refused, strict=True))
         env, unbound = START, list(self.action.parameters)
         unrolled = combinations(self.shared, unbound) <= UNROLLED
         with ExitStack() as stack:
