@@ -23,7 +23,8 @@ from confluent_kafka.admin import AdminClient
 from tests.support.clients import create_topic
 
 from isr_cluster.kafka import KafkaProcesses
-from isr_cluster.processes import HOST, Processes, System, free_ports
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Processes, System
 from isr_kafka.node import new_id, node_files
 
 SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2"}

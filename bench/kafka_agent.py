@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.kafka import KafkaProcesses, archive
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.ports import HOST, free_ports
 from isr_kafka.node import NodeFiles, new_id, node_files
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -24,7 +24,8 @@ from isr_broker.core.messages import TopicPartition
 from isr_cluster.admin import Admin, Refused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.kafka_metadata import METADATA_LOG, Decided, Session, decisions
-from isr_cluster.processes import HOST, Address, System, free_ports
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Address, System
 from isr_kafka.node import NodeFiles, new_id
 
 SIGTERM_EXIT: Final = 143

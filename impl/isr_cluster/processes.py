@@ -6,7 +6,6 @@ The first broker has the controller; SIGTERM stops a broker in order, SIGKILL at
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,9 +18,9 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.ports import HOST
 
 Address: TypeAlias = tuple[str, int]
-HOST: Final = "127.0.0.1"
 STARTS_WITHIN: Final = 60.0
 STOPS_WITHIN: Final = 60.0
 
@@ -32,28 +31,6 @@ class Mishap(Exception):
 
 def nothing(line: str) -> None:
     """Nobody reads."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind((HOST, 0))
-    ports = [int(s.getsockname()[1]) for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def in_use(port: int) -> bool:
-    """Whether somebody listens on the port."""
-    with socket.socket() as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            s.bind((HOST, port))
-        except OSError:
-            return True
-    return False
 
 
 @attrs.define(eq=False)

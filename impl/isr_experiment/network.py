@@ -21,7 +21,8 @@ import attrs
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import PEER_API
 from isr_cluster.identity import CONTROLLER_BROKER
-from isr_cluster.processes import HOST, Address, free_ports
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Address
 
 CLIENTS: Final = 0
 """The node that all clients are."""

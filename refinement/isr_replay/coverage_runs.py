@@ -26,7 +26,7 @@ from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import Everything, MemoryDisk
 from isr_broker.wire import protocol
 from isr_cluster.admin import Address, Admin, Refused, error_name
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.ports import HOST, free_ports
 from isr_sim.scenario import parse, play
 from isr_sim.simulate import QUICK, Config, simulate
 

@@ -13,7 +13,8 @@ import attrs
 from tests.foreign.outcomes import Outcome, State
 
 from isr_cluster.admin import Admin
-from isr_cluster.processes import HOST, Mishap, Processes, free_ports
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Mishap, Processes
 
 _ALL_KNOWN_WITHIN = 60.0
 

@@ -18,7 +18,7 @@ from tests.foreign.clusters import cluster
 from tests.foreign.outcomes import Expected, Outcome, State
 from tests.foreign.programs import Missing, foreign_folder, program, run
 
-from isr_cluster.processes import HOST, free_ports, in_use
+from isr_cluster.ports import HOST, free_ports, in_use
 
 
 @attrs.frozen

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from insync_cli.clusters.cluster import defaults
 from insync_cli.main import main
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import Claim, NotOurs, claim, claimed
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.ports import HOST, free_ports
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
@@ -46,18 +45,6 @@ def wait_for(file: Path, process: subprocess.Popen[str]) -> dict[str, object]:
             time.sleep(0.05)
 
 
-def base_port() -> int:
-    """A port with two free ones behind it."""
-    while True:
-        (port,) = free_ports(1)
-        free = 0
-        for n in range(3):
-            with socket.socket() as s:
-                free += port + n < 65_536 and s.connect_ex((HOST, port + n)) != 0
-        if free == 3:
-            return port
-
-
 def topics(port: int, *arguments: str) -> int:
     return main(["topics", "--bootstrap", f"{HOST}:{port}", *arguments])
 
@@ -73,7 +60,7 @@ def created(port: int) -> None:
 def test_a_cluster_comes_up_shows_its_topics_and_stops_in_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, file, port = tmp_path / "data", tmp_path / "up.json", base_port()
+    data, file, port = tmp_path / "data", tmp_path / "up.json", free_ports(3)[0]
     up = ["cluster", "up", "--data", str(data), "--base-port", str(port), "--json", str(file), *QUICK]
     process = started(*up)
     report = wait_for(file, process)
@@ -128,7 +115,7 @@ def seen(port: int, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 
 
 def test_a_killed_broker_is_reported_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    file, port = tmp_path / "up.json", base_port()
+    file, port = tmp_path / "up.json", free_ports(1)[0]
     arguments = ["--data", str(tmp_path / "data"), "--base-port", str(port), "--json", str(file), "--brokers", "1"]
     process = started("cluster", "up", *arguments)
     brokers = cast("list[dict[str, int]]", wait_for(file, process)["brokers"])

@@ -25,7 +25,7 @@ from isr_audit.live_replicas import with_replicas
 from isr_cluster import kafka as kafka_module
 from isr_cluster.admin import Admin
 from isr_cluster.kafka import KafkaProcesses, archive
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.ports import HOST, free_ports
 from isr_kafka import Unavailable
 from isr_kafka.node import NodeFiles, new_id, node_files
 

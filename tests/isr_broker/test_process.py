@@ -28,7 +28,8 @@ from isr_broker.storage.log import Log
 from isr_broker.wire import protocol
 from isr_broker.wire.protocol import Answer
 from isr_cluster.admin import Admin, Refused
-from isr_cluster.processes import HOST, Processes
+from isr_cluster.ports import HOST
+from isr_cluster.processes import Processes
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 

@@ -28,7 +28,7 @@ from insync_cli.main import main
 from isr_broker.core.message_json import encode
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.wire.protocol import API_VERSIONS, FETCH, ask
-from isr_cluster.processes import HOST
+from isr_cluster.ports import HOST
 from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected

@@ -20,7 +20,7 @@ import pytest
 
 from insync_cli.main import main
 from isr_cluster.given import BadDescription, GivenProcesses, described
-from isr_cluster.processes import HOST, free_ports
+from isr_cluster.ports import HOST, free_ports
 from isr_experiment.campaign import lacking
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_experiment.cells import REPLICAS
@@ -267,7 +267,7 @@ def test_a_broker_that_is_not_of_kafka_s_making_is_put_under_test_and_one_withou
 @pytest.mark.sockets
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = file(tmp_path, 'start = ["no-such-broker", "{port}"]')
-    (port,) = free_ports(1)
+    port, _ = free_ports(2)
     up = [
         "cluster",
         "up",

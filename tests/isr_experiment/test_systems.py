@@ -15,7 +15,7 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.insync_cli.test_cluster import base_port, started, topics, wait_for
+from tests.insync_cli.test_cluster import started, topics, wait_for
 
 from insync_cli.main import main
 from isr_broker.core.messages import TopicPartition
@@ -26,7 +26,8 @@ from isr_broker.wire.protocol import API_VERSIONS, ask
 from isr_cluster.identity import OtherData, cluster_of
 from isr_cluster.kafka import KafkaProcesses, archive, node_settings
 from isr_cluster.kafka_metadata import Decided, KafkaDecisions
-from isr_cluster.processes import HOST, Mishap, System
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Mishap, System
 from isr_experiment.campaign import lacking, stands
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_experiment.network import CLIENTS, source_of
@@ -358,7 +359,7 @@ def test_a_power_failure_takes_from_apache_kafka_what_it_has_not_flushed_and_no_
 @pytest.mark.slow
 @pytest.mark.usefixtures("newest")
 def test_a_cluster_of_apache_kafka_serves_topics_and_clients_and_ends_in_order(tmp_path: Path) -> None:
-    port = base_port()
+    port = free_ports(4)[0]
     up = ["cluster", "up", "--system", "apache-kafka", "--data", str(tmp_path / "d"), "--base-port", str(port)]
     process = started(*up, "--json", str(tmp_path / "up.json"))
     try:

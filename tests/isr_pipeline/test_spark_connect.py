@@ -6,7 +6,6 @@ Without these, a verb could reach for Spark's own Java process, which the client
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tests.support.sparks import SPARK, environment, found_in, require_spark
 
 from insync_cli.exits import Exit
 from isr_check import native
+from isr_cluster.ports import free_ports
 from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline.explore import QUICKLY
@@ -50,8 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     require_spark()
     pytest.importorskip("grpc", reason="Spark Connect needs pip install 'pyspark[connect]'")
     folder = tmp_path_factory.mktemp("connect")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     settings = {"spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1"}
     settings |= {"spark.ui.enabled": "false", "spark.local.dir": folder / "local"}
     given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

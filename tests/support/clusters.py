@@ -16,7 +16,8 @@ from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_memory import Everything, MemoryDisk
-from isr_cluster.processes import Processes, free_ports, nothing
+from isr_cluster.ports import free_ports
+from isr_cluster.processes import Processes, nothing
 
 T = TypeVar("T")
 

@@ -25,7 +25,8 @@ from isr_broker.storage.log import Log
 from isr_broker.wire import protocol
 from isr_cluster.admin import Admin, PartitionSeen, Refused
 from isr_cluster.changes import changes
-from isr_cluster.processes import HOST, Processes
+from isr_cluster.ports import HOST
+from isr_cluster.processes import Processes
 
 TOPIC: Final = "t"
 ALL: Final = (

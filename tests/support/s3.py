@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from isr_cluster.ports import free_ports
+
 KEY, SECRET = "tests", "only-for-tests"
 BUCKET = "explorations"
 
@@ -25,8 +27,7 @@ def server(folder: Path) -> Generator[str, None, None]:
         pytest.skip("versitygw is not on the PATH (go install github.com/versity/versitygw/cmd/versitygw@latest)")
     held = folder / "s3"
     (held / BUCKET).mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     with (folder / "s3.log").open("wb") as said:
         options = ["--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET, "--quiet"]
         process = subprocess.Popen([program, *options, "posix", str(held)], stdout=said, stderr=said, env=os.environ)

@@ -16,7 +16,7 @@ from isr_broker.server import run as run_broker
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import InUse
 from isr_broker.storage.meta_properties import NotOurs
-from isr_cluster.processes import in_use
+from isr_cluster.ports import in_use
 
 EXAMPLE = """\
 insync broker --id 1 --port 9092 --data data/1

@@ -19,7 +19,8 @@ from insync_cli.options import Usage, argument, group, option, positive, require
 from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
-from isr_cluster.processes import HOST, Mishap, Processes, System, in_use
+from isr_cluster.ports import HOST, in_use
+from isr_cluster.processes import Mishap, Processes, System
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092

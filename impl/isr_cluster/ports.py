@@ -1,0 +1,67 @@
+"""Ports of this machine for brokers that may be killed and started again: nobody else is given them meanwhile."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+_LOWEST: Final = 10_240
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_MOST_CLAIMS: Final = 256
+_CHOICE: Final = random.SystemRandom()
+_claims: Final = deque[socket.socket]()
+
+
+def free_ports(count: int) -> list[int]:
+    """Consecutive ports that nobody listens on now.
+
+    They lie below those that the system gives to outgoing connections, one of which would otherwise take the port of a
+    broker that is down. No other process gets them from here before this one has asked for 256 more.
+    """
+    last = _first_ephemeral() - count
+    while True:
+        ports = range(first := _CHOICE.randint(_LOWEST, last), first + count)
+        if not any(map(in_use, ports)) and _claimed(ports):
+            return list(ports)
+
+
+def in_use(port: int) -> bool:
+    """Whether somebody listens on the port."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def _first_ephemeral() -> int:
+    """Where the system's own choice begins; Linux says it, and others begin later than Linux does by default."""
+    first = 32_768
+    with suppress(OSError):
+        first = int(_EPHEMERAL.read_text().split()[0])
+    return first if first >= 2 * _LOWEST else 65_536
+
+
+def _claimed(ports: range) -> bool:
+    """Whether no other process has claimed one of these TCP ports, which one does by holding the UDP port."""
+    claims: list[socket.socket] = []
+    for port in ports:
+        claim = socket.socket(type=socket.SOCK_DGRAM)
+        claims.append(claim)
+        try:
+            claim.bind((HOST, port))
+        except OSError:
+            for given_back in claims:
+                given_back.close()
+            return False
+    _claims.extend(claims)
+    while len(_claims) > _MOST_CLAIMS:
+        _claims.popleft().close()
+    return True
