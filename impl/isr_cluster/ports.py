@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import random
+import itertools
+import os
 import socket
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 HOST: Final = "127.0.0.1"
-_LOWEST: Final = 10_240
+LOWEST: Final = 10_240
+"""Where the ports begin that are given."""
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MOST_CLAIMS: Final = 256
-_CHOICE: Final = random.SystemRandom()
+_offsets: Iterator[int] = itertools.count(16 * os.getpid(), 16)
 _claims: Final = deque[socket.socket]()
 
 
@@ -23,9 +26,9 @@ def free_ports(count: int) -> list[int]:
     They lie below those that the system gives to outgoing connections, one of which would otherwise take the port of a
     broker that is down. No other process gets them from here before this one has asked for 256 more.
     """
-    last = _first_ephemeral() - count
+    places = _first_ephemeral() - LOWEST - count
     while True:
-        ports = range(first := _CHOICE.randint(_LOWEST, last), first + count)
+        ports = range(first := LOWEST + next(_offsets) % places, first + count)
         if not any(map(in_use, ports)) and _claimed(ports):
             return list(ports)
 
@@ -46,7 +49,7 @@ def _first_ephemeral() -> int:
     first = 32_768
     with suppress(OSError):
         first = int(_EPHEMERAL.read_text().split()[0])
-    return first if first >= 2 * _LOWEST else 65_536
+    return first if first >= 2 * LOWEST else 65_536
 
 
 def _claimed(ports: range) -> bool:

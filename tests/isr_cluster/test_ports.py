@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
-import random
 import socket
 from contextlib import ExitStack
 
 import pytest
 
 from isr_cluster import ports
-from isr_cluster.ports import HOST, free_ports, in_use
+from isr_cluster.ports import HOST, LOWEST, free_ports, in_use
 
 pytestmark = pytest.mark.sockets
 
 
-class FirstOf(random.SystemRandom):
-    """Chooses this number first, and then at random."""
-
-    def __init__(self, first: int) -> None:
-        self.first = [first]
-
-    def randint(self, a: int, b: int) -> int:
-        return self.first.pop() if self.first else super().randint(a, b)
-
-
 def given_from(first: int) -> list[int]:
-    """Two ports, where the choice falls on this one."""
-    ports._CHOICE = FirstOf(first)  # type: ignore[misc]
-    return free_ports(2)
+    """Two ports, where this one is the first to be tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ports, "_offsets", itertools.count(first - LOWEST))
+        return free_ports(2)
 
 
 def elsewhere(first: int) -> list[int]:
