@@ -7,7 +7,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,9 @@ _claims: Final = deque[socket.socket]()
 def free_ports(count: int) -> list[int]:
     """Consecutive ports that nobody listens on now.
 
-    They lie below those that the system gives to outgoing connections, one of which would otherwise take the port of a
-    broker that is down. No other process gets them from here before this one has asked for 256 more.
+    They lie below those that the system gives to outgoing connections (unless it gives nearly all): one of these would
+    otherwise take the port of a broker that is down. No other process gets them from here before this one has asked
+    for 256 more.
     """
     places = _first_ephemeral() - LOWEST - count
     while True:
@@ -54,16 +55,14 @@ def _first_ephemeral() -> int:
 
 def _claimed(ports: range) -> bool:
     """Whether no other process has claimed one of these TCP ports, which one does by holding the UDP port."""
-    claims: list[socket.socket] = []
-    for port in ports:
-        claim = socket.socket(type=socket.SOCK_DGRAM)
-        claims.append(claim)
+    with ExitStack() as closing:
+        claims = [closing.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in ports]
         try:
-            claim.bind((HOST, port))
+            for claim, port in zip(claims, ports, strict=True):
+                claim.bind((HOST, port))
         except OSError:
-            for given_back in claims:
-                given_back.close()
             return False
+        closing.pop_all()
     _claims.extend(claims)
     while len(_claims) > _MOST_CLAIMS:
         _claims.popleft().close()

@@ -21,12 +21,12 @@ import attrs
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import AlterPartitionResponse, BrokerId, FetchResponse, Message
 from isr_broker.settings import Settings
+from isr_cluster.ports import HOST
 from isr_processes.stepped_broker import CommandReply, Mail, ProcessMemory, ProcessStart, run_stepped_broker
 
 M = TypeVar("M")
 Context: Final = multiprocessing.get_context("forkserver")
 Context.set_forkserver_preload(["isr_processes.stepped_broker"])
-HOST: Final = "127.0.0.1"
 PATIENCE: Final = 60.0
 NO_NUMBER: Final = -1
 """The number of a message to a process that does not run: it cannot be delivered."""

@@ -44,9 +44,9 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.segment import file_name
 from isr_broker.wire.protocol import Answer, Fields
 from isr_cluster.admin import Admin
-from isr_cluster.ports import free_ports
+from isr_cluster.ports import HOST, free_ports
 from isr_lang import Instance
-from isr_processes.process_control import HOST, BrokerProcesses, ProcessStuck, WaitingMessage, name, unchanged
+from isr_processes.process_control import BrokerProcesses, ProcessStuck, WaitingMessage, name, unchanged
 from isr_processes.stepped_broker import ProcessMemory
 from isr_replay import canonical_form
 from isr_replay.core_driver import records
