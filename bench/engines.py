@@ -40,9 +40,9 @@ from isr_check.native.machine import Kernel
 from isr_check.native.memory import resident
 from isr_check.native.search import Means, Search
 from isr_check.native.team import Span, Team, Work
-from isr_designs import DESIGNS
 from isr_lang import Instance
-from isr_planted import PLANTED as PLANTED_DESIGNS
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.bugs import PLANTED as PLANTED_DESIGNS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "engines.md"
 PLOT = PAGE.with_suffix(".svg")

@@ -40,13 +40,13 @@ from tests.support.sparks import cluster, environment, strangers
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Progress
 from isr_check.native.memory import FULLEST
-from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_lang.constants import Value
 from isr_pipeline import session
 from isr_pipeline.explore import IN_MEMORY, SETTINGS, explore
 from isr_pipeline.locations import Location
 from isr_pipeline.store import Commit, Remade, Store
+from isr_protocol.by_name import DESIGNS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
 LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}

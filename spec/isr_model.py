@@ -1,14 +1,13 @@
 """The protocol as Kafka has it today: the design `kip-966`, on which every other design is a variation.
 
-Read in this order, each file a page: isr_state (what there is), isr_replication (append, fetch, commit),
-isr_membership (AlterPartition), isr_metadata (what brokers learn), isr_elections (sessions, leaders), isr_faults
-(crashes, returns, readers), isr_properties and isr_liveness (what is promised), isr_committed_log (what it
-implements), isr_history (what today's design replaced), isr_bugs (single rules taken out), isr_kafka_bugs,
-isr_raised_minimum, isr_removed_replica and isr_forgotten_proposal (found).
+Its parts are in `isr_protocol`, each file a page, in reading order: `state` (what there is), `replication` (append,
+fetch, commit), `membership` (AlterPartition), `metadata` (what brokers learn), `elections` (sessions, leaders),
+`faults` (crashes, returns, readers). What is promised is in `isr_protocol/promises/`; what today's design replaced,
+what was found in it, and what is proposed instead is in `isr_protocol/designs/`.
 
 One action is one input of one core: a message delivered, a timer fired, a request of a client, a step of the
 controller, a fault (the one exception is a restart, which is also its registration). Not modelled: reassignment (but
-see isr_removed_replica), transactions, log compaction and retention, KRaft's own consensus (the controller is one
+see `designs.removed_replica`), transactions, log compaction and retention, KRaft's own consensus (the controller is one
 reliable node), time (what a timer may do happens at any moment at which its condition holds), and lies.
 
 Rules that re-implementations often miss, marked by their number where they act:
@@ -18,15 +17,15 @@ Rules that re-implementations often miss, marked by their number where they act:
   (4) a follower joins only past the start of the leader's epoch, not merely at its watermark;
   (5) only INELIGIBLE_REPLICA (to older brokers OPERATION_NOT_ATTEMPTED) rolls a pending in-sync set back, for it alone
       says that the request was not and will not be applied; any other fate keeps the larger set until metadata comes
-      (and it says so only of a request that was sent once: kafka-overtaken-request in isr_kafka_bugs);
+      (and it says so only of a request that was sent once: kafka-overtaken-request in `designs.leader_bugs`);
   (6) a returning replica without the mark of a clean shutdown is in no set from which a leader is chosen;
   (7) min.insync.replicas is asked before the append (of the committed set) and after it (of the maximal set).
 """
 
 from __future__ import annotations
 
-from isr_committed_log import implements_committed_log
-from isr_elections import (
+from isr_lang import Design, assume
+from isr_protocol.elections import (
     controller_elects_last_known_leader,
     controller_elects_returned,
     controller_elects_unclean,
@@ -37,7 +36,7 @@ from isr_elections import (
     controller_moves_leadership,
     controller_unfences,
 )
-from isr_faults import (
+from isr_protocol.faults import (
     broker_asks_to_shut_down,
     broker_crashes,
     broker_loses_power,
@@ -45,9 +44,7 @@ from isr_faults import (
     broker_shuts_down,
     consumer_reads,
 )
-from isr_lang import Design, assume
-from isr_liveness import LIVENESS
-from isr_membership import (
+from isr_protocol.membership import (
     controller_accepts_alter_partition,
     controller_refuses_alter_partition,
     controller_rejects_stale_alter_partition,
@@ -56,9 +53,11 @@ from isr_membership import (
     leader_proposes_shrink,
     leader_rolls_back,
 )
-from isr_metadata import becomes_follower, becomes_leader, leader_learns_isr
-from isr_properties import REACHABLE, SAFETY
-from isr_replication import (
+from isr_protocol.metadata import becomes_follower, becomes_leader, leader_learns_isr
+from isr_protocol.promises.committed_log import implements_committed_log
+from isr_protocol.promises.liveness import LIVENESS
+from isr_protocol.promises.safety import REACHABLE, SAFETY
+from isr_protocol.replication import (
     follower_appends,
     follower_sends_fetch,
     follower_truncates,
@@ -66,7 +65,7 @@ from isr_replication import (
     leader_answers_fetch,
     leader_appends,
 )
-from isr_state import MIN_INSYNC, OWN_VIEW, REPLICAS, State, healthy
+from isr_protocol.state import MIN_INSYNC, OWN_VIEW, REPLICAS, State, healthy
 
 KIP_966 = Design(
     "kip-966",

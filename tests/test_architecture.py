@@ -19,7 +19,7 @@ from importlinter.domain.contract import Contract
 from tests.support import import_graph
 
 TOP = Path(__file__).resolve().parent.parent
-ROOTS = ("spec", "impl", "refinement", "counterexamples", "pipeline", "insync")
+ROOTS = ("spec", "engines", "impl", "clusters", "refinement", "counterexamples", "pipeline", "insync")
 
 PACKAGES = import_graph.root_packages()
 
@@ -31,7 +31,7 @@ LANGUAGE = {
 }
 """The circles of the language, which pyproject.toml explains: each import is late, or for type checkers alone."""
 
-MODEL = sorted(path.stem for path in (TOP / "spec").glob("isr_*.py"))
+MODEL = ("isr_model", "isr_protocol")
 
 LINES_PER_FUNCTION = 70
 
@@ -56,23 +56,23 @@ ENGINE_WORDS = frozenset(
 
 RANDOM_MODULES = frozenset({"random", "secrets", "uuid", "numpy.random"})
 RANDOM_ALLOWED = (
-    "impl/isr_sim",
-    "spec/isr_check/sample",
+    "clusters/isr_sim",
+    "engines/isr_check/sample",
     "refinement/isr_conform/edge_cover",
-    "impl/isr_experiment/nemesis",
+    "clusters/isr_experiment/nemesis",
 )
 """The simulator's scheduler, the explorer's sampler, and the walks of
 `insync conform`; all take a seed."""
 
 ANY_ALLOWED = (
-    "spec/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator
-    "spec/isr_lang/state",  # var() has whatever type the annotation on its left says
-    "spec/isr_check/reference",  # functions generated as text, and the values that they compute
-    "spec/isr_check/smt/step_solver",  # z3 has no annotations
-    "spec/isr_check/smt/terms/logic",  # z3 has no annotations
-    "spec/isr_check/smt/solver",  # z3 has no annotations
-    "spec/isr_check/smt/equal_goals",  # z3 has no annotations
-    "spec/isr_check/smt/strategy",  # z3 has no annotations
+    "engines/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator
+    "engines/isr_lang/state",  # var() has whatever type the annotation on its left says
+    "engines/isr_check/reference",  # functions generated as text, and the values that they compute
+    "engines/isr_check/smt/step_solver",  # z3 has no annotations
+    "engines/isr_check/smt/terms/logic",  # z3 has no annotations
+    "engines/isr_check/smt/solver",  # z3 has no annotations
+    "engines/isr_check/smt/equal_goals",  # z3 has no annotations
+    "engines/isr_check/smt/strategy",  # z3 has no annotations
 )
 """Where Python cannot type what is there, each place with its reason."""
 
@@ -89,7 +89,7 @@ def relative(path: Path) -> str:
 
 
 def package_of(path: Path) -> str:
-    """The import name a file belongs to: spec/isr_lang/x.py and spec/isr_lang.py are both isr_lang."""
+    """The import name a file belongs to: engines/isr_lang/x.py and engines/isr_lang.py are both isr_lang."""
     return path.relative_to(TOP).parts[1].removesuffix(".py")
 
 
@@ -298,19 +298,19 @@ def test_every_tool_is_told_the_same_source_roots() -> None:
 
 BREAKS = {
     "downwards": ("isr_lang.nodes", "isr_check.engine"),
-    "engines": ("isr_check.explorer", "isr_state"),
+    "engines": ("isr_check.explorer", "isr_protocol.state"),
     "pages": ("isr_visual.document", "isr_check.engine"),
-    "model": ("isr_designs", "isr_broker.settings"),
-    "actions": ("isr_elections", "isr_properties"),
-    "promises": ("isr_liveness", "isr_replication"),
-    "proof": ("isr_invariant_sets", "isr_elections"),
-    "invariant": ("isr_designs", "isr_proof"),
-    "committed-log": ("isr_invariant_logs", "isr_committed_log"),
-    "planted": ("isr_planted_actions", "isr_designs"),
-    "parts": ("isr_zookeeper", "isr_faults"),
-    "quorum": ("isr_quorum", "isr_membership"),
+    "model": ("isr_protocol.by_name", "isr_broker.settings"),
+    "actions": ("isr_protocol.elections", "isr_protocol.promises.safety"),
+    "promises": ("isr_protocol.promises.liveness", "isr_protocol.replication"),
+    "proof": ("isr_protocol.proof.sets", "isr_protocol.elections"),
+    "invariant": ("isr_protocol.by_name", "isr_protocol.proof.questions"),
+    "committed-log": ("isr_protocol.proof.logs", "isr_protocol.promises.committed_log"),
+    "planted": ("isr_protocol.planted.actions", "isr_protocol.by_name"),
+    "parts": ("isr_protocol.designs.zookeeper", "isr_protocol.faults"),
+    "quorum": ("isr_protocol.designs.quorum", "isr_protocol.membership"),
     "broker": ("isr_sim.simulate", "isr_lang"),
-    "refinement": ("isr_replay.abstraction", "isr_proof"),
+    "refinement": ("isr_replay.abstraction", "isr_protocol.proof.questions"),
     "kills": ("isr_kills.layers", "isr_visual.document"),
     "histories": ("isr_validate", "isr_anomalies"),
     "validate": ("isr_validate", "isr_cluster"),
@@ -333,7 +333,10 @@ def test_every_contract_can_be_broken() -> None:
 @pytest.mark.parametrize(
     ("rule", "planted"),
     [
-        (ours_by_name, "def late() -> None:\n    import importlib\n    importlib.import_module('isr_history')"),
+        (
+            ours_by_name,
+            "def late() -> None:\n    import importlib\n    importlib.import_module('isr_protocol.designs.history')",
+        ),
         (imports_through_a_root, "from spec import isr_model"),
         (imports_through_a_root, "import spec.isr_model"),
         (imports_through_a_root, "import insync"),

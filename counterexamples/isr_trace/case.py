@@ -76,7 +76,7 @@ def _text(path: Path) -> str | None:
 
 
 def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
-    """`counterexamples/README.md`: every case on a line, then the bugs that wait for a part of the model."""
+    """`counterexamples/cases/README.md`: every case on a line, then the bugs that wait for a part of the model."""
     lines = ["# Counterexamples", "", GENERATED, "", *INTRODUCTION.splitlines(), ""]
     lines += ["| case | what happens | found on | by | steps | not on |", "|---|---|---|---|---|---|"]
     for case in corpus.cases:

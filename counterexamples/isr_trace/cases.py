@@ -1,4 +1,4 @@
-"""The corpus of historic bugs: `counterexamples/cases.toml`, one table per case, read with care.
+"""The corpus of historic bugs: `counterexamples/cases/cases.toml`, one table per case, read with care.
 
     [[case]]
     name = "hw-truncation-loss"            # the folder

@@ -10,7 +10,7 @@ Nobody else is asked. It imports nothing of insync, which says where it differs 
 
     insync conform --sut "python docs/examples/evicts_alone.py" --replicas 2 --crashes 0 --first
     insync conform leader-evicts-alone --sut "python docs/examples/evicts_alone.py" \\
-        --trace counterexamples/evicted-alone/trace.itf.json
+        --trace counterexamples/cases/evicted-alone/trace.itf.json
 
 The first finds that a record is acknowledged while the controller still takes the follower for a member. The second
 drives it along the shortest loss of the design that is written down so, and it takes every step.

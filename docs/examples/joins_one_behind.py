@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, always, bound, define, forall, sometimes
 from isr_model import KIP_966
-from isr_state import ACKS, Acks, Record, Replica, State, holds
+from isr_protocol.state import ACKS, Acks, Record, Replica, State, holds
 
 SLACK = bound("slack", "records below the watermark that a follower may lack when it joins", default=1, high=2)
 

@@ -178,4 +178,4 @@ PLANTED: Final[dict[str, Design]] = {
         attrs.evolve(KIP_966, name="goes-on-without-timers", goes_on_without_timers=True),
     )
 }
-"""Today's design with one bug each, which `insync.design` takes as well; the model's are in isr_planted."""
+"""Today's design with one bug each, which `insync.design` takes as well; the model's are in planted.bugs."""

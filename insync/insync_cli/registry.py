@@ -35,7 +35,7 @@ def take_own(files: Iterable[Path], texts: Mapping[Path, str] | None = None) -> 
     _own.clear()
     for file in files:
         from insync_cli.own_designs import load
-        from isr_planted import PLANTED
+        from isr_protocol.planted.bugs import PLANTED
 
         planted = {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
         _own.update(load(file, {**planted, **designs()}, (texts or {}).get(file)))
@@ -54,7 +54,7 @@ def own_option(design: Design) -> str:
 
 def designs() -> Mapping[str, Design]:
     """Every design by name, imported when the first verb needs one."""
-    from isr_designs import DESIGNS
+    from isr_protocol.by_name import DESIGNS
 
     return {**DESIGNS, **_own} if _own else DESIGNS
 
@@ -63,7 +63,7 @@ def design_named(name: str) -> Design:
     """A design, or today's with a bug that was planted on purpose."""
     if name in designs():
         return designs()[name]
-    from isr_planted import PLANTED
+    from isr_protocol.planted.bugs import PLANTED
 
     planted = PLANTED[name].design if name in PLANTED else None
     if planted is None:
@@ -152,7 +152,7 @@ def invariant_of(design: Design) -> list[Conjunct]:
     """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
     import attrs
 
-    from isr_proof import invariant
+    from isr_protocol.proof.questions import invariant
 
     known = {v.name for v in design.variables}
     restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in invariant(design)]

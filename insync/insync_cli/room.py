@@ -1,7 +1,7 @@
 """What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
 
 A promise of liveness has slack, too: how much of the bounds is left when it comes to pass. All are asked of the designs
-of Kafka only: `isr_worth` states what a verdict deserves, `isr_slack` what is left.
+of Kafka only: `isr_protocol.promises.worth` states what a verdict deserves, `isr_protocol.promises.slack` what is left.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Slack = dict[str, int]
 
 def of_kafka(design: Design) -> bool:
     """Whether the state of the design is that of the protocol, or has it and more."""
-    from isr_state import State
+    from isr_protocol.state import State
 
     return issubclass(design.state, State)
 
@@ -39,7 +39,7 @@ def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Va
     registry.instance_of(design, constants)
     if not of_kafka(design):
         return constants
-    from isr_room import following
+    from isr_protocol.promises.room import following
 
     return following(design, constants)
 
@@ -48,7 +48,7 @@ def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, 
     """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
     if not of_kafka(instance.design):
         return instance, tuple(wanted)
-    from isr_worth import with_premises
+    from isr_protocol.promises.worth import with_premises
 
     return with_premises(instance, wanted)
 
@@ -57,7 +57,7 @@ def with_every_premise(design: Design) -> Design:
     """The design with the premises of all its promises as properties of their own."""
     if not of_kafka(design):
         return design
-    from isr_worth import with_every_premise
+    from isr_protocol.promises.worth import with_every_premise
 
     return with_every_premise(design)
 
@@ -69,7 +69,7 @@ def with_slack(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tup
     """The instance with what tells the slack of each promise of liveness that is wanted, and all then wanted."""
     if not of_kafka(instance.design):
         return instance, tuple(wanted)
-    from isr_slack import probes
+    from isr_protocol.promises.slack import probes
 
     more = [p for found in probes(instance, wanted).values() for p in found]
     design = instance.design
@@ -83,7 +83,7 @@ def without_slack(
     """The findings without what tells the slack, and the slack of each promise of liveness that holds."""
     if not of_kafka(instance.design):
         return found, {}
-    from isr_slack import probes, slack
+    from isr_protocol.promises.slack import probes, slack
 
     names = {p.name for of in probes(instance, wanted).values() for p in of}
     met = {f.name for f in found.findings if f.name in names and f.path is not None}
@@ -106,7 +106,7 @@ def worth(
     """
     if not of_kafka(instance.design):
         return found, None
-    from isr_worth import worth
+    from isr_protocol.promises.worth import worth
 
     engine, _ = registry.engine_named(registry.default_engine(), workers)
     if ticker is None:
@@ -124,7 +124,7 @@ def room_line(room: Room | None) -> RoomLine | None:
 
 def sentence(line: RoomLine) -> str:
     """Why the bounds are too small, and which are not; for a line with something lacking."""
-    from isr_room import MILESTONES
+    from isr_protocol.promises.room import MILESTONES
 
     lacking = next(m for m in MILESTONES if m.name == line["lacking"])
     what = lacking.doc.rstrip(".")

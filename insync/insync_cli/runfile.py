@@ -52,7 +52,7 @@ class Coverage(TypedDict):
 
 
 class RoomLine(TypedDict):
-    """`lacking`: what no behaviour within the bounds does, by its name in `isr_room`; null where there is room.
+    """`lacking`: what no behaviour within the bounds does, by its name in `promises.room`; null where there is room.
 
     `cut`: the bounds in its way. `enough`: at which values of them a behaviour was found that does it.
     """

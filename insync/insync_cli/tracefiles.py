@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from isr_lang import Instance, Value
 
 SUFFIX = ".itf.json"
-CORPUS = Path("counterexamples")
+CORPUS = Path("counterexamples", "cases")
 """The folder of cases, in a checkout."""
 CASE_TRACE = "trace.itf.json"
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from isr_check.engine import Limits, Verdict
 from isr_kills.crash_points import first_broken_promise
 from isr_kills.situations import broken_in_a_situation
 from isr_lang import Instance, Value
-from isr_planted import PLANTED as MODEL_BUGS
+from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_replay import replay
 from isr_sim.faults import OF_THE_MODEL, Kind
 from isr_sim.histories import TellingRun, history, telling

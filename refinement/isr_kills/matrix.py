@@ -12,7 +12,7 @@ import attrs
 from isr_kills.historic import scenario_of
 from isr_kills.layers import RUN_LAYERS, Found, Layer, by_crash_points, by_model, by_replay
 from isr_lang import Value
-from isr_planted import PLANTED as MODEL_BUGS
+from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_sim.scenario import play
 
 Matrix: TypeAlias = Mapping[str, Mapping[Layer, Found | None]]

@@ -15,6 +15,7 @@ import attrs
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.messages import NO_EPOCH, BrokerId, Error
 from isr_broker.core.replica_state import Leading, Replica
+from isr_protocol.state import Alter, Fetch
 from isr_replay.core_driver import records
 from isr_replay.packed_states import Packing
 from isr_replay.system_state import (
@@ -29,7 +30,6 @@ from isr_replay.system_state import (
     History,
 )
 from isr_replay.system_state import record_in as name_in
-from isr_state import Alter, Fetch
 
 FETCH = {name: i for i, name in enumerate(Fetch.type.members)}
 ALTER = {name: i for i, name in enumerate(Alter.type.members)}

@@ -17,9 +17,9 @@ from typing import Final
 
 from isr_lang import Bool, Design, Set, Step, action, define
 from isr_lang.blank import blank
-from isr_metadata import answer_lapses
-from isr_replication import commits, may_commit, replicated
-from isr_state import Offset, Replica, State, leads, log_end, maximal_isr
+from isr_protocol.metadata import answer_lapses
+from isr_protocol.replication import commits, may_commit, replicated
+from isr_protocol.state import Offset, Replica, State, leads, log_end, maximal_isr
 
 KAFKA: Final = "apache-kafka/"
 """With this before its name a design is the one with Kafka's smaller steps."""

@@ -21,12 +21,12 @@ import attrs
 
 from isr_check.reference import Evaluator, Parameters, parameter_values
 from isr_check.reference import State as Values
-from isr_designs import DESIGNS
-from isr_history import ALTER_PARTITION
 from isr_lang import Bool, Design, FoldedAction, Instance, define, text
 from isr_lang.instance import UNBOUNDED
 from isr_model import KIP_966
-from isr_state import Alter, Fetch, Replica, State
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.designs.history import ALTER_PARTITION
+from isr_protocol.state import Alter, Fetch, Replica, State
 from isr_validate.kafka_design import KAFKA, in_smaller_steps
 
 FETCH: Final = {name: i for i, name in enumerate(Fetch.type.members)}

@@ -27,7 +27,7 @@ QUICK = [f"--set={name}={value}" for name, value in (("broker.heartbeat.interval
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    roots = ("impl", "insync", "spec", "counterexamples")
+    roots = ("spec", "engines", "impl", "clusters", "counterexamples", "insync")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(TOP / root) for root in roots)}
     command = [sys.executable, "-m", "insync_cli.main", *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

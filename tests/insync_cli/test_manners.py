@@ -166,8 +166,16 @@ def test_a_part_of_a_matrix_does_not_replace_a_whole_one(away: Path, capsys: pyt
         ([], 64, "there is no folder counterexamples with the corpus of cases: run this in a checkout"),
         (["--cases", "nowhere"], 64, "there is no folder nowhere"),
         (["--cases", str(TOP / "docs")], 65, "cases.toml: cannot be read"),
-        (["--cases", str(TOP / "counterexamples"), "--include", "gone.json"], 65, "gone.json: cannot be read"),
-        (["--cases", str(TOP / "counterexamples"), "--since", "gone"], 65, "gone/matrix.json: cannot be read"),
+        (
+            ["--cases", str(TOP / "counterexamples" / "cases"), "--include", "gone.json"],
+            65,
+            "gone.json: cannot be read",
+        ),
+        (
+            ["--cases", str(TOP / "counterexamples" / "cases"), "--since", "gone"],
+            65,
+            "gone/matrix.json: cannot be read",
+        ),
         (["--quick", "--matrix", "gone"], 64, "with --matrix there is one already"),
     ],
 )
@@ -191,7 +199,7 @@ def test_a_report_checks_its_input_before_it_begins(
 
 
 def test_a_quick_report_is_of_two_designs(away: Path) -> None:
-    words = ["--quick", "--cases", str(TOP / "counterexamples")]
+    words = ["--quick", "--cases", str(TOP / "counterexamples" / "cases")]
     read = review.inputs(options.read(review.Options, review.USAGE, words))
     assert read.plan.designs == ("kafka-0.8", "kip-966")
     assert len(matrix.questions(read.plan)) == 30
@@ -247,7 +255,7 @@ def test_a_case_is_shown_by_its_name(away: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_tampered_trace_is_shown_by_nobody(away: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (TOP / "counterexamples/jepsen-2013/trace.itf.json").read_text()
+    text = (TOP / "counterexamples/cases/jepsen-2013/trace.itf.json").read_text()
     before, log, after = text.rpartition('"committed": [0]')
     assert log, "the last state has it"
     (away / "t.itf.json").write_text(before + '"committed": []' + after)
@@ -264,7 +272,7 @@ def test_a_tampered_trace_is_shown_by_nobody(away: Path, capsys: pytest.CaptureF
 
 
 def paths() -> dict[str, str]:
-    roots = ("spec", "impl", "refinement", "counterexamples", "pipeline", "insync")
+    roots = ("spec", "engines", "impl", "clusters", "refinement", "counterexamples", "pipeline", "insync")
     return os.environ | {"PYTHONPATH": os.pathsep.join(str(TOP / root) for root in roots)}
 
 
@@ -295,7 +303,7 @@ def waited(for_what: Callable[[], bool], seconds: float) -> bool:
 @pytest.mark.parametrize("verb", ["matrix", "report"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_worker_is_left_behind(away: Path, verb: str, number: signal.Signals) -> None:
-    small = {"matrix": MATRIX[1:], "report": ["--quick", "--cases", str(TOP / "counterexamples")]}
+    small = {"matrix": MATRIX[1:], "report": ["--quick", "--cases", str(TOP / "counterexamples" / "cases")]}
     command = [sys.executable, "-m", "insync_cli.main", verb, "--out", "out", "--workers", "3", "--quiet", *small[verb]]
     process = subprocess.Popen(
         command, env=paths(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True

@@ -187,7 +187,7 @@ def test_a_trace_of_another_version_of_the_file_is_told_from_it(capsys: pytest.C
 HEAD = """\
 from isr_lang import Bool, Step, action, always, bound, define, forall, var
 from isr_model import KIP_966
-from isr_state import Replica, State
+from isr_protocol.state import Replica, State
 """
 MINE = 'MINE = KIP_966.replacing("mine", "mine", because="mine.")'
 PROMISE = "@always\ndef mine(s: State) -> Bool:\n    return "

@@ -13,14 +13,14 @@ import pytest
 pytestmark = pytest.mark.processes
 
 TOP = Path(__file__).resolve().parents[2]
-ROOTS = ("", "spec", "counterexamples", "insync")
+ROOTS = ("", "spec", "engines", "counterexamples", "insync")
 
 PROGRAM = """
 import sys, types
 from tests.support.models import ticket_desk
-registry = types.ModuleType("isr_designs")
+registry = types.ModuleType("isr_protocol.by_name")
 vars(registry)["DESIGNS"] = ticket_desk.DESIGNS
-sys.modules["isr_designs"] = registry
+sys.modules["isr_protocol.by_name"] = registry
 from insync_cli.main import main
 sys.exit(main(sys.argv[1:]))
 """

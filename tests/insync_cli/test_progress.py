@@ -20,7 +20,7 @@ from insync_cli.progress import REDRAW_EVERY, Brake, Stage, Tell, Ticker, estima
 from insync_cli.terminal import Output
 from isr_check.engine import Progress
 
-CORPUS = Path(__file__).resolve().parents[2] / "counterexamples"
+CORPUS = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 
 
 class Clock:

@@ -35,11 +35,11 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
     def invariant(_: Design) -> tuple[Conjunct, ...]:
         return conjuncts
 
-    proof = ModuleType("isr_proof")
+    proof = ModuleType("isr_protocol.proof.questions")
     promises = ("never-ahead", "never-back", "closed-is-done")
     vars(proof).update(invariant=invariant, FOLLOWS={}, PROMISES=promises, OF_DESIGNS=())
     vars(proof).update(OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1}, CORES=Path("no-cores.json"))
-    patch.setitem(sys.modules, "isr_proof", proof)
+    patch.setitem(sys.modules, "isr_protocol.proof.questions", proof)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from insync_cli.view import pages, remedy
 from insync_cli.view.remedy import NOTHING, Remedy
 from isr_trace.itf import read_itf
 
-CORPUS = Path(__file__).resolve().parents[2] / "counterexamples"
+CORPUS = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 POWER = "kip-966 --replicas 2 --crashes 0 --lossy-crashes 1 --min-insync 1 --property acked-survives"
 
 

@@ -35,7 +35,7 @@ from isr_audit.questions import (
 )
 from isr_audit.releases import Running, release_of
 from isr_check.engine import Limits, Path, silent
-from isr_designs import DESIGNS
+from isr_protocol.by_name import DESIGNS
 
 TOP = File(__file__).parents[2]
 MAKE = "make them again: python -m tests.support.audit_answers"
@@ -307,7 +307,7 @@ def test_a_bug_that_came_and_went_is_one_of_its_releases(version: str, has: bool
 
 
 def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
-    cases = {c["name"]: c for c in tomllib.loads((TOP / "counterexamples/cases.toml").read_text("utf-8"))["case"]}
+    cases = {c["name"]: c for c in tomllib.loads((TOP / "counterexamples/cases/cases.toml").read_text("utf-8"))["case"]}
     for bug in bugs():
         page = (TOP / bug.page).read_text(encoding="utf-8")
         assert bug.designs == ((cases[bug.name]["design"],) if bug.designs else ())

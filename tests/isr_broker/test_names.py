@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from isr_broker.core import follower, leader, watermark
-from isr_designs import DESIGNS
 from isr_model import KIP_966
+from isr_protocol.by_name import DESIGNS
 
 ONLY_HERE = {"leader_is_asked_to_append", "leader_hears", "follower_gets_answer", "follower_enters_epoch"}
 """What is told before the disk has done its part, and what hands an answer on to one of several actions."""

@@ -12,8 +12,8 @@ import pytest
 
 from isr_check import native
 from isr_check.engine import Exploration, Limits
-from isr_designs import DESIGNS
 from isr_lang import Instance, Value
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.explores]
 

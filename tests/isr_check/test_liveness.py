@@ -18,7 +18,6 @@ from isr_check.liveness_reference import Graph, sought, tarjan, unfair_in
 from isr_check.native import graph, space
 from isr_check.native.memory import Table
 from isr_check.native.space import Space
-from isr_designs import DESIGNS
 from isr_lang import (
     NONE,
     Bool,
@@ -36,6 +35,7 @@ from isr_lang import (
     leads_to,
     var,
 )
+from isr_protocol.by_name import DESIGNS
 
 CLIENTS = bound("clients", "Clients that want the lock.", default=2, low=1, high=3)
 

@@ -14,8 +14,8 @@ from isr_check import mutation, native
 from isr_check.engine import Limits
 from isr_check.explorer import explore
 from isr_check.mutation import LARGE, Baseline, Campaign, Fate, Part, baselines, mutants, outcomes, room_for
-from isr_history import KIP_320
 from isr_lang import Bool, Property, Step, Value, action, always, define
+from isr_protocol.designs.history import KIP_320
 
 pytestmark = pytest.mark.processes
 

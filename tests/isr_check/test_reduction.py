@@ -22,8 +22,8 @@ from isr_check.native.states import states
 from isr_check.reduction import Reduction
 from isr_check.reduction_rules import Model, Passed
 from isr_check.reference import Evaluator, State
-from isr_designs import DESIGNS
 from isr_lang import Instance
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = pytest.mark.explores
 

@@ -18,9 +18,9 @@ from isr_check.engine import DEADLOCK, Exploration, Limits, Path, Verdict
 from isr_check.native import simulation as native
 from isr_check.reference import Evaluator, State
 from isr_check.simulation import Dice
-from isr_designs import DESIGNS
 from isr_lang import Instance
-from isr_planted import PLANTED
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.bugs import PLANTED
 
 COPIES = Instance(copies.DESIGN, {"nodes": 3, "length": 1, "careless": True})
 

@@ -12,9 +12,9 @@ from isr_check import explorer, native
 from isr_check.engine import DEADLOCK, Exploration, Limits, Unsound, Verdict
 from isr_check.native.renaming import exchanges, woven
 from isr_check.symmetry import Symmetry
-from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = pytest.mark.explores
 

@@ -130,7 +130,7 @@ def test_the_cores_behind_the_protocol_as_a_process(capsys: pytest.CaptureFixtur
 
 
 def test_the_story_of_a_counterexample_as_far_as_the_design_allows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = TOP / "counterexamples" / "stale-broker-epoch" / "trace.itf.json"
+    trace = TOP / "counterexamples" / "cases" / "stale-broker-epoch" / "trace.itf.json"
     sut = f"{PYTHON} -m isr_conform.core_sut"
     assert main(["conform", "--sut", sut, "--trace", str(trace), *PATIENT, "--json", "-"]) == Exit.HOLDS
     told = json.loads(capsys.readouterr().out)
@@ -309,7 +309,10 @@ def test_who_evicts_alone_acknowledges_what_kafka_does_not_yet(capsys: pytest.Ca
 
 
 def test_who_evicts_alone_takes_every_step_of_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
-    sut, trace = f"{PYTHON} {shlex.quote(str(ALONE))}", TOP / "counterexamples" / "evicted-alone" / "trace.itf.json"
+    sut, trace = (
+        f"{PYTHON} {shlex.quote(str(ALONE))}",
+        TOP / "counterexamples" / "cases" / "evicted-alone" / "trace.itf.json",
+    )
     assert main(["conform", "leader-evicts-alone", "--plain", "--sut", sut, "--trace", str(trace), *PATIENT]) == 0
     said = capsys.readouterr().out.strip().splitlines()[-1]
     assert "SAMPLED(1) - 4 of" in said

@@ -11,9 +11,9 @@ from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_kafka.known import explain
 from isr_kafka.system import Kafka
-from isr_kafka_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST
 from isr_lang import Instance
 from isr_model import KIP_966
+from isr_protocol.designs.leader_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 

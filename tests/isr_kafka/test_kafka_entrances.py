@@ -17,7 +17,7 @@ from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
 
-CASES = Path(__file__).resolve().parents[2] / "counterexamples"
+CASES = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 

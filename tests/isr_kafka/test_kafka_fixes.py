@@ -15,9 +15,9 @@ from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_found import fixed_classes
 from isr_kafka.known import explain
 from isr_kafka.system import Kafka
-from isr_kafka_bugs import KAFKA_RESETS_POSITIONS, KAFKA_RESETS_SKIPPED, controller_begins_new_epoch
 from isr_lang import Design, Instance
 from isr_model import KIP_966
+from isr_protocol.designs.leader_bugs import KAFKA_RESETS_POSITIONS, KAFKA_RESETS_SKIPPED, controller_begins_new_epoch
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 

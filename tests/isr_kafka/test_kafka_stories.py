@@ -13,7 +13,7 @@ from isr_kafka.system import DRIVEN, Kafka
 from isr_report.sections import conformance, kafka_stories
 
 TOP = Path(__file__).resolve().parents[2]
-CASES = TOP / "counterexamples"
+CASES = TOP / "counterexamples" / "cases"
 
 
 def test_the_page_has_the_stored_table_of_all_cases_and_releases() -> None:

@@ -20,7 +20,7 @@ from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, repeat_cell, run_bug, run_fix, table
 from isr_kills.crash_points import first_broken_promise
 from isr_kills.situations import broken_in_a_situation
-from isr_planted import PLANTED as MODEL_BUGS
+from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
 

@@ -25,11 +25,11 @@ from tests.support.sparks import answer, require_spark, spark
 from isr_check import native
 from isr_check.engine import Failed, Limits, Progress
 from isr_check.reference import Evaluator
-from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline import store
 from isr_pipeline.explore import explore
 from isr_pipeline.locations import Location
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"

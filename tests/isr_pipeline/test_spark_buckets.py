@@ -22,7 +22,6 @@ from tests.support.sparks import answer, require_spark
 
 from isr_check import native
 from isr_check.engine import DEADLOCK, BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, Verdict
-from isr_designs import DESIGNS
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
 from isr_pipeline import arrow_rows, counterexamples, session, store, tasks
@@ -32,6 +31,7 @@ from isr_pipeline.graph import owners_of
 from isr_pipeline.locations import Location
 from isr_pipeline.search import Search
 from isr_pipeline.task_kernels import KernelWorker
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 

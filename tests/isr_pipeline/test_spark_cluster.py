@@ -15,8 +15,8 @@ import pytest
 from tests.support.sparks import cluster, environment, require_spark
 
 from isr_check import native
-from isr_designs import DESIGNS
 from isr_lang import Instance
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
 INSYNC = str(Path(sys.executable).with_name("insync"))

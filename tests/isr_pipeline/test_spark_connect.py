@@ -22,10 +22,10 @@ from tests.support.sparks import SPARK, environment, found_in, require_spark
 from insync_cli.exits import Exit
 from isr_check import native
 from isr_cluster.ports import free_ports
-from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline.explore import QUICKLY
 from isr_pipeline.locations import Location
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 INSYNC = str(Path(sys.executable).with_name("insync"))

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SMALL = ["--replicas", "2", "--records", "1", "--log", "1", "--epochs", "1", "--isr-changes", "1", "--crashes", "0"]
 OWN = """
-from isr_designs import DESIGNS
+from isr_protocol.by_name import DESIGNS
 MINE = DESIGNS["kip-966"].replacing("mine", "The same by another name.", because="It is a test.")
 """
 

@@ -27,11 +27,11 @@ from tests.support.sparks import answer, none_running
 from insync_cli.exits import Exit
 from isr_check import native
 from isr_check.engine import Progress
-from isr_designs import DESIGNS
 from isr_lang import Instance
 from isr_pipeline import session
 from isr_pipeline.explore import SETTINGS, explore
 from isr_pipeline.store import Commit, Remade, Store
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
 INSYNC = str(Path(sys.executable).with_name("insync"))

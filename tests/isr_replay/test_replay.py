@@ -119,7 +119,7 @@ def test_three_brokers_take_every_edge_with_a_crash_an_election_and_a_changed_is
     "design", ["kraft-3.5", *(pytest.param(d, marks=pytest.mark.slow) for d in ("kip-903", "kip-841"))]
 )
 def test_earlier_designs_are_the_same_in_model_and_broker(design: str) -> None:
-    from isr_designs import DESIGNS as MODELS
+    from isr_protocol.by_name import DESIGNS as MODELS
 
     done = replay(CRASHING, design=MODELS[design])
     assert done.conforms
@@ -256,7 +256,7 @@ def test_leaders_that_look_themselves_propose_less_and_nothing_else() -> None:
 
 
 def test_designs_of_another_kind_are_refused() -> None:
-    from isr_designs import DESIGNS as MODELS
+    from isr_protocol.by_name import DESIGNS as MODELS
 
     with pytest.raises(NoSuchCores, match=r"not with kafka-0\.8"):
         replay({}, design=MODELS["kafka-0.8"])

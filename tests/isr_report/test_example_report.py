@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from insync_cli.review import matrix
 from insync_cli.review.report import quick
-from isr_designs import DESIGNS
+from isr_protocol.by_name import DESIGNS
 from isr_report.material import questions
 from isr_report.scenes import load_scenes
 
@@ -49,7 +49,10 @@ def test_the_example_is_of_the_model_the_stories_and_the_questions_of_today() ->
         name: set(wanted) for name, wanted in asked.items()
     }, MAKE
     traces = [path for path in (EXAMPLE / "cases").glob("*.itf.json")]
-    corpus = {path: TOP / "counterexamples" / path.name.removesuffix(".itf.json") / "trace.itf.json" for path in traces}
+    corpus = {
+        path: TOP / "counterexamples" / "cases" / path.name.removesuffix(".itf.json") / "trace.itf.json"
+        for path in traces
+    }
     assert not [path.name for path, source in corpus.items() if path.read_bytes() != source.read_bytes()], MAKE
     text = (EXAMPLE / "index.html").read_text(encoding="utf-8")
     titles = [*(q.asks for q in questions()), *(scene.title for scene in load_scenes())]

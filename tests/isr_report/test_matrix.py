@@ -13,7 +13,7 @@ import pytest
 from insync_cli.main import main
 from isr_check.engine import Limits, Verdict
 from isr_check.native import explore
-from isr_designs import DESIGNS
+from isr_protocol.by_name import DESIGNS
 from isr_report.matrix.grid import Matrix, read_matrix, verdict_of, violated
 from isr_report.matrix.plan import cells, load_plan
 from isr_trace.itf import read_itf

@@ -258,11 +258,11 @@ def test_every_sign_of_the_grid_has_a_word() -> None:
 
 
 def test_a_lane_says_what_follows_from_it() -> None:
-    trace = read_itf(TOP / "counterexamples" / "jepsen-2013" / "trace.itf.json")
+    trace = read_itf(TOP / "counterexamples" / "cases" / "jepsen-2013" / "trace.itf.json")
     lanes = [re.findall(r'class="derived">([^<]*)', picture(trace, at)) for at in range(len(trace.states))]
     assert lanes[0] == ["LEO 0, HW 0, ISR {r1, r2}", "LEO 0, HW 0"]
     assert any(lane[0].endswith(", ISR {r1}") for lane in lanes), "it shrinks"
-    trace = read_itf(TOP / "counterexamples" / "overtaken-request" / "trace.itf.json")
+    trace = read_itf(TOP / "counterexamples" / "cases" / "overtaken-request" / "trace.itf.json")
     lanes = [re.findall(r'class="derived">([^<]*)', picture(trace, at)) for at in range(len(trace.states))]
     assert any("maximal ISR {" in lane[0] for lane in lanes), "while a change is under way"
 

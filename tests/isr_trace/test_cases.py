@@ -13,7 +13,7 @@ from isr_trace.explain import explain
 from isr_trace.itf import read_itf, trace_from_text
 from isr_trace.trace import TraceError
 
-CASES = Path(__file__).resolve().parents[2] / "counterexamples" / "cases.toml"
+CASES = Path(__file__).resolve().parents[2] / "counterexamples" / "cases" / "cases.toml"
 
 ENTRY = """
 [[case]]

@@ -22,8 +22,8 @@ from insync_cli.main import main
 from isr_check.engine import Exploration
 from isr_check.native import explore
 from isr_check.reference import Evaluator
-from isr_designs import DESIGNS
 from isr_lang import Instance, Value
+from isr_protocol.by_name import DESIGNS
 from isr_trace.case import TRACE_FILE, index, stale, tell, write_files
 from isr_trace.cases import Case, load_cases
 from isr_trace.itf import trace_from_text
@@ -32,7 +32,7 @@ from isr_trace.replay import record
 pytestmark = pytest.mark.explores
 
 EXPECTED = table()
-FOLDER = Path(__file__).resolve().parents[2] / "counterexamples"
+FOLDER = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 CORPUS = load_cases(FOLDER / "cases.toml")
 REWRITE = os.environ.get("INSYNC_REWRITE", "") not in ("", "0")
 
@@ -96,7 +96,7 @@ def test_every_folder_belongs_to_a_case() -> None:
 
 @pytest.mark.parametrize("case", CORPUS.cases, ids=lambda c: c.name)
 def test_what_fixed_a_case_keeps_the_promise_in_every_reachable_state(case: Case) -> None:
-    """The table says so of the fix; tests/model/test_expected.py explores each row of the table."""
+    """The table says so of the fix; tests/isr_protocol/test_expected.py explores each row of the table."""
     assert case.fixed_by is not None
     fix = Run(case.fixed_by.design, {**case.settings, **case.fixed_by.settings}, case.without)
     [said] = [said for run, said, _ in EXPECTED if run.name == fix.name]

@@ -1,4 +1,4 @@
-"""Make `impl/isr_audit/answers.json`: `python -m tests.support.audit_answers`, about an hour on one core.
+"""Make `clusters/isr_audit/answers.json`: `python -m tests.support.audit_answers`, about an hour on one core.
 
 Decided answers whose design has not changed are kept, and a question that another run answers is not explored. A
 question takes at most SECONDS and STATES, of the latter half where several things fail; where that is not enough its

@@ -1,8 +1,8 @@
 """The table of expected outcomes: read, measured and written.
 
-`tests/expected.toml` is made by `INSYNC_REWRITE=1 pytest tests/model/test_expected.py` from the list of runs that is
-already in it (and the cases of `counterexamples/cases.toml`). `tests/support/confirm.py` writes which engine confirmed
-a row, and on which day; a row whose outcome changes loses that.
+`INSYNC_REWRITE=1 pytest tests/isr_protocol/test_expected.py` makes `tests/expected.toml` from the list of runs that is
+already in it (and the cases of `counterexamples/cases/cases.toml`). `tests/support/confirm.py` writes which engine
+confirmed a row, and on which day; a row whose outcome changes loses that.
 """
 
 import datetime
@@ -17,11 +17,11 @@ import pytest
 
 from isr_check import native
 from isr_check.engine import Engine, Exploration, Limits, Verdict
-from isr_designs import DESIGNS
 from isr_lang import Design, Instance, Value
+from isr_protocol.by_name import DESIGNS
 
 EXPECTED = Path(__file__).parents[1] / "expected.toml"
-CASES = Path(__file__).parents[2] / "counterexamples" / "cases.toml"
+CASES = Path(__file__).parents[2] / "counterexamples" / "cases" / "cases.toml"
 
 IN_README = "kip-966"
 """The row whose counts the README shows."""

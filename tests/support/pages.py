@@ -17,7 +17,7 @@ from isr_trace.trace import Trace
 from isr_visual.document import Document, document
 from isr_visual.page import page
 
-CORPUS = Path(__file__).resolve().parents[2] / "counterexamples"
+CORPUS = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 CHROMIUM = "/usr/bin/chromium"
 CHECKS = Path(__file__).resolve().parent / "page_checks.js"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)

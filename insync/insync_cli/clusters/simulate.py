@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync simulate kip-966 --seeds 0..99
 insync simulate zookeeper --seeds 0..20 --without power-loss --lines 15
-insync simulate --scenario impl/isr_sim/scenarios/jepsen-2013.txt --seeds 1..5"""
+insync simulate --scenario clusters/isr_sim/scenarios/jepsen-2013.txt --seeds 1..5"""
 
 FAULTS = {kind.name.lower().replace("_", "-"): kind for kind in Kind}
 CONVERGENCE = "convergence"

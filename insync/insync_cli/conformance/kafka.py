@@ -36,7 +36,7 @@ class Options:
     release: str | None = optional_argument(
         "RELEASE", "which one; fetch: the newest if none is named, stories: all", str
     )
-    corpus: Path = option("DIR", "stories: the folder of cases", Path, Path("counterexamples"))
+    corpus: Path = option("DIR", "stories: the folder of cases", Path, Path("counterexamples", "cases"))
     store: bool = flag("stories: keep the table for the report")
     write: Path | None = option("PAGE", "stories: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)

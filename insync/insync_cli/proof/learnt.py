@@ -20,7 +20,7 @@ class Learner:
 
     def __init__(self, file: Path | None) -> None:
         from isr_check.smt.cores import BadCores, Cores
-        from isr_proof import CORES
+        from isr_protocol.proof.questions import CORES
 
         self.file = file
         known = file or CORES

@@ -277,7 +277,7 @@ def strategy_of(induction: Induction, asked: Question, learner: Learner, told: b
     if not induction.translation.bounds and not told:
         return None
     from isr_check.smt.strategy import Strategy
-    from isr_proof import FOLLOWS
+    from isr_protocol.proof.questions import FOLLOWS
 
     return Strategy(
         induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told, cores=learner.cores

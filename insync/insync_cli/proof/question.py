@@ -126,7 +126,7 @@ class Question:
 
 def proof_defaults() -> Mapping[str, Value]:
     """What a proof takes a constant to be that is not given, where that is not the design's default."""
-    from isr_proof import GIVEN, OPEN
+    from isr_protocol.proof.questions import GIVEN, OPEN
 
     return {**dict.fromkeys(OPEN, ANY), **GIVEN}
 
@@ -158,7 +158,7 @@ class Asked:
 def question(given: Asked) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
-    from isr_proof import GIVEN, OF_DESIGNS, OPEN, PROMISES
+    from isr_protocol.proof.questions import GIVEN, OF_DESIGNS, OPEN, PROMISES
 
     design = given.world.design
     conjuncts = registry.invariant_of(design)

@@ -54,7 +54,7 @@ insync report --out report --plan plan.toml --questions questions.toml"""
 QUICK_DESIGNS = ("kafka-0.8", "kip-966")
 QUICK_FAULTS = ("none", "crash", "power", "power-twice", "three-crash", "three-crash-and-power")
 QUICK_SETTINGS = ("acks",)
-CORPUS = Path("counterexamples")
+CORPUS = Path("counterexamples", "cases")
 TRACE = "trace.itf.json"
 SIDE_BY_SIDE = "jepsen-2013"
 DRAWN = ".svg"

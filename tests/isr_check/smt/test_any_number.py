@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 from tests.isr_check.smt.test_smt import BOUNDS, CONJUNCTS, Comparison, sampled
-from tests.model.test_invariant import HINTS
+from tests.isr_protocol.test_invariant import HINTS
 from tests.support.models import two_phase_commit as tpc
 
 from insync_cli.main import main
@@ -42,12 +42,12 @@ from isr_check.smt.terms.logic import (
 from isr_check.smt.terms.sizes import Size, Sizes
 from isr_check.smt.terms.values import Members
 from isr_check.symmetry import Symmetry
-from isr_invariant import INVARIANT
 from isr_lang import Bool, Conjunct, Property, always, exists
 from isr_lang.types import Scalar, SetType, SortType
 from isr_model import KIP_966
-from isr_proof import GIVEN, OPEN
-from isr_state import Replica, State
+from isr_protocol.proof.invariant import INVARIANT
+from isr_protocol.proof.questions import GIVEN, OPEN
+from isr_protocol.state import Replica, State
 
 pytestmark = pytest.mark.solver
 

@@ -17,9 +17,9 @@ from isr_check.smt.proof_file import Keeping
 from isr_check.smt.smtlib import query_text
 from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import Term, z3
-from isr_invariant import INVARIANT
 from isr_lang import Bool, Instance, always, forall
 from isr_model import KIP_966
+from isr_protocol.proof.invariant import INVARIANT
 
 pytestmark = [pytest.mark.solver, pytest.mark.processes]
 

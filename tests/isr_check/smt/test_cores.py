@@ -21,7 +21,7 @@ from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import Term, z3
 from isr_lang import Instance, Property
 from isr_model import KIP_966
-from isr_proof import CORES, GIVEN, OPEN, invariant
+from isr_protocol.proof.questions import CORES, GIVEN, OPEN, invariant
 
 pytestmark = pytest.mark.solver
 

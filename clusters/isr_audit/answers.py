@@ -1,0 +1,232 @@
+"""What the model answers: from the table that comes with the package, or by exploring.
+
+The table is a JSON file. A run that was made is stored with its design's hash, its bounds, its verdict and, of a
+violation, the steps. An answer whose design has changed since is not used (`tests/isr_audit` then fails). One run may
+answer several questions: what is lost under some faults is lost under more, and what is kept under some is kept under
+fewer (`implies`). A proof (`insync prove`) answers for every value of the bounds that it leaves open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path as File
+from typing import Final, NotRequired, TypedDict, cast
+
+import attrs
+
+from isr_audit.questions import DECIDED, Question, constants_of
+from isr_check.engine import Limits, Path, Progress, Verdict
+from isr_check.native import explore
+from isr_check.reference import Evaluator
+from isr_lang import Value
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.promises.worth import with_premises, worth
+from isr_trace.replay import record
+from isr_trace.trace import Trace
+
+SCHEMA: Final = "insync/audit-answers/1"
+TABLE: Final = File(__file__).parent / "answers.json"
+
+
+class AnswerEntry(TypedDict):
+    """`initial` and `steps` are those of `isr_check.engine.Path`; null where nothing is violated.
+
+    `open`, of a proof: the bounds that may have any value.
+    """
+
+    design: str
+    promise: str
+    constants: dict[str, Value]
+    verdict: str
+    states: int
+    initial: list[int] | None
+    steps: list[tuple[str, list[int]]] | None
+    open: NotRequired[list[str]]
+
+
+class AnswerTable(TypedDict):
+    """`hashes`: the model hash of each design when it was explored."""
+
+    schema: str
+    hashes: dict[str, str]
+    answers: list[AnswerEntry]
+
+
+@attrs.frozen
+class Answer:
+    """What one run found. `states` are orbits; `path` is a shortest violation. UNKNOWN: the search was ended early.
+
+    PROVED: no state was explored, and the bounds in `open` may have any value, whatever the question's are.
+    """
+
+    question: Question
+    verdict: str
+    states: int
+    path: Path | None = None
+    open: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What asks the same again."""
+        return self.question.proof_command(self.open) if self.verdict == Verdict.PROVED else self.question.command()
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps the shortest violation has; None where there is none."""
+        return len(self.path.steps) if self.path is not None else None
+
+    def trace(self) -> Trace | None:
+        """The violation, run again on the model; None where there is none."""
+        if self.path is None:
+            return None
+        evaluator = Evaluator(self.question.instance())
+        return record(
+            evaluator,
+            self.path.initial,
+            self.path.steps,
+            property_name=self.question.promise,
+            verdict=self.verdict,
+            shortest=True,
+        )
+
+
+def implies(ran: Answer, asked: Question) -> bool:
+    """Whether the run answers the question. Bounds and budgets are "at most", and unclean election adds behaviours; so
+    what happens within less happens within more."""
+    of = ran.question
+    if (of.design, of.promise) != (asked.design, asked.promise) or ran.verdict not in DECIDED:
+        return False
+    less, more = (of, asked) if ran.verdict == Verdict.VIOLATED else (asked, of)
+    growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _FIXED} | {"unclean"}
+    return all(
+        n in ran.open or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
+        for n, v in less.constants.items()
+    )
+
+
+_FIXED: Final = ("replicas", "min_insync")
+"""Numbers of which more is another partition, and not more behaviour of the same."""
+
+
+def answer_among(known: Iterable[Answer], asked: Question) -> Answer | None:
+    """The answer of a run that was made: a proof without bounds, or one of this very question, if there is one."""
+    runs = list(known)
+    proof = next((a for a in runs if a.open and implies(a, asked)), None)
+    same = proof or next((a for a in runs if a.question == asked), None)
+    if same is not None and same.verdict in DECIDED:
+        return same
+    return next((a for a in runs if implies(a, asked)), same)
+
+
+def fewer(asked: Question, replicas: int) -> Question:
+    """The same question of a partition with fewer replicas, and with room for a second record."""
+    return attrs.evolve(asked, constants={**asked.constants, "replicas": replicas, "log": 2, "records": 2})
+
+
+def loss_of_fewer(known: Iterable[Answer], asked: Question) -> Answer | None:
+    """A loss with fewer replicas, as many as the minimum or more, which is a loss with more.
+
+    The others may lag from the start, leave the ISR in one change that leaves it at or above the minimum (so that none
+    of them becomes an eligible leader replica), and never come back.
+    """
+    runs = list(known)
+    least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
+    for replicas in range(most - 1, least - 1, -1):
+        found = answer_among(runs, fewer(asked, replicas))
+        if found is not None and found.verdict == Verdict.VIOLATED:
+            return found
+    return None
+
+
+FAILS: Final = ("broker_crashes", "broker_loses_power")
+RETURNS: Final = ("broker_restarts", "broker_restarts_unnoticed")
+
+
+def loss_in_rack(known: Iterable[Answer], asked: Question, replicas: int, in_rack: int) -> Answer | None:
+    """A loss among the known in which what fails may be one rack, which has `in_rack` of a partition's `replicas`.
+
+    Nobody is back before the last of them is down. Those who do not fail find room outside of the rack. Replicas that
+    the run does not have lag, as in `loss_of_fewer`: that they go down with the rack changes nothing.
+    """
+    runs = list(known)
+    least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
+    for explored_with in range(most, least - 1, -1):
+        like = asked if explored_with == most else fewer(asked, explored_with)
+        for run in runs:
+            if run.path is not None and implies(run, like) and _one_outage(run.path, explored_with, replicas, in_rack):
+                return run
+    return None
+
+
+def _one_outage(path: Path, explored_with: int, replicas: int, in_rack: int) -> bool:
+    failing = [(at, parameters[0]) for at, (action, parameters) in enumerate(path.steps) if action in FAILS]
+    if not failing:
+        return True
+    down = {broker for _, broker in failing}
+    between = path.steps[failing[0][0] : failing[-1][0]]
+    back = any(action in RETURNS for action, _ in between)
+    return not back and explored_with - len(down) <= replicas - in_rack
+
+
+def explored(asked: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:
+    """Explore now.
+
+    A promise that is kept counts only where what it speaks about happens and the bounds leave room for the faults.
+    """
+    instance, engine = asked.instance(), partial(explore, symmetry=asked.symmetric)
+    watched, wanted = with_premises(instance, (asked.promise,))
+    found, _ = worth(instance, engine(watched, wanted, limits, progress), (asked.promise,), engine, limits)
+    finding = found.finding(asked.promise)
+    verdict = Verdict.UNKNOWN if finding.verdict is Verdict.BUDGETED else finding.verdict
+    return Answer(asked, verdict.value, found.distinct, finding.path if verdict is Verdict.VIOLATED else None)
+
+
+# The table
+
+
+def read_table(file: File = TABLE) -> list[Answer]:
+    """The stored answers whose designs are what they were."""
+    if not file.exists():
+        return []
+    table = _table(file.read_text(encoding="utf-8"))
+    fresh = {name for name, digest in table["hashes"].items() if DESIGNS[name].model_hash() == digest}
+    return [_answer(entry) for entry in table["answers"] if entry["design"] in fresh]
+
+
+def _table(text: str) -> AnswerTable:
+    return cast("AnswerTable", json.loads(text))
+
+
+def write_table(answers: Sequence[Answer], file: File = TABLE) -> None:
+    """One line for each answer, so that a change of one is one line of a diff."""
+    names = sorted({a.question.design for a in answers})
+    hashes = {name: DESIGNS[name].model_hash() for name in names}
+    rows = ",\n".join("  " + json.dumps(_entry(a)) for a in answers)
+    head = f'{{\n"schema": {json.dumps(SCHEMA)},\n"hashes": {json.dumps(hashes)},\n'
+    file.write_text(f'{head}"answers": [\n{rows}\n]\n}}\n', encoding="utf-8")
+
+
+def _entry(answer: Answer) -> AnswerEntry:
+    of, path = answer.question, answer.path
+    entry = AnswerEntry(
+        design=of.design,
+        promise=of.promise,
+        constants=dict(of.constants),
+        verdict=answer.verdict,
+        states=answer.states,
+        initial=list(path.initial) if path is not None else None,
+        steps=[(action, list(parameters)) for action, parameters in path.steps] if path is not None else None,
+    )
+    if answer.open:
+        entry["open"] = list(answer.open)
+    return entry
+
+
+def _answer(entry: AnswerEntry) -> Answer:
+    path = None
+    if entry["initial"] is not None and entry["steps"] is not None:
+        path = Path(tuple(entry["initial"]), tuple((a, tuple(p)) for a, p in entry["steps"]))
+    asked = Question(entry["design"], entry["promise"], entry["constants"])
+    return Answer(asked, entry["verdict"], entry["states"], path, tuple(entry.get("open", ())))

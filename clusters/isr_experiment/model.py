@@ -1,0 +1,81 @@
+"""What the model says of a cell: its questions explored, each within the bounds it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from isr_check.engine import Exploration, Limits, Verdict
+from isr_check.native import explore
+from isr_check.room import room
+from isr_experiment.cells import Cell, Question
+from isr_lang import Instance
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.promises.room import MILESTONES, larger, observed
+
+PROMISE = "acked-survives"
+_SECONDS = 600.0
+"""For one question; most take seconds."""
+
+
+@attrs.frozen
+class Answered:
+    """The verdict on one question; `steps` are the actions of a shortest way to lose an acknowledged record."""
+
+    command: str
+    verdict: str
+    states: int
+    steps: tuple[str, ...]
+
+
+@attrs.frozen
+class Predicted:
+    """What the model expects of a cell: a loss, none, or (None) it could not say."""
+
+    loses: bool | None
+    answers: tuple[Answered, ...]
+
+
+def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
+    """Put the questions of a cell, until told to stop; None if it has none."""
+    if not cell.questions:
+        return None
+    answers: tuple[Answered, ...] = ()
+    for q in cell.questions:
+        answers += (_answered(q, stop),)
+        if answers[-1].verdict == Verdict.VIOLATED:
+            break
+    verdicts = {a.verdict for a in answers}
+    if Verdict.VIOLATED in verdicts:
+        return Predicted(True, answers)
+    return Predicted(False if verdicts == {Verdict.HOLDS} else None, answers)
+
+
+_KNOWN: Final[dict[str, Answered]] = {}
+"""By the command that asks: many cells ask the same."""
+
+
+def _answered(question: Question, stop: Callable[[], bool]) -> Answered:
+    command = question.command()
+    if command not in _KNOWN:
+        instance = Instance(DESIGNS[question.design], dict(question.constants))
+        limits = Limits(None, _SECONDS, stop)
+        found: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
+        (finding,) = (f for f in found.findings if f.name == PROMISE)
+        if finding.verdict is Verdict.HOLDS and not _has_room(instance, limits):
+            finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
+        steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
+        _KNOWN[command] = Answered(command, finding.verdict.value, found.distinct, steps)
+    return _KNOWN[command]
+
+
+def _has_room(instance: Instance, limits: Limits) -> bool:
+    """Whether the bounds leave room for the faults; "nothing is lost" would otherwise say too little."""
+    design, constants = instance.design, instance.constants
+    return room(observed(design), MILESTONES, constants, larger(design, constants), explore, limits).witness is not None
+
+
+def _quiet(*told: object) -> None:
+    """Nobody watches."""

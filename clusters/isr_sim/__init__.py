@@ -1,0 +1,12 @@
+"""The broker in a world that wishes them ill: one seed, one history.
+
+`simulate(seed, config)` runs a cluster of brokers, each the `Runtime` that the server runs, with its logs on a disk in
+memory and a clock that is wrong, against producers and consumers. Messages are late, lost, twice and overtaken, links
+are cut in one direction, processes pause, crash, lose what was not flushed, and disks fail, fill up and rot. After each
+step the promises of the model's `promises.safety` are checked. Then everything heals, and the cluster must converge.
+
+The scheduler (`world`) is the only source of time and of chance. The same seed gives the same trace, whatever
+PYTHONHASHSEED says: `Outcome.trace` is a hash of every step.
+
+Read `simulate` (what a run is), `world` (events, network, processes), `faults`, `clients`, `invariants`.
+"""

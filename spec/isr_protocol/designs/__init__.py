@@ -1,0 +1,12 @@
+"""Every design but today's: today's with parts replaced.
+
+Reading order, from the past on: `zookeeper` and `quorum` (other ways to elect and to commit), `history` (what Kafka
+did, release by release), `dropped_rules` (one rule taken out).
+
+- Found here in today's Kafka, each with its mend: `wider_state` (the variables that they need), `leader_bugs`,
+  `raised_minimum`, `removed_replica`, `forgotten_proposal`.
+- Reported by others: `reassignment`, `registration`, `directories`, `cleared_elr`.
+- Proposed, and not built: `proposals`, `unclean_recovery`.
+- Today's, where less happens: `calm`, `unclean_stops`.
+- Added to any design by its test: `late_metadata`.
+"""

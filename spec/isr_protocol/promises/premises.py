@@ -1,0 +1,90 @@
+"""What a promise speaks about. Where that never happens, the promise holds of nothing: it is vacuous.
+
+"What was acknowledged survives" is true of a producer that never gets an acknowledgement, and of a checker that never
+let one write. So each promise that speaks about something has a premise here, and holds only where some behaviour
+fulfils it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isr_lang import Bool, Property, exists, sometimes
+from isr_protocol.promises import safety as promised
+from isr_protocol.promises.committed_log import implements_committed_log
+from isr_protocol.state import Replica, State
+
+
+@sometimes
+def record_is_acknowledged(s: State) -> Bool:
+    """A record is acknowledged to its producer."""
+    return ~s.acked.is_empty()
+
+
+@sometimes
+def record_is_committed(s: State) -> Bool:
+    """A record is committed."""
+    return s.committed.length() > 0
+
+
+@sometimes
+def record_is_written(s: State) -> Bool:
+    """A leader appends a record."""
+    return s.written_in.length() > 0
+
+
+@sometimes
+def two_know_of_a_commit(s: State) -> Bool:
+    """Two replicas have watermarks above the start of their logs, or there is but one replica."""
+    others = exists(
+        (s.high_watermark[a] > 0) & (s.high_watermark[b] > 0) & (a != b) for a in Replica.all() for b in Replica.all()
+    )
+    return others | ((s.committed.length() > 0) & (Replica.all().size() == 1))
+
+
+@sometimes
+def record_is_read(s: State) -> Bool:
+    """A consumer reads a record."""
+    return s.consumed.length() > 0
+
+
+@sometimes
+def leadership_changes(s: State) -> Bool:
+    """The leader changes."""
+    return s.controller_epoch > 0
+
+
+@sometimes
+def broker_shuts_down(s: State) -> Bool:
+    """A broker asks to shut down."""
+    return s.shutdowns > 0
+
+
+PREMISES: Mapping[str, Property] = {
+    promise.name: premise
+    for premise, promises in (
+        (
+            record_is_acknowledged,
+            (promised.acked_survives, promised.acked_survives_clean_steps, promised.acks_meet_minimum),
+        ),
+        (
+            record_is_committed,
+            (
+                promised.committed_on_new_leader,
+                promised.leaders_complete,
+                promised.committed_only_grows,
+                promised.weak_isr,
+                promised.strong_isr,
+                promised.watermark_within_log,
+                implements_committed_log,
+            ),
+        ),
+        (two_know_of_a_commit, (promised.no_divergence,)),
+        (record_is_read, (promised.reads_committed, promised.reads_stable)),
+        (leadership_changes, (promised.clean_election, promised.elected_is_available, promised.one_leader_per_epoch)),
+        (broker_shuts_down, (promised.leaving_does_not_join,)),
+        (record_is_written, (promised.writes_meet_minimum,)),
+    )
+    for promise in promises
+}
+"""By the name of the promise: what must happen in some behaviour, or else the promise says nothing."""

@@ -1,0 +1,88 @@
+"""What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
+
+A promise that holds where its premise is never met is VACUOUS (`premises`); one that holds within bounds that leave
+no room for the faults asked for is TOO SMALL (`room`). Whoever tells a verdict asks `with_premises` before the
+exploration and `worth` after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from isr_check.engine import Engine, Exploration, Finding, Limits, Progress, Verdict, silent
+from isr_check.room import Room, room
+from isr_lang import Design, Instance
+from isr_protocol.promises.premises import PREMISES
+from isr_protocol.promises.room import MILESTONES, larger, observed
+
+if TYPE_CHECKING:
+    from isr_check.best_first import Looked
+
+PROMISES = ("always", "step", "eventually")
+UNSEEN = Verdict.BUDGETED
+"""The verdict on a premise of which it is not decided whether it is ever met."""
+
+
+def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+    """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
+    premises = {PREMISES[name].name: PREMISES[name] for name in wanted if name in PREMISES}
+    design = instance.design
+    more = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
+    return Instance(more, instance.constants), (*wanted, *premises)
+
+
+def with_every_premise(design: Design) -> Design:
+    """The design with the premises of its promises as properties of their own."""
+    premises = {PREMISES[p.name].name: PREMISES[p.name] for p in design.properties if p.name in PREMISES}
+    return attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
+
+
+def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
+    """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
+    own = {p.name for p in PREMISES.values()} - set(wanted)
+    unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
+    findings = [
+        attrs.evolve(f, verdict=Verdict.VACUOUS)
+        if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
+        else f
+        for f in found.findings
+        if f.name not in own
+    ]
+    return attrs.evolve(found, findings=tuple(findings))
+
+
+def worth(
+    instance: Instance,
+    found: Exploration,
+    wanted: Sequence[str],
+    engine: Engine,
+    limits: Limits,
+    progress: Callable[[Progress], None] = silent,
+    looked: Looked = lambda expanded, most: None,
+) -> tuple[Exploration, Room | None]:
+    """The findings on what was wanted, each with the verdict that it deserves, and the room that the bounds leave.
+
+    `found` is the exploration of what `with_premises` made of the instance; the engine looks for room, where something
+    is said to hold in every state. `progress` and `looked` are those of `isr_check.room`.
+    """
+    found = without_premises(found, wanted)
+    if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in found.findings):
+        return found, None
+    design, constants = instance.design, instance.constants
+    most = attrs.evolve(limits, max_states=4 * found.distinct + 100_000)
+    bounds = larger(design, constants)
+    left = room(observed(design), MILESTONES, constants, bounds, engine, most, progress, looked)
+    return attrs.evolve(found, findings=judged(found.findings, left)), left
+
+
+def judged(findings: Sequence[Finding], left: Room) -> tuple[Finding, ...]:
+    """The findings; a promise that holds where there is no room for the faults says too little."""
+    if left.witness is not None:
+        return tuple(findings)
+    return tuple(
+        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
+        for f in findings
+    )

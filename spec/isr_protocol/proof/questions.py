@@ -1,0 +1,134 @@
+"""What is proved by induction unless somebody asks otherwise: which promises, from what, for which bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from isr_lang import Bool, Conjunct, Count, Design, always, forall
+from isr_protocol.designs.wider_state import (
+    Adjusted,
+    Calmed,
+    Reassigned,
+    members_are_replicas,
+    newest_version_has_newest_minimum,
+)
+from isr_protocol.membership import controller_accepts_alter_partition
+from isr_protocol.promises.committed_log import implements_committed_log
+from isr_protocol.promises.safety import (
+    acked_survives,
+    committed_on_new_leader,
+    committed_only_grows,
+    leader_in_isr,
+    leaders_complete,
+    maximal_isr_covers,
+    no_divergence,
+    one_leader_per_epoch,
+    reads_committed,
+    reads_stable,
+    strong_isr,
+    watermark_within_log,
+)
+from isr_protocol.proof.calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN
+from isr_protocol.proof.envelope import keeps_envelope, within_envelope
+from isr_protocol.proof.invariant import FOLLOWS as FOLLOWS_TODAY
+from isr_protocol.proof.invariant import INVARIANT
+from isr_protocol.state import (
+    CONSUMERS,
+    CRASHES,
+    EPOCHS,
+    FOLLOWER_READS,
+    ISR_CHANGES,
+    LOG,
+    LOSSY_CRASHES,
+    RECORDS,
+    REPLICAS,
+    SESSIONS_LOST,
+    SHUTDOWNS,
+    UNNOTICED,
+    Replica,
+    State,
+    leads,
+)
+
+PROMISES: tuple[str, ...] = tuple(
+    p.name
+    for p in (
+        committed_on_new_leader,
+        acked_survives,
+        no_divergence,
+        leader_in_isr,
+        leaders_complete,
+        one_leader_per_epoch,
+        strong_isr,
+        maximal_isr_covers,
+        watermark_within_log,
+        committed_only_grows,
+        implements_committed_log,
+        reads_committed,
+        reads_stable,
+    )
+)
+
+
+OF_DESIGNS: tuple[str, ...] = STEPS_OF_RETURN
+"""Promises that single designs make besides, and that are proved of these."""
+
+
+def _names(*bounds: Count | Bool) -> tuple[str, ...]:
+    return tuple(b.node.attr.name for b in bounds)
+
+
+OPEN: tuple[str, ...] = _names(LOG, RECORDS, EPOCHS, ISR_CHANGES, CRASHES, SESSIONS_LOST)
+"""Bounds for every value of which the proof is meant to hold."""
+
+GIVEN: dict[str, int] = {
+    **dict.fromkeys(_names(REPLICAS), 3),
+    **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED), 0),
+    **dict.fromkeys(_names(CONSUMERS), 1),
+    **dict.fromkeys(_names(FOLLOWER_READS), True),
+}
+"""Others that do not have a design's default: what the invariant does not speak of does not happen."""
+
+
+@always
+def replaced_leaders_are_behind(s: State) -> Bool:
+    """A leader that was replaced has an older version of the metadata, which is all that fences it in ZooKeeper."""
+    return forall(
+        (s.leader_epoch[r] <= s.controller_epoch)
+        & (s.partition_epoch[r] <= s.controller_partition_epoch)
+        & (leads(s, r) & (s.leader_epoch[r] < s.controller_epoch)).implies(
+            s.partition_epoch[r] < s.controller_partition_epoch
+        )
+        for r in Replica.all()
+    )
+
+
+OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
+    Adjusted: (Conjunct(newest_version_has_newest_minimum),),
+    Reassigned: (Conjunct(members_are_replicas),),
+    Calmed: BESIDES,
+}
+"""What a state with more variables needs besides."""
+
+FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
+"""What follows from all conjuncts together, and from which, in all designs."""
+
+
+CORES = Path(__file__).with_name("cores.json")
+"""What earlier proofs have learnt; `insync prove ... --learn` of this file adds to it."""
+
+
+def invariant(design: Design) -> tuple[Conjunct, ...]:
+    """The conjuncts for a design: one more where leaders write the in-sync set themselves (before KIP-497), and where
+    min.insync.replicas or the replicas change.
+
+    Of the older designs this is not enough: the invariant knows of no question that is asked before the first fetch.
+    Nor is it of the designs that change more.
+    """
+    more = tuple(c for state, found in OF_STATE.items() if issubclass(design.state, state) for c in found)
+    if not any(a.name == controller_accepts_alter_partition.name for a in design.actions):
+        more = (*more, Conjunct(replaced_leaders_are_behind))
+    if keeps_envelope(design):
+        return (*within_envelope(INVARIANT), *more)
+    return (*INVARIANT, *more)
