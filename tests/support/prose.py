@@ -20,7 +20,7 @@ PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 CODE = re.compile(r"`[^`]+`")
 END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[*_]*[A-Z0-9`])")
-WORD = re.compile(r"[^\s—–|]*\w[^\s—–|]*")
+WORD = re.compile(r"[^\s\u2013\u2014|]*\w[^\s\u2013\u2014|]*")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 
 
