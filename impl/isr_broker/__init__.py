@@ -30,7 +30,8 @@ Rooms
 - Here, beside the rooms, is what drives them: `runtime` (cores and storage, without sockets or a clock), `server`
   (sockets and the clock), `links` and `conversations` (connections to other brokers), `trace` (what a process did).
 
-What can be chosen is in `settings` and `designs`.
+What can be chosen is in `settings` and `designs`. docs/by-hand.md drives two cores in a page, and has the duties of
+whoever drives them.
 
 The names are Kafka's; where a rule comes from a KIP, its docstring says which.
 """
