@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from isr_check.smt.strengthening.property_graph import PropertyGraph
+from isr_check.smt.property_graph import PropertyGraph
 
 ENDINGS = (".svg", ".pdf", ".png", ".dot")
 
