@@ -148,14 +148,26 @@ def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
         raise UsageError(str(problem)) from None
 
 
+def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instance:
+    """The same where bounds that are not given follow the faults that are."""
+    from insync_cli.families import family_of
+    from isr_lang import SettingError
+
+    try:
+        return instance_of(design, family_of(design).constants_with_room(design, constants))
+    except SettingError as problem:
+        raise UsageError(str(problem)) from None
+
+
 def invariant_of(design: Design) -> list[Conjunct]:
     """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
     import attrs
 
-    from isr_protocol.proof.questions import invariant
+    from insync_cli.families import family_of
 
     known = {v.name for v in design.variables}
-    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in invariant(design)]
+    conjuncts = family_of(design).invariant(design)
+    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in conjuncts]
     return [c for c in restated if _variables(c.promise.condition) <= known]
 
 

@@ -96,11 +96,12 @@ def trace_file(word: str) -> Path:
     raise InputError(f"{word}: there is no such file, and no case of this name{hint}")
 
 
-def check_behaviour(path: Path) -> None:
-    """InputError unless the model, run again, does what the trace says, step by step."""
+def check_behaviour(path: Path) -> Evaluator:
+    """The model at the bounds of a trace; InputError unless, run again, it does what the trace says, step by step."""
     trace, evaluator = replayable(path)
     with saying_which(path):
         run_of(trace, Replay(evaluator))
+    return evaluator
 
 
 def load(path: Path) -> Trace:
@@ -149,8 +150,11 @@ def replayable(path: Path) -> tuple[Trace, Evaluator]:
             raise TraceError(str(problem)) from None
 
 
-def print_short(out: Console, path: Path) -> None:
-    """The steps with what they changed, the last scene, and why the property fails there."""
+def print_short(out: Console, path: Path, evaluator: Evaluator | None = None) -> None:
+    """The steps with what they changed, the last scene, and why the property fails there.
+
+    `evaluator`: the trace's design at its bounds, where somebody has it already.
+    """
     trace = load(path)
     out.print()
     beats = range(1, len(trace.states)) if len(trace.states) > 1 and not trace.anywhere else range(len(trace.states))
@@ -161,7 +165,7 @@ def print_short(out: Console, path: Path) -> None:
     if trace.loop is not None:
         out.print(ending(trace), "", soft_wrap=True, sep="\n")
         return
-    for line in explanation_lines(explain(*replayable(path))):
+    for line in explanation_lines(explain(trace, evaluator or replayable(path)[1])):
         out.print(line, soft_wrap=True)
     out.print()
 

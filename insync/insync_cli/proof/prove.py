@@ -13,6 +13,7 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, UsageError, Vacuous
+from insync_cli.families import family_of
 from insync_cli.options import Usage, command, flag, group, natural, option, seconds, workers_at_most
 from insync_cli.progress import Brake
 from insync_cli.proof import cross_check, implications, prove_text, question
@@ -104,7 +105,7 @@ def run(argv: Sequence[str]) -> int:
     given.output.check()
     folder = terminal.make_folder(given.out or Path(asked.folder()))
     said = prove_text.Said(given.output, core=given.running.core)
-    learner = Learner(given.learn)
+    learner = Learner(given.learn, family_of(asked.design).proof_plan().cores)
     with Brake() as brake, Keeper(given.proof) as keeper:
         proof = Proof(asked, given, said, brake)
         decided = proof.decided(keeper, learner)
@@ -203,8 +204,7 @@ class Proof:
 
     def report(self, lines: list[ObligationLine], folder: Path) -> Report:
         asked, design = self.asked, self.asked.design
-        instance = registry.instance_of(design, asked.closed())
-        promises = question.promise_lines(asked, lines, instance.off_properties)
+        promises = question.promise_lines(asked, lines, asked.instance.off_properties)
         explored = None
         if self.running.cross_check:
             limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.said.ticker()
@@ -267,8 +267,6 @@ def strategy_of(induction: Induction, asked: Question, learner: Learner, told: b
     if not induction.translation.bounds and not told:
         return None
     from isr_check.smt.strategy import Strategy
-    from isr_protocol.proof.questions import FOLLOWS
 
-    return Strategy(
-        induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told, cores=learner.cores
-    )
+    lemmas = {c.name: c.by for c in asked.conjuncts} | dict(family_of(asked.design).proof_plan().lemmas)
+    return Strategy(induction, lemmas, exchange=not told, cores=learner.cores)
