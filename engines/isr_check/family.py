@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from isr_check.best_first import Looked
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.room import Room
 from isr_lang import Conjunct, Design, Instance, Property, Struct, Value
+
+if TYPE_CHECKING:
+    from isr_check.best_first import Looked
+    from isr_check.room import Room
 
 Slack = Mapping[str, int]
 """The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
@@ -47,6 +50,10 @@ class Family:
     """When slack is measured."""
     slack_words: Mapping[str, str] = {}
     """The name of a bound of which slack is told -> whose changes it counts."""
+
+    def designs(self) -> Mapping[str, Design]:
+        """The designs of the model by name, in the order in which they are listed."""
+        return {}
 
     # before an exploration
 

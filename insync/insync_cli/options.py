@@ -437,8 +437,8 @@ class Parser(argparse.ArgumentParser):
         """One option per constant of the design that argv names; without a design, of any."""
         known = registry.designs()
         assert about.constants is not None, "it is called for a field that constants() makes"
-        usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), None)
-        named = next((known[word] for word in argv if word in known), known.get(usual or ""))
+        usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), "")
+        named = next((known[word] for word in (*argv, usual) if word in known), None)
         other = {d.name: about.constants(d) for d in ([named] if named else known.values())}
         for design in [named] if named else known.values():
             for constant in design.constants():

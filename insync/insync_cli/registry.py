@@ -53,10 +53,10 @@ def own_option(design: Design) -> str:
 
 
 def designs() -> Mapping[str, Design]:
-    """Every design by name, imported when the first verb needs one."""
-    from isr_protocol.by_name import DESIGNS
+    """Every design by name, each imported when a verb needs it."""
+    from insync_cli.families import designs_of_all
 
-    return {**DESIGNS, **_own} if _own else DESIGNS
+    return {**designs_of_all(), **_own} if _own else designs_of_all()
 
 
 def design_named(name: str) -> Design:

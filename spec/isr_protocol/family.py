@@ -26,6 +26,11 @@ class InSyncReplicas(Family):
     aftermath = "after all faults and a change of the leader"
     slack_words: Mapping[str, str] = {"isr_changes": "the metadata", "epochs": "the leader"}
 
+    def designs(self) -> Mapping[str, Design]:
+        from isr_protocol.by_name import DESIGNS
+
+        return DESIGNS
+
     def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
         from isr_protocol.promises.room import following
 

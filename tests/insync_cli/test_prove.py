@@ -41,7 +41,7 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
         def invariant(self, design: Design) -> tuple[Conjunct, ...]:
             return conjuncts
 
-    patch.setattr(families, "families", lambda: (Desks(),))
+    patch.setattr(families, "families", lambda: (Desks(), families.UNKNOWN))
 
 
 @pytest.fixture

@@ -104,9 +104,7 @@ def mended(trace: Trace, evaluator: Evaluator, case: Case | None, given: Mapping
     return at(registry.design_named(by.design), {**trace.constants, **by.settings, **given}, trace.without)
 
 
-def what_to_do(
-    path: Path, trace: Trace, evaluator: Evaluator, tried: Evaluator | None = None
-) -> Remedy | None:
+def what_to_do(path: Path, trace: Trace, evaluator: Evaluator, tried: Evaluator | None = None) -> Remedy | None:
     """What somebody can do about the promise that breaks in a trace of ours, in the file; None where none does.
 
     `evaluator`: its design at its bounds. `tried`: the design that mends it, where that is known already.
