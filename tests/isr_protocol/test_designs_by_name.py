@@ -33,9 +33,8 @@ def designs_of(module: str) -> tuple[Design, ...]:
 def made_in(module: str) -> set[str]:
     """The names of the designs that a module gives a public name of its own, those apart that it imports."""
     source = (SPEC / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
-    variables = [
-        t.id for n in ast.parse(source).body if isinstance(n, ast.Assign) for t in n.targets if hasattr(t, "id")
-    ]
+    targets = [t for n in ast.parse(source).body if isinstance(n, ast.Assign) for t in n.targets]
+    variables = [t.id for t in targets if isinstance(t, ast.Name)]
     values = [vars(import_module(module))[v] for v in variables if not v.startswith("_")]
     return {value.name for value in values if isinstance(value, Design)}
 
