@@ -163,7 +163,7 @@ def test_a_part_of_a_matrix_does_not_replace_a_whole_one(away: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        ([], 64, "there is no folder counterexamples with the corpus of cases: run this in a checkout"),
+        ([], 64, "there is no folder counterexamples/cases with the corpus of cases: run this in a checkout"),
         (["--cases", "nowhere"], 64, "there is no folder nowhere"),
         (["--cases", str(TOP / "docs")], 65, "cases.toml: cannot be read"),
         (

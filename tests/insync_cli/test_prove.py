@@ -13,6 +13,7 @@ from insync_cli.main import main
 from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
 from isr_lang import Bool, Conjunct, Design, Value, always
+from isr_protocol.family import IN_SYNC_REPLICAS
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
 
@@ -41,7 +42,7 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
         def invariant(self, design: Design) -> tuple[Conjunct, ...]:
             return conjuncts
 
-    patch.setattr(families, "families", lambda: (Desks(), families.UNKNOWN))
+    patch.setattr(families, "families", lambda: (IN_SYNC_REPLICAS, Desks(), families.UNKNOWN))
 
 
 @pytest.fixture
