@@ -57,15 +57,14 @@ def records_in(file: File) -> tuple[list[MetadataRecord], int]:
 
 
 def _is_torn(tail: bytes) -> bool:
-    """Whether what stands behind the last end of a line may be a write that a crash has torn: its first part.
+    """Whether what stands behind the last end of a line may be a write that a crash has torn: a first part of its line.
 
-    A snapshot is never written a part at a time. A whole record without its end of a line is a first part, too. But a
-    whole record with one other byte behind it is not: that byte was the end of its line.
+    A snapshot is never written a part at a time. Nor is a whole record with one other byte behind it a first part: that
+    byte was the end of its line.
     """
     is_snapshot = tail.startswith(_WHOLE)
-    lacks_only_its_end = _record_in(tail) is not None
     has_damaged_end = _record_in(tail[:-1]) is not None
-    return not is_snapshot and (lacks_only_its_end or not has_damaged_end)
+    return not is_snapshot and not has_damaged_end
 
 
 def _record_in(line: bytes) -> MetadataRecord | None:
