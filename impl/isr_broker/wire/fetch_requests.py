@@ -58,7 +58,7 @@ class FetchRequests:
     - `due`: sessions whose fetch is answered at the end of this turn.
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
-    - `timed`: sessions of followers whose fetch is due once it has waited long enough.
+    - `timers`: sessions of followers whose fetch is due once it has waited long enough.
     """
 
     runtime: Runtime
@@ -67,7 +67,7 @@ class FetchRequests:
     questions: FetchQuestions = attrs.field(init=False)
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
-    timed: set[Session] = attrs.field(factory=set[Session])
+    timers: set[Session] = attrs.field(factory=set[Session])
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
@@ -100,7 +100,7 @@ class FetchRequests:
         if fetch.due or not session.parts or (waits_as_one and fetch.wait <= 0):
             self._send(session)
         elif waits_as_one:
-            self.timed.add(session)
+            self.timers.add(session)
 
     def _session(self, request: Request, replica: BrokerId, now: Millis) -> tuple[Session | Error, bool]:
         """The session that a request begins, continues, or does without; and whether its answer is to be full."""
@@ -205,12 +205,12 @@ class FetchRequests:
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        return min((s.fetch.until for s in self.timed if s.fetch is not None), default=None)
+        return min((s.fetch.until for s in self.timers if s.fetch is not None), default=None)
 
     def tick(self, now: Millis) -> None:
         """Followers' fetches that have waited long enough are answered."""
-        for session in [s for s in self.timed if s.fetch is None or s.fetch.until <= now]:
-            self.timed.discard(session)
+        for session in [s for s in self.timers if s.fetch is None or s.fetch.until <= now]:
+            self.timers.discard(session)
             if session.fetch is not None:
                 self._send(session)
 
@@ -220,7 +220,7 @@ class FetchRequests:
         fetch = session.fetch
         assert fetch is not None
         session.fetch = None
-        self.timed.discard(session)
+        self.timers.discard(session)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
         for part in list(session.parts.values()):
