@@ -1,9 +1,14 @@
 """Bugs that were found here in Apache Kafka, each with two reproductions in Java that run Kafka's own code.
 
+    from isr_found import FOUND, Outcome, Reproduction, Trial
+    from isr_kafka.jars import cached
+
     run = Reproduction(FOUND["kept-positions"], Trial(on="classes", release="4.4.0"))
-    for line in run.lines():
-        print(line)
-    assert run.outcome is Outcome.LOST
+    print(run.bug.loses, "-", run.bug.when)
+    if cached("4.4.0"):                                 # elsewhere it would have Maven fetch Kafka first
+        for line in run.lines():
+            print(line)
+        assert run.outcome is Outcome.LOST
 
 `found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike;
 `brokers` starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a
