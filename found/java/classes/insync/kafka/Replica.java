@@ -64,7 +64,9 @@ public final class Replica {
     return broker.told.isEmpty() ? null : broker.told.get(broker.told.size() - 1).error();
   }
 
-  /** What ReplicaManager does every half of replica.lag.time.max.ms: who lags is to leave the ISR. */
+  /**
+   * What ReplicaManager does every half of replica.lag.time.max.ms: who lags is to leave the ISR.
+   */
   public void shrink() {
     broker.shrink();
     collect();
@@ -124,8 +126,8 @@ public final class Replica {
   }
 
   /**
-   * controller.socket.timeout.ms goes by without an answer: NetworkClient closes the connection, and
-   * the request is sent again.
+   * controller.socket.timeout.ms goes by without an answer: NetworkClient closes the connection,
+   * and the request is sent again.
    */
   public void timeOut() {
     controller.clock.sleep(SOCKET_TIMEOUT_MS);
