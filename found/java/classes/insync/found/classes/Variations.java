@@ -24,7 +24,8 @@ public final class Variations {
             & run("follower, three epochs in one delta: truncates", Variations::followerOfThree)
             & run("leader, its own ISR changes in one delta: waits", Variations::isrChanges)
             & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed)
-            & run("leader, its shrink answered before a raised minimum: lost", Variations::answered);
+            & run(
+                "leader, its shrink answered before a raised minimum: lost", Variations::answered);
     System.exit(good ? 0 : 1);
   }
 

@@ -22,7 +22,7 @@ final class ThisRelease extends Release {
       short acks,
       AppendOrigin origin,
       Map<TopicIdPartition, MemoryRecords> entries,
-      Consumer<Errors> told) {
+      Consumer<Errors> listener) {
     Map<TopicPartition, MemoryRecords> byName = new HashMap<>();
     entries.forEach((partition, records) -> byName.put(partition.topicPartition(), records));
     manager.appendRecords(
@@ -31,7 +31,7 @@ final class ThisRelease extends Release {
         false,
         origin,
         CollectionConverters.asScala(byName),
-        each(told),
+        each(listener),
         manager.appendRecords$default$7(),
         manager.appendRecords$default$8(),
         manager.appendRecords$default$9(),

@@ -26,25 +26,25 @@ abstract class Release {
   /** A producer's patience, in ms: longer than anything here. */
   static final long PATIENCE = 1_000_000_000L;
 
-  /** ReplicaManager.appendRecords; the error of each answer is told. */
+  /** ReplicaManager.appendRecords; the listener hears the error of each answer. */
   abstract void append(
       ReplicaManager manager,
       short acks,
       AppendOrigin origin,
       Map<TopicIdPartition, MemoryRecords> entries,
-      Consumer<Errors> told);
+      Consumer<Errors> listener);
 
   /** FetchManager with these sessions. */
   abstract FetchManager fetches(Time time, FetchSessionCacheShard sessions);
 
-  /** What is to be done with answers, which are a map of Java or of Scala. */
-  static <T> Function1<T, BoxedUnit> each(Consumer<Errors> told) {
+  /** A call for answers, which come as a map of Java or of Scala. */
+  static <T> Function1<T, BoxedUnit> each(Consumer<Errors> listener) {
     return answers -> {
       Map<?, ?> all =
           answers instanceof Map<?, ?> java
               ? java
               : CollectionConverters.asJava((scala.collection.Map<?, ?>) answers);
-      all.values().forEach(answer -> told.accept(((PartitionResponse) answer).error));
+      all.values().forEach(answer -> listener.accept(((PartitionResponse) answer).error));
       return BoxedUnit.UNIT;
     };
   }

@@ -22,14 +22,14 @@ final class ThisRelease extends Release {
       short acks,
       AppendOrigin origin,
       Map<TopicIdPartition, MemoryRecords> entries,
-      Consumer<Errors> told) {
+      Consumer<Errors> listener) {
     manager.appendRecords(
         PATIENCE,
         acks,
         false,
         origin,
         CollectionConverters.asScala(entries),
-        each(told),
+        each(listener),
         manager.appendRecords$default$7(),
         manager.appendRecords$default$8(),
         manager.appendRecords$default$9(),
