@@ -1,7 +1,6 @@
 package insync.kafka;
 
 import java.util.Map;
-import kafka.network.RequestChannel;
 import org.apache.kafka.common.network.Send;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
@@ -12,16 +11,21 @@ import scala.Function1;
 import scala.Option;
 import scala.runtime.BoxedUnit;
 
-/** RequestChannel, as Kafka 4.3 has it: nothing waits in it. */
-final class Requests extends RequestChannel {
+/** RequestChannel, in which nothing waits. */
+final class Requests extends Shapes.Channel {
   private final Apis apis;
 
   Requests(Time time, RequestChannelMetrics metrics, Apis apis) {
-    super(1, time, metrics);
+    super(time, metrics);
     this.apis = apis;
   }
 
-  @Override
+  /** Kafka's since 4.4: no {@code @Override}, for a release has this one or the next. */
+  public void sendResponse(Request request, AbstractResponse response) {
+    apis.answered(request.header(), response);
+  }
+
+  /** Kafka's until 4.3. */
   public void sendResponse(
       Request request, AbstractResponse response, Option<Function1<Send, BoxedUnit>> whenSent) {
     apis.answered(request.header(), response);
