@@ -1,0 +1,88 @@
+"""`make site`: everything that there is to read here, as one static site; it opens from a folder and needs no network.
+
+    python -m docs.site.build [--without-examples]
+
+Without examples it is the site as tests build it: every page, every link, and nothing that takes minutes.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from docs.site import examples
+from docs.site.navigation import Entry, Unlisted, navigation
+from docs.site.pages import NoSuchTarget, Pages, title_of
+
+TOP = Path(__file__).resolve().parents[2]
+HERE = TOP / "docs" / "site"
+BUILD = TOP / "build"
+API = "api"
+
+
+def api_pages() -> dict[PurePosixPath, str]:
+    """The pages of the reference, whose text mkdocstrings takes from docstrings."""
+    return {PurePosixPath(API, file.name): file.read_text(encoding="utf-8") for file in sorted((HERE / API).iterdir())}
+
+
+def more(api: dict[PurePosixPath, str]) -> list[Entry]:
+    """What the navigation has beside the sections of docs/README.md."""
+    reference: list[Entry] = [{title_of(text): path.as_posix()} for path, text in api.items()]
+    made: list[Entry] = [
+        {"Overview": (examples.FOLDER / "README.md").as_posix()},
+        {"A report": (examples.REPORT / "index.html").as_posix()},
+        {"All cases": examples.GALLERY.as_posix()},
+        {"Today's protocol in TLA+": f"{examples.TLA}.md"},
+    ]
+    return [{"See": made}, {"Import": reference}]
+
+
+def stage(folder: Path) -> Path:
+    """Everything that MkDocs reads, in a folder that is made anew; the file of its settings is the answer."""
+    shutil.rmtree(folder, ignore_errors=True)
+    api = api_pages()
+    pages = Pages(TOP, extra=examples.pages(TOP) | api)
+    pages.gather()
+    pages.write(folder / "pages")
+    examples.placeholders(folder / "pages")
+    shutil.copy(HERE / "style.css", folder / "pages")
+    settings = folder / "mkdocs.yml"
+    own = {
+        "INHERIT": str(HERE / "mkdocs.yml"),
+        "docs_dir": str(folder / "pages"),
+        "nav": navigation(pages.texts, more(api)),
+    }
+    settings.write_text(json.dumps(own, indent=1), encoding="utf-8")  # JSON is YAML
+    return settings
+
+
+def build(folder: Path, site: Path) -> int:
+    """The site without examples; the exit code is that of MkDocs, which fails if a link or an anchor leads nowhere."""
+    try:
+        settings = stage(folder)
+    except (NoSuchTarget, Unlisted, examples.Failed) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
+    return subprocess.run([*command, "--site-dir", str(site)], cwd=TOP, check=False).returncode
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make site", description=__doc__)
+    parser.add_argument("--without-examples", action="store_true", help="no report and no gallery")
+    parser.add_argument("--out", type=Path, default=BUILD / "site", metavar="DIR", help="the site (build/site)")
+    given = parser.parse_args(argv)
+    out: Path = given.out
+    if code := build(BUILD / "site-pages", out):
+        return code
+    if not given.without_examples:
+        examples.make(TOP, out, BUILD / "example-report")
+    print(f"make site: {out}/index.html")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
