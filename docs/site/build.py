@@ -7,6 +7,7 @@ Without examples it is the site as tests build it: every page, every link, and n
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,14 +31,14 @@ def api_pages() -> dict[PurePosixPath, str]:
 
 def more(api: dict[PurePosixPath, str]) -> list[Entry]:
     """What the navigation has beside the sections of docs/README.md."""
-    reference: list[Entry] = [{title_of(text): path.as_posix()} for path, text in api.items()]
+    reference: list[Entry] = [{title_of(text) or path.stem: path.as_posix()} for path, text in api.items()]
     made: list[Entry] = [
         {"Overview": (examples.FOLDER / "README.md").as_posix()},
         {"A report": (examples.REPORT / "index.html").as_posix()},
         {"All cases": examples.GALLERY.as_posix()},
         {"Today's protocol in TLA+": f"{examples.TLA}.md"},
     ]
-    return [{"See": made}, {"Import": reference}]
+    return [{"Examples": made}, {"API": reference}]
 
 
 def stage(folder: Path) -> Path:
@@ -49,6 +50,7 @@ def stage(folder: Path) -> Path:
     pages.write(folder / "pages")
     examples.placeholders(folder / "pages")
     shutil.copy(HERE / "style.css", folder / "pages")
+    shutil.copy(HERE / "worker.js", folder / "pages" / "iframe-worker.js")  # Material knows it by this name
     settings = folder / "mkdocs.yml"
     own = {
         "INHERIT": str(HERE / "mkdocs.yml"),
@@ -67,7 +69,8 @@ def build(folder: Path, site: Path) -> int:
         print(problem, file=sys.stderr)
         return 1
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
-    return subprocess.run([*command, "--site-dir", str(site)], cwd=TOP, check=False).returncode
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # of Material's future, in every build
+    return subprocess.run([*command, "--site-dir", str(site)], cwd=TOP, env=quiet, check=False).returncode
 
 
 def main(argv: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from typing import cast
 from urllib.parse import unquote
 
 from docs.site.pages import source_text
+
 from insync_cli.main import main
 from insync_cli.review import matrix
 from insync_cli.review.report import quick

@@ -12,7 +12,7 @@ Entry = dict[str, "str | list[Entry]"]
 GUIDE = PurePosixPath("docs", INDEX)
 SECTION = re.compile(r"^(?:\*\*(?P<bold>.+?)\*\*|#{2,} (?P<heading>.+))$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s#]+)")
-START: tuple[Entry, ...] = ({"insync": INDEX}, {"All pages by question": GUIDE.as_posix()})
+START: Entry = {"Start": [{"insync": INDEX}, {"All pages by question": GUIDE.as_posix()}]}
 NAMED_BY_FOLDER = ("found", "counterexamples")
 """Their pages have long titles, and their folders short names, which the command line takes, too."""
 
@@ -26,8 +26,8 @@ def navigation(texts: Mapping[PurePosixPath, str], more: Iterable[Entry]) -> lis
 
     Unlisted if a page would be in no section: who looks for it by reader and question would not find it.
     """
-    placed = {PurePosixPath(str(page)) for entry in START for page in entry.values()}
-    entries = list(START)
+    placed = {PurePosixPath(INDEX), GUIDE}
+    entries = [START]
     parts = SECTION.split(texts[GUIDE])
     for bold, heading, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         pages = list(entries_of(texts, LINK.findall(body), placed))
@@ -41,12 +41,15 @@ def navigation(texts: Mapping[PurePosixPath, str], more: Iterable[Entry]) -> lis
 
 def to_read(path: PurePosixPath) -> bool:
     """Whether a page is one that the repository has, and neither a source nor the listing of a folder."""
-    return path.suffix == ".md" and "." not in path.stem and path.name != "index.md" and path.parts[0] not in ("api", "examples")
+    return (
+        path.suffix == ".md"
+        and "." not in path.stem
+        and path.name != "index.md"
+        and path.parts[0] not in ("api", "examples")
+    )
 
 
-def entries_of(
-    texts: Mapping[PurePosixPath, str], links: Iterable[str], placed: set[PurePosixPath]
-) -> Iterator[Entry]:
+def entries_of(texts: Mapping[PurePosixPath, str], links: Iterable[str], placed: set[PurePosixPath]) -> Iterator[Entry]:
     """An entry for each page that a section links to; of a folder, or of its README, one for all of its pages."""
     for link in links:
         path = clean(GUIDE.parent / link)
@@ -66,7 +69,9 @@ def entries_of(
 def within(path: PurePosixPath, index: PurePosixPath) -> bool:
     """Whether a page is in the folder of an index: docs/ and the top are no such folders, for they hold everything."""
     folder = index.parent
-    return index.name in (INDEX, "index.md") and folder not in (GUIDE.parent, PurePosixPath()) and folder in path.parents
+    return (
+        index.name in (INDEX, "index.md") and folder not in (GUIDE.parent, PurePosixPath()) and folder in path.parents
+    )
 
 
 def name_of(path: PurePosixPath, text: str) -> str:

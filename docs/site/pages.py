@@ -56,7 +56,7 @@ def source_page(path: PurePosixPath) -> PurePosixPath:
 class Pages:
     """The files of the site before MkDocs has seen them, by path; those that links name join while pages are read.
 
-    `extra` are pages that the repository does not have, as text, by their path in the site; MkDocs reads them as they are.
+    `extra` are pages that the repository does not have, by their path in the site; MkDocs reads them as they are.
     """
 
     top: Path
@@ -150,7 +150,9 @@ def spaced_lists(text: str) -> str:
     for line in text.splitlines():
         code ^= line.lstrip().startswith(("```", "~~~"))
         before = lines[-1] if lines else ""
-        begins = ITEM.match(line) and before.strip() and not before.startswith((" ", "#", "|")) and not ITEM.match(before)
+        begins = (
+            ITEM.match(line) and before.strip() and not before.startswith((" ", "#", "|")) and not ITEM.match(before)
+        )
         if begins and not code:
             lines.append("")
         lines.append(line)
