@@ -12,26 +12,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from docs.site import examples
+from docs.site import api, examples
 from docs.site.navigation import Entry, Unlisted, navigation
 from docs.site.pages import NoSuchTarget, Pages, title_of
 
 TOP = Path(__file__).resolve().parents[2]
 HERE = TOP / "docs" / "site"
 BUILD = TOP / "build"
-API = "api"
 
 
-def api_pages() -> dict[PurePosixPath, str]:
-    """The pages of the reference, whose text mkdocstrings takes from docstrings."""
-    return {PurePosixPath(API, file.name): file.read_text(encoding="utf-8") for file in sorted((HERE / API).iterdir())}
-
-
-def more(api: dict[PurePosixPath, str]) -> list[Entry]:
+def more() -> list[Entry]:
     """What the navigation has beside the sections of docs/README.md."""
-    reference: list[Entry] = [{title_of(text) or path.stem: path.as_posix()} for path, text in api.items()]
+    reference: list[Entry] = [{title_of(text) or path.stem: path.as_posix()} for path, text in api.pages().items()]
     made: list[Entry] = [
         {"Overview": (examples.FOLDER / "README.md").as_posix()},
         {"A report": (examples.REPORT / "index.html").as_posix()},
@@ -44,8 +38,7 @@ def more(api: dict[PurePosixPath, str]) -> list[Entry]:
 def stage(folder: Path) -> Path:
     """Everything that MkDocs reads, in a folder that is made anew; the file of its settings is the answer."""
     shutil.rmtree(folder, ignore_errors=True)
-    api = api_pages()
-    pages = Pages(TOP, extra=examples.pages(TOP) | api)
+    pages = Pages(TOP, extra=examples.pages(TOP) | api.pages())
     pages.gather()
     pages.write(folder / "pages")
     examples.placeholders(folder / "pages")
@@ -55,7 +48,7 @@ def stage(folder: Path) -> Path:
     own = {
         "INHERIT": str(HERE / "mkdocs.yml"),
         "docs_dir": str(folder / "pages"),
-        "nav": navigation(pages.texts, more(api)),
+        "nav": navigation(pages.texts, more()),
     }
     settings.write_text(json.dumps(own, indent=1), encoding="utf-8")  # JSON is YAML
     return settings

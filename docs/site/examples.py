@@ -33,6 +33,17 @@ MACHINE = re.compile(r"/(home|root|tmp|work)/")
 LATER = "<!doctype html><meta charset=utf-8><title>insync</title><p>This was left out. <code>make site</code> makes it."
 
 
+OVERVIEW = f"""\
+# Examples
+
+- [A report](report/index.html), as `insync report` makes it for a design review. It compares the design of 2013 with today's.
+- [All cases](gallery.html): every bug of the [counterexamples](../counterexamples/cases/README.md), to walk through.
+- [Today's protocol in TLA+](../{TLA}.md), as `insync export {TODAY} --tla` writes it.
+
+The report and the cases need no network. `insync show jepsen-2013 --html story.html` makes such a page of one case.
+"""
+
+
 class Failed(Exception):
     """A command of insync's did not do what the site needs."""
 
@@ -57,7 +68,7 @@ def tla(top: Path) -> str:
 def pages(top: Path) -> dict[PurePosixPath, str]:
     """The pages that lead to the examples; the examples come later, for MkDocs need not read them."""
     return {
-        FOLDER / "README.md": (top / "docs" / "site" / "examples.md").read_text(encoding="utf-8"),
+        FOLDER / "README.md": OVERVIEW,
         TLA.with_name(f"{TLA.name}.md"): source_text(TLA, tla(top)),
     }
 
