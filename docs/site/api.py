@@ -1,4 +1,4 @@
-"""The reference of what others may import: which modules of which package, and what for. The text is their docstrings."""
+"""The reference of what others may import: which modules of which package, and what for; docstrings are its text."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath

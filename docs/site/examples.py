@@ -36,7 +36,7 @@ LATER = "<!doctype html><meta charset=utf-8><title>insync</title><p>This was lef
 OVERVIEW = f"""\
 # Examples
 
-- [A report](report/index.html), as `insync report` makes it for a design review. It compares the design of 2013 with today's.
+- [A report](report/index.html), as `insync report` makes it for a design review: the design of 2013 beside today's.
 - [All cases](gallery.html): every bug of the [counterexamples](../counterexamples/cases/README.md), to walk through.
 - [Today's protocol in TLA+](../{TLA}.md), as `insync export {TODAY} --tla` writes it.
 
