@@ -27,10 +27,10 @@ def more() -> list[Entry]:
     """What the navigation has beside the sections of docs/README.md."""
     reference: list[Entry] = [{title_of(text) or path.stem: path.as_posix()} for path, text in api.pages().items()]
     made: list[Entry] = [
-        {"Overview": (examples.FOLDER / "README.md").as_posix()},
+        {"Overview": examples.PAGE.as_posix()},
         {"A report": (examples.REPORT / "index.html").as_posix()},
         {"All cases": examples.GALLERY.as_posix()},
-        {"Today's protocol in TLA+": f"{examples.TLA}.md"},
+        {"Today's protocol in TLA+": "docs/kip-966.tla.md"},
     ]
     return [{"Examples": made}, {"API": reference}]
 
@@ -38,7 +38,7 @@ def more() -> list[Entry]:
 def stage(folder: Path) -> Path:
     """Everything that MkDocs reads, in a folder that is made anew; the file of its settings is the answer."""
     shutil.rmtree(folder, ignore_errors=True)
-    pages = Pages(TOP, extra=examples.pages(TOP) | api.pages())
+    pages = Pages(TOP, extra={examples.PAGE: examples.OVERVIEW} | api.pages())
     pages.gather()
     pages.write(folder / "pages")
     examples.placeholders(folder / "pages")

@@ -4,19 +4,14 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 from html import escape
 from pathlib import Path, PurePosixPath
 from typing import cast
 from urllib.parse import unquote
 
-from docs.site.pages import source_text
-
 from insync_cli.main import main
 from insync_cli.review import matrix
 from insync_cli.review.report import quick
-from isr_check.export import write_tla
-from isr_lang import Instance
 from isr_protocol.by_name import DESIGNS
 from isr_report.material import questions
 from isr_report.scenes import load_scenes
@@ -24,21 +19,21 @@ from isr_report.scenes import load_scenes
 FOLDER = PurePosixPath("examples")
 REPORT = FOLDER / "report"
 GALLERY = FOLDER / "gallery.html"
-TLA = PurePosixPath("docs", "kip-966.tla")
-TODAY = "kip-966"
 LARGEST = 8_000_000
 """Bytes of all files of the report together."""
 MACHINE = re.compile(r"/(home|root|tmp|work)/")
 """A path of somebody's machine."""
+PAGE = FOLDER / "README.md"
+"""The page that leads to the examples, which come later: MkDocs need not read them."""
 LATER = "<!doctype html><meta charset=utf-8><title>insync</title><p>This was left out. <code>make site</code> makes it."
 
 
-OVERVIEW = f"""\
+OVERVIEW = """\
 # Examples
 
 - [A report](report/index.html), as `insync report` makes it for a design review: the design of 2013 beside today's.
 - [All cases](gallery.html): every bug of the [counterexamples](../counterexamples/cases/README.md), to walk through.
-- [Today's protocol in TLA+](../{TLA}.md), as `insync export {TODAY} --tla` writes it.
+- [Today's protocol in TLA+](../docs/kip-966.tla.md), as `insync export kip-966 --tla` writes it.
 
 The report and the cases need no network. `insync show jepsen-2013 --html story.html` makes such a page of one case.
 """
@@ -53,24 +48,6 @@ def insync(*words: str) -> None:
     print(f"$ insync {' '.join(words)}", file=sys.stderr, flush=True)
     if code := main(list(words)):
         raise Failed(f"insync {words[0]} ended with {code}")
-
-
-def tla(top: Path) -> str:
-    """Today's protocol in TLA+: the file of the repository or, without one, made now."""
-    if (top / TLA).exists():
-        return (top / TLA).read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder:
-        design = DESIGNS[TODAY]
-        write_tla(design, Instance(design).constants, Path(folder))
-        return next(Path(folder).glob("*.tla")).read_text(encoding="utf-8")
-
-
-def pages(top: Path) -> dict[PurePosixPath, str]:
-    """The pages that lead to the examples; the examples come later, for MkDocs need not read them."""
-    return {
-        FOLDER / "README.md": OVERVIEW,
-        TLA.with_name(f"{TLA.name}.md"): source_text(TLA, tla(top)),
-    }
 
 
 def placeholders(folder: Path) -> None:
