@@ -20,8 +20,9 @@ VERSION = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["p
 HELP = "from insync_cli.main import VERBS, main; raise SystemExit(max(main([verb, '--help']) for verb in VERBS))"
 JAVA = """
 from isr_found import FOUND, JAVA_ROOT
-missing = [bug for bug in FOUND if not list(JAVA_ROOT.glob(f'*/insync/found/*/{FOUND[bug].scenario}.java'))]
-raise SystemExit(f'no Java of {missing} in {JAVA_ROOT}' if missing else 0)
+files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in FOUND.values() for p in b.places]
+missing = [str(file) for file in files if not file.is_file()]
+raise SystemExit(f'not there: {missing}' if missing else 0)
 """
 
 
