@@ -11,7 +11,7 @@ BIN    := .venv/bin
 STAMP  := .venv/installed-for
 ARGS   ?=
 
-.PHONY: help demo quick test slow kafka foreign check bench clean debian-packages
+.PHONY: help demo quick test slow kafka foreign check bench site site-tools clean debian-packages
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -71,6 +71,19 @@ bench: $(STAMP)  ## every measurement in bench/
 	@failed=(); \
 	for script in bench/*.py; do echo "\$$ python $$script"; $(BIN)/python $$script $(ARGS) || failed+=($$script); done; \
 	[ $${#failed[@]} -eq 0 ] || { echo "make bench: no result of $${failed[*]}; each has said why" >&2; exit 1; }
+
+site: site-tools  ## all that there is to read, as one site in build/site, with a report; a broken link fails
+	@$(BIN)/python -m docs.site.build $(ARGS)
+
+SITE_STAMP := .venv/installed-site-tools
+
+# MkDocs comes with the first `make site` (and with .ci/run), so that no other verb waits for it.
+site-tools: $(SITE_STAMP)
+
+$(SITE_STAMP): $(STAMP)
+	@echo 'Installing what builds the site into .venv ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]' </dev/null
+	@touch $@
 
 clean:  ## remove .venv, caches and built packages
 	rm -rf .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -35,7 +35,9 @@ from isr_kafka.system import EXPORTS, adapter_sources
 
 PLACES: Final = ("classes", "brokers")
 """Where a bug can be reproduced."""
-JAVA_ROOT: Final = Path(__file__).parents[2] / "found" / "java"
+CHECKOUT_JAVA: Final = Path(__file__).parents[2] / "found" / "java"
+JAVA_ROOT: Final = CHECKOUT_JAVA if CHECKOUT_JAVA.is_dir() else Path(__file__).parent / "java"
+"""The Java of the reproductions: in a checkout, or in the installed package."""
 METADATA: Final = "metadata.log"
 """Beside traces: the log of `__cluster_metadata` as the controller left it."""
 PATIENCE_S: Final = {"classes": 300.0, "brokers": 900.0}
