@@ -1,6 +1,7 @@
 """The engines: they know the language, never a model.
 
-Reading order: `engine` (the contract: what every engine is asked, and what it answers).
+Reading order: `engine` (the contract: what every engine is asked, and what it answers), `family` (what a model brings
+besides its designs).
 
 - The oracle: `reference` (the language in plain Python), `explorer` (the plainest exploration with it).
 - For speed: `native/` (LLVM kernels over packed states).

@@ -35,8 +35,8 @@ exceptions of `exits`, as a sentence.
 Reading order: `main` (finds the verb), `options` (makes options of fields, and alone knows argparse), `exits`.
 
 - The verbs: `model/` (check and its kin), `view/` (show), `proof/`, `conformance/`, `clusters/`, `review/` (report).
-- What they find by name: `registry` (designs, instances, properties, engines), `own_designs`, `places` (where they read
-  and write), `tracefiles`, `runfile`, `version`.
+- What they find by name: `registry` (designs, instances, properties, engines), `families` (of which model a design is),
+  `own_designs`, `places` (where they read and write), `tracefiles`, `runfile`, `version`.
 - What they print with: `terminal`, `progress`.
-- What they share beside: `room` (what a verdict is worth), `workers` (processes), `on_spark`.
+- What they share beside: `room_line` (what room the bounds leave), `workers` (processes), `on_spark`.
 """

@@ -44,7 +44,7 @@ Reading order: `terms/` (a design as terms of z3), `induction` (the obligations)
   `goals`, `orbits` and `equal_goals` (a few elements for all), `solver`, `finite_solver` and `step_solver` (one solver
   for one question, or for many).
 - What is kept: `learning` (cores for the next proof), `proof_file` and `smtlib` (a proof for other solvers).
-- For whoever has no invariant yet: `strengthening/`.
+- What implies what: `property_graph` (decided by the solver), `property_drawing` (for graphviz).
 """
 
 from isr_check.smt.induction import Induction, Obligation, Query

@@ -2,5 +2,6 @@
 
 Reading order: `prove`, `question` (what is asked, and the report as data), `prove_text` (the same as text),
 `counterexamples` (to induction, as traces), `cross_check` (what was proved is explored, too), `learnt` (what earlier
-proofs have), `proof_file` (stored), `certify` (and checked again), `strengthening` (help for an invariant).
+proofs have), `proof_file` (stored), `certify` (and checked again), `implications`
+(which property implies which, as a picture).
 """
