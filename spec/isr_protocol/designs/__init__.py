@@ -2,7 +2,7 @@
 
 Reading order, from the past on: `zookeeper` and `quorum` (other ways to elect and to commit), `history` (what Kafka
 did, release by release), `dropped_rules` (one rule taken out), `early_watermark` (bugs of the watermark). Each module
-that makes designs lists them in `DESIGNS`.
+that makes designs lists them as DESIGNS.
 
 - Found here in today's Kafka, each with its mend: `wider_state` (the variables that they need), `leader_bugs`,
   `raised_minimum`, `removed_replica`, `forgotten_proposal`.
