@@ -125,10 +125,10 @@ def test_what_must_not_be_shown_to_others_is_seen(tmp_path: Path) -> None:
     report = tmp_path / "report"
     report.mkdir()
     (report / "index.html").write_text('<a href="a%20b.html#part">', encoding="utf-8")
-    assert examples.unfit(report) == ["a b.html is no file of it"]
+    assert examples.reasons_to_hide(report) == ["a b.html is no file of it"]
     (report / "a b.html").write_text("made in /home/somebody", encoding="utf-8")
-    assert examples.unfit(report) == ["a b.html names a machine"]
+    assert examples.reasons_to_hide(report) == ["a b.html names a machine"]
     (report / "a b.html").write_text("x" * (examples.LARGEST + 1), encoding="utf-8")
-    assert len(examples.unfit(report)) == 1
+    assert len(examples.reasons_to_hide(report)) == 1
     (report / "a b.html").write_text("x", encoding="utf-8")
-    assert not examples.unfit(report)
+    assert not examples.reasons_to_hide(report)

@@ -26,13 +26,13 @@ BUILD = TOP / "build"
 def more() -> list[Entry]:
     """What the navigation has beside the sections of docs/README.md."""
     reference: list[Entry] = [{title_of(text) or path.stem: path.as_posix()} for path, text in api.pages().items()]
-    made: list[Entry] = [
+    samples: list[Entry] = [
         {"Overview": examples.PAGE.as_posix()},
         {"A report": (examples.REPORT / "index.html").as_posix()},
         {"All cases": examples.GALLERY.as_posix()},
         {"Today's protocol in TLA+": "docs/kip-966.tla.md"},
     ]
-    return [{"Examples": made}, {"API": reference}]
+    return [{"Examples": samples}, {"API": reference}]
 
 
 def stage(folder: Path) -> Path:
@@ -70,11 +70,11 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make site", description=__doc__)
     parser.add_argument("--without-examples", action="store_true", help="no report and no gallery")
     parser.add_argument("--out", type=Path, default=BUILD / "site", metavar="DIR", help="the site (build/site)")
-    given = parser.parse_args(argv)
-    out: Path = given.out
+    arguments = parser.parse_args(argv)
+    out: Path = arguments.out
     if code := build(BUILD / "site-pages", out):
         return code
-    if not given.without_examples:
+    if not arguments.without_examples:
         examples.make(TOP, out, BUILD / "example-report")
     print(f"make site: {out}/index.html")
     return 0

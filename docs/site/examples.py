@@ -59,10 +59,10 @@ def placeholders(folder: Path) -> None:
 
 def make(top: Path, site: Path, report: Path) -> None:
     """The examples, into the site; the report is made in a folder of its own, and only if that has not today's."""
-    if not (report / "index.html").exists() or outdated(report, top):
+    if not (report / "index.html").exists() or differences_from_today(report, top):
         shutil.rmtree(report, ignore_errors=True)
         insync("report", "--quick", "--no-pages", "--gallery", "--out", str(report), "--cases", str(cases(top)))
-    if wrong := [*outdated(report, top), *unfit(report)]:
+    if wrong := [*differences_from_today(report, top), *reasons_to_hide(report)]:
         raise Failed("the example report:\n" + "\n".join(wrong))
     shutil.copytree(report, site / REPORT, dirs_exist_ok=True)
     traces = [str(file) for file in sorted(cases(top).glob("*/trace.itf.json"))]
@@ -73,7 +73,7 @@ def cases(top: Path) -> Path:
     return top / "counterexamples" / "cases"
 
 
-def unfit(report: Path) -> list[str]:
+def reasons_to_hide(report: Path) -> list[str]:
     """Why a report must not be shown to others: a link without a file, a machine's path, or too many bytes."""
     files = [path for path in report.rglob("*") if path.is_file()]
     text = (report / "index.html").read_text(encoding="utf-8")
@@ -86,13 +86,13 @@ def unfit(report: Path) -> list[str]:
     ]
 
 
-def outdated(report: Path, top: Path) -> list[str]:
+def differences_from_today(report: Path, top: Path) -> list[str]:
     """What a report shows that is not so today: other models, promises, stories, questions or scenes."""
-    made = cast("dict[str, list[dict[str, object]]]", json.loads((report / "matrix" / "matrix.json").read_text()))
-    hashes = {str(cell["design"]): cell["model_hash"] for cell in made["cells"]}
+    document = cast("dict[str, list[dict[str, object]]]", json.loads((report / "matrix" / "matrix.json").read_text()))
+    hashes = {str(cell["design"]): cell["model_hash"] for cell in document["cells"]}
     promises = {
         str(cell["name"]): {promise["name"] for promise in cast("list[dict[str, str]]", cell["promises"])}
-        for cell in made["cells"]
+        for cell in document["cells"]
     }
     today = {cell.name: set(cell.wanted) for cell, _ in matrix.questions(quick(matrix.plan_of()))}
     traces = {path.name.removesuffix(".itf.json"): path for path in (report / "cases").glob("*.itf.json")}
@@ -101,11 +101,15 @@ def outdated(report: Path, top: Path) -> list[str]:
     return [
         *(f"the model of {name}" for name, model in hashes.items() if model != DESIGNS[name].model_hash()),
         *(["the promises of its cells"] if promises != today else []),
-        *(f"the story {name}" for name, path in traces.items() if not same(path, cases(top) / name / "trace.itf.json")),
+        *(
+            f"the story {name}"
+            for name, path in traces.items()
+            if not same_bytes(path, cases(top) / name / "trace.itf.json")
+        ),
         *(f"the title: {title}" for title in titles if escape(title) not in text),
         *(["it was made outside of a checkout"] if "Made outside of a checkout" in text else []),
     ]
 
 
-def same(one: Path, other: Path) -> bool:
+def same_bytes(one: Path, other: Path) -> bool:
     return other.is_file() and one.read_bytes() == other.read_bytes()

@@ -26,14 +26,14 @@ def navigation(texts: Mapping[PurePosixPath, str], more: Iterable[Entry]) -> lis
 
     Unlisted if a page would be in no section: who looks for it by reader and question would not find it.
     """
-    placed = {PurePosixPath(INDEX), GUIDE}
+    pages_before = {PurePosixPath(INDEX), GUIDE}
     entries = [START]
     parts = SECTION.split(texts[GUIDE])
     for bold, heading, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        pages = list(entries_of(texts, LINK.findall(body), placed))
+        pages = list(entries_of(texts, LINK.findall(body), pages_before))
         if pages:
             entries.append({(bold or heading).rstrip("."): pages})
-    left = sorted(path.as_posix() for path in texts if to_read(path) and path not in placed)
+    left = sorted(path.as_posix() for path in texts if to_read(path) and path not in pages_before)
     if left:
         raise Unlisted(f"{GUIDE} leads to none of these: {', '.join(left)}")
     return [*entries, *more]
@@ -49,15 +49,17 @@ def to_read(path: PurePosixPath) -> bool:
     )
 
 
-def entries_of(texts: Mapping[PurePosixPath, str], links: Iterable[str], placed: set[PurePosixPath]) -> Iterator[Entry]:
+def entries_of(
+    texts: Mapping[PurePosixPath, str], links: Iterable[str], pages_before: set[PurePosixPath]
+) -> Iterator[Entry]:
     """An entry for each page that a section links to; of a folder, or of its README, one for all of its pages."""
     for link in links:
-        path = clean(GUIDE.parent / link)
-        if path not in texts or path in placed:
+        path = without_dots(GUIDE.parent / link)
+        if path not in texts or path in pages_before:
             continue
-        placed.add(path)
-        below = [p for p in sorted(texts) if within(p, path) and p not in placed and to_read(p)]
-        placed.update(below)
+        pages_before.add(path)
+        below = [p for p in sorted(texts) if within(p, path) and p not in pages_before and to_read(p)]
+        pages_before.update(below)
         title = name_of(path, texts[path])
         if below:
             listed: list[Entry] = [{name_of(p, texts[p]): p.as_posix()} for p in below]
@@ -83,7 +85,7 @@ def name_of(path: PurePosixPath, text: str) -> str:
     return title_of(text) or path.stem
 
 
-def clean(path: PurePosixPath) -> PurePosixPath:
+def without_dots(path: PurePosixPath) -> PurePosixPath:
     """The path without `..`."""
     parts: list[str] = []
     for part in path.parts:

@@ -15,7 +15,7 @@ from typing import cast
 from urllib.parse import unquote
 
 import pytest
-from docs.site.examples import outdated, unfit
+from docs.site.examples import differences_from_today, reasons_to_hide
 from playwright.sync_api import Browser
 from tests.support.pages import CORPUS, NARROW, opened
 
@@ -81,8 +81,10 @@ def test_every_link_leads_to_a_file_that_exists(folder: Path) -> None:
 
 def test_what_the_site_would_not_show_of_a_report_is_seen(folder: Path, tmp_path: Path) -> None:
     """The example of the site is made again if it is not of today; this report has another plan, and no other fault."""
-    assert [line for line in unfit(folder) if "bytes" not in line] == []  # with its pages it is larger than the example
-    assert outdated(folder, CORPUS.parents[1]) == ["the promises of its cells"]
+    assert [
+        line for line in reasons_to_hide(folder) if "bytes" not in line
+    ] == []  # with its pages it is larger than the example
+    assert differences_from_today(folder, CORPUS.parents[1]) == ["the promises of its cells"]
     later = tmp_path / "later"
     shutil.copytree(folder, later)
     cells = (later / "matrix" / "matrix.json").read_text(encoding="utf-8")
@@ -91,7 +93,7 @@ def test_what_the_site_would_not_show_of_a_report_is_seen(folder: Path, tmp_path
     (later / "cases" / "jepsen-2013.itf.json").write_text("another trace", encoding="utf-8")
     page = (later / "index.html").read_text(encoding="utf-8")
     (later / "index.html").write_text(page.replace(escape(questions()[0].asks), "?"), encoding="utf-8")
-    assert {line.split(":")[0].rpartition(" ")[0] for line in outdated(later, CORPUS.parents[1])} == {
+    assert {line.split(":")[0].rpartition(" ")[0] for line in differences_from_today(later, CORPUS.parents[1])} == {
         "the model of", "the promises of its", "the story", "the"
     }  # fmt: skip
 
