@@ -280,13 +280,19 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     search.space.close(keep=False)
     python = whole - alone - sum(in_kernels)
     return [
-        f"`{LARGER}` with {workers[-1]} workers: of {whole:.2f} s of processor time, {alone:.3f} s "
-        f"({100 * alone / whole:.1f} %) were one thread's between two rounds of shared work, and "
-        f"{sum(in_kernels):.2f} s ({100 * sum(in_kernels) / whole:.1f} %) were in kernels, which hold no lock. Workers "
-        f"took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together; {python:.2f} s were "
-        f"Python's around the kernels, {1e6 * python / sum(spans):.0f} microseconds for each, under its global lock. "
-        f"A distinct state takes {found.generated / found.distinct:.1f} looks into the table that all share, each a "
-        f"cache line from anywhere in {search.space.table.size >> 17:,} MiB."
+        f"`{LARGER}` with {workers[-1]} workers:",
+        "",
+        "| processor time | s |",
+        "|---|---|",
+        f"| one thread's, between two rounds of shared work | {alone:.3f} ({100 * alone / whole:.1f} %) |",
+        f"| in kernels, which hold no lock | {sum(in_kernels):.2f} ({100 * sum(in_kernels) / whole:.1f} %) |",
+        f"| Python's around the kernels, under its global lock | {python:.2f} "
+        f"({1e6 * python / sum(spans):.0f} microseconds for each span) |",
+        f"| in all | {whole:.2f} |",
+        "",
+        f"Workers took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together. A distinct state "
+        f"takes {found.generated / found.distinct:.1f} looks into the table that all share, each a cache line from "
+        f"anywhere in {search.space.table.size >> 17:,} MiB.",
     ]
 
 

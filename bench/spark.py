@@ -219,7 +219,7 @@ def stores(folder: Path) -> list[str]:
     lines += [f"| {name} | {cpu:.0f} | {server:.0f} | {wall:.0f} |" for name, (cpu, server, wall) in least]
     return [
         f"A level of hardly any states ({found.distinct:,} states, {len(found.levels)} levels, 4 partitions, no Spark, "
-        f"the least of three; {len(files)} files of {sum(files.values()) / 1e3:.0f} kB in all), by where it lasts:",
+        f"{len(files)} files of {sum(files.values()) / 1e3:.0f} kB in all, the least of three), by where it lasts:",
         "",
         *lines,
     ]
@@ -278,10 +278,10 @@ def apart(folder: Path) -> list[str]:
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {many} | {row} |")
             travel = [*travelled(Location.of(place), found), stored(Location.of(place), through)]
-    took = f"native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
+    took = f"Native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
     said = f"{expected.distinct:,} states, {len(expected.levels)} levels, 4 partitions, executors of a core each"
     return [
-        f"`kip-966 --isr-changes 3`: {said}; {took}.",
+        f"`kip-966 --isr-changes 3`: {said}. {took}.",
         "",
         "| store | executors | s | distinct/s | part of native | cpu s | part of native | cpu s of the S3 server | "
         "a level of hardly any states: s, cpu s | visited sets made again |",
@@ -306,7 +306,7 @@ def stored(place: Location, through: Moved) -> str:
     return (
         f"Compressed that is {through.written / 1e6:,.0f} MB, of which two executors read "
         f"{through.fetched / 1e6:,.0f} MB from each other. {len(files)} files of {sum(files.values()) / 1e6:,.0f} MB "
-        f"were put into the store; the {states / 1e6:,.0f} MB of states among them were read once to be expanded."
+        f"were put into the store. The {states / 1e6:,.0f} MB of states among them were read once to be expanded."
     )
 
 
@@ -347,18 +347,25 @@ def limited(folder: Path) -> list[str]:
         expected = native.explore(asked, workers=2)
     assert answer(found) == answer(expected)
     tasks = sum(len(c.sizes) for c in commits[1:])
-    given = f"{GIVEN >> 20} MiB of memory (a control group; what the system keeps of files included)"
     return [
         f"`{options(LARGE)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, by "
-        f"an executor of one core that had {given} and {DISK >> 20} MiB of disk (a file system of its own); {BUCKETS} "
-        f"partitions. All visited sets together are {visited_bytes(sizes, words) / 1e6:,.0f} MB, the levels in the "
-        f"store {states / 1e6:,.0f} MB. The most in use at a time: {peak[1] >> 20} MiB of memory, {peak[2] >> 20} MiB "
-        f"of it no file's, and {peak[0] >> 20} MiB of disk.",
+        f"an executor of one core, {BUCKETS} partitions. All answers are the same.",
         "",
-        f"It took {used[0].wall:.0f} s and {used[0].cpu:.0f} s of processor time. In {tasks:,} tasks "
-        f"{again.buckets} visited sets were made again, for which {again.states:,} states were read from the store in "
-        f"{again.seconds:.0f} s. Native took {by_native[0].wall:.0f} s with two workers, {by_native[0].cpu:.0f} s of "
-        "processor time, in memory. All answers are the same.",
+        "| | memory | disk |",
+        "|---|---|---|",
+        f"| limit | {GIVEN >> 20} MiB (a control group, what the system keeps of files included) | "
+        f"{DISK >> 20} MiB (a file system of its own) |",
+        f"| the most in use at a time | {peak[1] >> 20} MiB, {peak[2] >> 20} MiB of it no file's | "
+        f"{peak[0] >> 20} MiB |",
+        "",
+        "| engine | s | cpu s |",
+        "|---|---|---|",
+        f"| spark, within these limits | {used[0].wall:.0f} | {used[0].cpu:.0f} |",
+        f"| native, 2 workers, in memory | {by_native[0].wall:.0f} | {by_native[0].cpu:.0f} |",
+        "",
+        f"All visited sets together are {visited_bytes(sizes, words) / 1e6:,.0f} MB, the levels in the store "
+        f"{states / 1e6:,.0f} MB. In {tasks:,} tasks {again.buckets} visited sets were made again, for which "
+        f"{again.states:,} states were read from the store in {again.seconds:.0f} s.",
     ]
 
 
@@ -415,11 +422,12 @@ def equality(folder: Path) -> list[str]:
         violated += bool(outcome(expected).violated)
     end()
     return [
-        f"All {runs} runs of `tests/expected.toml` with fewer than {MOST:,} states ({states:,} together), for 1, "
-        "2 and 7 partitions each: verdicts, states, transitions, depth, levels, counts of actions and guards, and every"
-        " counterexample and witness, step for step, are those of the native engine, which are those of the table. "
-        f"In {violated} of the runs something is violated; {paths} paths were compared. Spark did the levels above "
-        f"four fifths of the largest, {levels:,} of them, and the same tasks in one process did the others."
+        f"All {runs} runs of `tests/expected.toml` with fewer than {MOST:,} states ({states:,} together) were asked, "
+        "for 1, 2 and 7 partitions each. The answers are those of the native engine, which are those of the table: "
+        "verdicts, states, transitions, depth, levels, counts of actions and guards, and every counterexample and "
+        f"witness, step for step. In {violated} of the runs something is violated, and {paths} paths were compared. "
+        f"Spark did the levels above four fifths of the largest, {levels:,} of them. The same tasks in one process did "
+        "the others."
     ]
 
 
@@ -434,10 +442,10 @@ def rows(folder: Path) -> list[str]:
             levels += sum(size > handover for size in expected.levels)
             states += expected.distinct
     return [
-        f"All {runs} runs of `tests/expected.toml` below {MOST:,} states ({states:,} together) by "
-        "a cluster of two workers that share nothing but an S3 store with each other and the driver, 4 partitions: "
-        "every answer is that of the native engine, which is that of the table. The cluster did the levels above "
-        f"four fifths of the largest, {levels:,} of them, and the driver the others. "
+        f"All {runs} runs of `tests/expected.toml` below {MOST:,} states were asked, {states:,} states together. They "
+        "were asked of a cluster of two workers that share nothing but an S3 store with each other and the driver, "
+        "with 4 partitions. Every answer is that of the native engine, which is that of the table. The cluster did the "
+        f"levels above four fifths of the largest, {levels:,} of them, and the driver the others. "
         f"It took {time.monotonic() - begin:,.0f} s."
     ]
 

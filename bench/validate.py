@@ -136,7 +136,7 @@ def taken(traces: str, steps: Counter[str]) -> str:
     names = [action.name for action in KIP_966.actions]
     missing = [name for name in names if not steps[name]]
     count = f"Lines of the {traces} are {steps.total():,} steps of {len(names) - len(missing)} of {len(names)} actions"
-    return f"{count}; no line is {', '.join(f'`{name}`' for name in missing)}." if missing else f"{count}."
+    return f"{count}. No line is {', '.join(f'`{name}`' for name in missing)}." if missing else f"{count}."
 
 
 def real(folder: Path) -> list[str]:

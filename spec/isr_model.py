@@ -112,3 +112,5 @@ KIP_966 = Design(
         assume(~OWN_VIEW, otherwise="--own-view on is for kafka-overtaken-request and what mends it"),
     ),
 )
+
+DESIGNS = (KIP_966,)

@@ -287,10 +287,12 @@ def test_every_tool_is_told_the_same_source_roots() -> None:
             value = cast("dict[str, object]", value)[key]
         return tuple(cast("list[str]", value))
 
-    places = ["hatch.build.dev-mode-dirs", "hatch.build.targets.wheel.sources", "mypy.mypy_path"]
+    places = ["hatch.build.dev-mode-dirs", "mypy.mypy_path"]
     places += ["pyright.extraPaths", "pytest.ini_options.pythonpath", "ruff.src"]
     assert {place: told(f"tool.{place}") for place in places} == dict.fromkeys(places, ROOTS)
-    assert {entry.split("/")[0] for entry in told("tool.hatch.build.targets.wheel.only-include")} == set(ROOTS)
+    for wheel in ("only-include", "sources"):  # of a wheel, with the data that verbs read
+        entries = {entry.split("/")[0] for entry in told(f"tool.hatch.build.targets.wheel.{wheel}")}
+        assert entries == {*ROOTS, "docs", "found"}
 
 
 # The rules can fail

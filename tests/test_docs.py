@@ -59,6 +59,41 @@ def test_what_people_look_for_is_two_hops_away() -> None:
             assert any(re.search(rf"^(def )?{name}\b", source, re.MULTILINE) for source in sources), name
 
 
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    part = page.split(f"## {heading}")[1].split("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_story_of_a_record_names_a_function_in_each_file_and_what_the_model_page_says_of_kafka() -> None:
+    model_page = (TOP / "docs" / "model.md").read_text(encoding="utf-8")
+    kafka_of = {row[0].strip("`"): row[1] for row in rows_of(model_page, "Actions")}
+    story = rows_of((TOP / "ARCHITECTURE.md").read_text(encoding="utf-8"), "The story of one record")
+    assert len(story) == 10
+    for _, step, model, broker, replay, kafka in story:
+        name = step.strip("`")
+        assert defines(TOP / "spec" / "isr_protocol" / model.strip("`"), name), (name, model)
+        core = TOP / "impl" / "isr_broker" / "core" / broker.strip("`")
+        assert not broker.startswith("`") or name in core.read_text(encoding="utf-8"), (name, broker)
+        assert defines(TOP / "refinement" / "isr_replay" / "inputs.py", replay.strip("`")), (name, replay)
+        assert kafka in kafka_of.get(name, kafka_of["leader_answers_fetch"]), (name, kafka)
+
+
+def defines(file: Path, name: str) -> bool:
+    """Whether the file has a function of this name at its top."""
+    return re.search(rf"^def {name}\(", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def test_the_readme_shows_what_make_demo_prints() -> None:
+    recipe = (TOP / "Makefile").read_text(encoding="utf-8").split("\ndemo:")[1].split("\n\n")[0]
+    echoes = re.findall(r"""^\t@echo (['"])(.*)\1$""", recipe, re.MULTILINE)
+    lines = [text.replace("$$", "$").replace("$(BIN)", ".venv/bin") for _, text in echoes]
+    readme = (TOP / "README.md").read_text(encoding="utf-8")
+    assert len(lines) == 4
+    assert [line for line in lines if f"    {line}\n" not in readme] == []
+
+
 def docstring_of(file: str) -> str:
     return ast.get_docstring(ast.parse((TOP / file).read_text(encoding="utf-8"))) or ""
 

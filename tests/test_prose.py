@@ -12,7 +12,6 @@ TOP = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     path.relative_to(TOP).as_posix()
     for path in (*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("found/**/*.md"))
-    if "example-report" not in path.parts
 )
 
 

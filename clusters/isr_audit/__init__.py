@@ -1,9 +1,18 @@
 """What a cluster can lose: its description, the model's answers about topics like its own, and how it is now.
 
-    cluster = read_description(text, "topics.txt")          # or live.read_cluster(bootstrap, {})
-    rows = audited(cluster, running(cluster), Answers(read_table(), lambda asked: None))
+    from isr_audit.answers import read_table
+    from isr_audit.audit import Answers, audited, unexplored
+    from isr_audit.descriptions import read_description
+    from isr_audit.releases import running
 
-`cluster` is what was described, by `descriptions` (texts of Kafka's tools) or `live` (an admin client); `releases` says
-which design runs, `questions` what is asked of it, `answers` what the model says; `audit` makes rows of these, worst
-first; `condition` is about now, `bugs` about what is known of the release.
+    topic = "Topic: orders  PartitionCount: 1  ReplicationFactor: 3  Configs: min.insync.replicas=2"
+    partition = "  Topic: orders  Partition: 0  Leader: 1  Replicas: 1,2,3  Isr: 1,2,3"
+    text = "".join(f"{line}{chr(10)}" for line in (topic, partition))
+    cluster = read_description(text, "topics.txt")      # or live.read_cluster(bootstrap, {})
+    rows = audited(cluster, running(cluster), Answers(read_table(), unexplored))
+    print([(line.acks, line.fault.name, line.verdict) for row in rows for line in row.lines])
+
+Reading order: `cluster` (what a cluster is), `descriptions` (the texts of Kafka's tools), `live` and `live_replicas`
+(an admin client), `releases` (which design runs), `questions` (what is asked of it), `answers` (what the model says),
+`audit` (rows of these, worst first), `condition` (how it is now), `bugs` (what is known of the release).
 """

@@ -1,7 +1,9 @@
 """A cluster of real processes: started, watched, paused, killed and stopped; and a client small enough to ask about it.
 
-`Processes` (in `processes`) has one process of `python -m isr_broker` per broker, `KafkaProcesses` (in `kafka`) a JVM
-per node of Apache Kafka. `Admin` (in `admin`) asks any of them through Kafka's protocol. `identity` says whose data a
-folder holds, `changes` what the controller has decided so far. The command line, the tests and the fault runs all use
-this, and nothing else starts brokers.
+The command line, the tests and the fault runs all use this, and nothing else starts brokers.
+
+Reading order: `processes` (one process of `python -m isr_broker` per broker, and what all systems share), `kafka` (a
+JVM per node of Apache Kafka), `given` (brokers that a file says how to start), `admin` (asks any of them through
+Kafka's protocol), `identity` (whose data a folder holds), `ports` (their addresses), `changes` and `kafka_metadata`
+(what the controller has decided so far).
 """

@@ -1,9 +1,14 @@
 """Bugs that were found here in Apache Kafka, each with two reproductions in Java that run Kafka's own code.
 
+    from isr_found import FOUND, Outcome, Reproduction, Trial
+    from isr_kafka.jars import cached
+
     run = Reproduction(FOUND["kept-positions"], Trial(on="classes", release="4.4.0"))
-    for line in run.lines():
-        print(line)
-    assert run.outcome is Outcome.LOST
+    print(run.bug.loses, "-", run.bug.when)
+    if cached("4.4.0"):                                 # elsewhere it would have Maven fetch Kafka first
+        for line in run.lines():
+            print(line)
+        assert run.outcome is Outcome.LOST
 
 `found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike;
 `brokers` starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a
@@ -24,17 +29,28 @@ from typing import Final
 
 import attrs
 
-from isr_kafka import Unavailable, build, classpath, jars, java, tools
+from isr_kafka import Unavailable, build, classpath, jars, java, release_of, tools
 from isr_kafka.node import node_files
+from isr_kafka.system import EXPORTS, adapter_sources
 
 PLACES: Final = ("classes", "brokers")
 """Where a bug can be reproduced."""
-JAVA_ROOT: Final = Path(__file__).parents[2] / "found" / "java"
+CHECKOUT_JAVA: Final = Path(__file__).parents[2] / "found" / "java"
+JAVA_ROOT: Final = CHECKOUT_JAVA if CHECKOUT_JAVA.is_dir() else Path(__file__).parent / "java"
+"""The Java of the reproductions: in a checkout, or in the installed package."""
 METADATA: Final = "metadata.log"
 """Beside traces: the log of `__cluster_metadata` as the controller left it."""
 PATIENCE_S: Final = {"classes": 300.0, "brokers": 900.0}
 """Seconds after which a reproduction is ended: many times what it takes."""
-JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+JVM: Final = (
+    *EXPORTS,
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+    f"-Dinsync.folder={tempfile.gettempdir()}",
+)
+"""Options of a JVM that runs our Java; what it writes for brokers in one JVM lies in the folder of temporary files."""
 
 
 class Outcome(Enum):
@@ -159,10 +175,9 @@ class Reproduction:
     def _command(self, stack: ExitStack) -> list[str]:
         if not JAVA_ROOT.is_dir():
             raise Unavailable("the reproductions are Java in found/java of the repository, which is not here")
-        roots = ["common", self.trial.on, *(["fixes"] if self.trial.fix else [])]
         found = jars(self.trial.release, self.trial.home)
         more = tools() if self.trial.fix else []
-        classes = build([JAVA_ROOT / r for r in roots], self.trial.release, self.trial.home, beside=more)
+        classes = our_classes(self.trial.on, self.trial.release, self.trial.home, fixes=self.trial.fix is not None)
         path = classpath(classes, found, more)
         options: list[str] = []
         if self.trial.traces is not None:
@@ -176,6 +191,14 @@ class Reproduction:
         return [java(), *JVM, *options, "-cp", path, main, *(["--control"] if self.trial.control else [])]
 
 
+def our_classes(on: str, release: str | None = None, home: Path | None = None, fixes: bool = False) -> Path:
+    """The folder of our compiled Java for one of `PLACES`; on Kafka's classes in one JVM it is the adapter's, too."""
+    roots = [JAVA_ROOT / root for root in ("common", on, *(["fixes"] if fixes else []))]
+    if on == "classes":
+        roots += adapter_sources(release_of(jars(release, home)))
+    return build(roots, release, home, EXPORTS, beside=tools() if fixes else [])
+
+
 def _outcome(code: int, trial: Trial) -> Outcome:
     if code in {outcome.value for outcome in Outcome}:
         return Outcome(code)
@@ -187,7 +210,7 @@ def _outcome(code: int, trial: Trial) -> Outcome:
 def fixed_classes(fix: str, release: str | None, home: Path | None, folder: Path) -> tuple[Path, Path]:
     """What comes before Kafka's own on a class path: the folder, with the classes that the fix changes, and ours."""
     found, more = jars(release, home), tools()
-    classes = build([JAVA_ROOT / "common", JAVA_ROOT / "classes", JAVA_ROOT / "fixes"], release, home, beside=more)
+    classes = build([JAVA_ROOT / "fixes"], release, home, beside=more)
     write_fix(fix, folder, classpath(classes, found, more))
     return folder, classes
 

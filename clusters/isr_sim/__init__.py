@@ -5,8 +5,9 @@ memory and a clock that is wrong, against producers and consumers. Messages are 
 are cut in one direction, processes pause, crash, lose what was not flushed, and disks fail, fill up and rot. After each
 step the promises of the model's `promises.safety` are checked. Then everything heals, and the cluster must converge.
 
-The scheduler (`world`) is the only source of time and of chance. The same seed gives the same trace, whatever
+The scheduler (in `world`) is the only source of time and of chance. The same seed gives the same trace, whatever
 PYTHONHASHSEED says: `Outcome.trace` is a hash of every step.
 
-Read `simulate` (what a run is), `world` (events, network, processes), `faults`, `clients`, `invariants`.
+Reading order: `simulate` (what a run is), `world` (events, network, processes), `host` (one machine), `faults`,
+`clients`, `invariants` (what is promised), `scenario` (a run as text), `histories` and `traces` (what is written down).
 """

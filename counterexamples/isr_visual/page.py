@@ -32,6 +32,13 @@ SCRIPTS = (
     "exports.js",
     "gallery.js",
     "story.js",
+    "here.js",
+    "link.js",
+    "caption.js",
+    "promise.js",
+    "controls.js",
+    "keys.js",
+    "panels.js",
     "app.js",
 )
 STYLES = ("page.css", "scene.css", "views.css", "print.css")

@@ -1,14 +1,16 @@
 """The engines: they know the language, never a model.
 
-engine                               the contract: what every engine is asked, and what it answers
-reference -> explorer                the reference evaluator (the oracle), and the plainest exploration with it
-native/                              the engine for speed: LLVM kernels over packed states
-symmetry                             one state for all that differ in names only
-reduction_rules -> reduction         one state for all that differ in what makes no difference later
-liveness, lasso, liveness_reference  promises about the future, their counterexamples, and the oracle for them
-best_first, room                     search for a behaviour; whether bounds leave room for the faults asked for
-reachability, sample, mutation       whether a state can be reached; random walks; designs with one guard dropped
-smt/                                 proofs by induction
-certify, opinions                    a stored proof, checked again; what several solvers say of its queries
-export/                              TLA+ and Murphi, for other people's checkers
+Reading order: `engine` (the contract: what every engine is asked, and what it answers), `family` (what a model brings
+besides its designs).
+
+- The oracle: `reference` (the language in plain Python), `explorer` (the plainest exploration with it).
+- For speed: `native/` (LLVM kernels over packed states).
+- Fewer states: `symmetry` (one for all that differ in names only), `reduction_rules` and `reduction` (one for all that
+  differ in what makes no difference later).
+- Promises about the future: `liveness`, `lasso` (their counterexamples), `liveness_reference` (the oracle for them).
+- Single behaviours: `reachability` (whether a state can be reached), `best_first` (a search past milestones), `room`
+  (whether bounds leave room for the faults asked for), `sample` and `simulation` (random walks).
+- Other designs: `mutation` (one guard dropped), `inlining` and `equivalence` (whether two do the same).
+- Proofs: `smt/` (by induction), `certify` (a stored proof, checked again), `opinions` (what solvers say of it).
+- For other people's checkers: `export/` (TLA+ and Murphi).
 """

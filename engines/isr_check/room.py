@@ -8,7 +8,6 @@ Without this check a promise would count as kept although the bounds exclude wha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import attrs
 
@@ -63,7 +62,10 @@ def room(
             return Room(witness)
         complete = found.complete
     enough = {name: value for name, value in larger.items() if value != constants[name]}
-    reached = partial(_reached, design, milestones, limits, looked)
+
+    def reached(tried: Mapping[str, Value]) -> bool:
+        return tried != constants and _reached(design, milestones, limits, looked, tried)
+
     if not reached({**constants, **enough}):
         return Room(lacking=lacking, complete=complete)
     for name, value in tuple(enough.items()):

@@ -39,7 +39,11 @@ A whole model, two processes and a lock:
 
     LOCK = Design("lock", "One lock.", State, init, (asks, acquires, releases), (holder_does_not_wait,))
 
-`isr_check.explorer.explore(Instance(LOCK, {"clients": 3}))` visits its 20 states.
+An engine visits its 20 states:
+
+    from isr_check.explorer import explore
+
+    assert explore(Instance(LOCK, {"clients": 3})).distinct == 20
 
 **An action** takes the state before the step, the state after it, and parameters; every combination of
 parameters is tried, and there is no other nondeterminism. It returns a tuple of conjuncts, TLA+'s bulleted
@@ -69,6 +73,13 @@ exports and narration. `bound`, `switch` and `setting` are symbols that a run fi
 Python decides some things before a symbolic value can speak up (`and`, `or`, `not`, `if`, `in`, `a < b < c`);
 these are refused when the model is imported, on its own line, with the right spelling. Every operator is
 total (isr_lang.nodes). This package knows no engine and no protocol.
+
+Reading order: `nodes` (the expression graph), `types`, `expr` (what symbolic values have in common), `scalars`,
+`containers`, `quantify`, `constants` (what a run fixes), `state`, `declare` (actions and definitions), `promises`,
+`design`, `instance` (a design with its constants fixed), `errors`.
+
+- Made of these: `override` (a definition replaced), `refine` (a promise about an abstract state), `blank` (values that
+  nothing reads), `ranges` (reads out of range), `printing` (expressions as text).
 """
 
 from isr_lang.blank import blank

@@ -8,6 +8,7 @@ and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Final, cast
 
 import attrs
@@ -103,6 +104,20 @@ class Instance:
         self.off_actions = tuple(name for name, a in folded if a is None)
         self.properties = tuple(self._property(p) for p in design.properties if self._promised(p))
         self.off_properties = tuple(p.name for p in design.properties if not self._promised(p))
+
+    def promising(self, *properties: Property) -> Instance:
+        """The same question with more properties, each restated for the design.
+
+        What is folded already is shared, not folded again: actions, variables and properties are the same objects, so
+        what an engine finds of one instance is found of the other.
+        """
+        wider, old = copy(self), self.design
+        wider.design = attrs.evolve(old, properties=(*old.properties, *map(old.restated, properties)))
+        wider.constants = {**check_constants(wider.design, {}), **self.constants}
+        more = wider.design.properties[len(old.properties) :]
+        wider.properties += tuple(wider._property(p) for p in more if wider._promised(p))
+        wider.off_properties += tuple(p.name for p in more if not wider._promised(p))
+        return wider
 
     def _check_assumptions(self) -> None:
         for a in self.design.assumptions:

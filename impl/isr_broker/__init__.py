@@ -3,12 +3,23 @@
 Theory of operation
 -------------------
 
-A *core* is a plain immutable value: the replica of one partition (`replica`, which is `leader` or `follower`), a
-broker that holds many of them (`node`), the controller (`controller`). It is handed one input at a time, together
+A *core* is a plain immutable value: the replica of one partition (`core.replica`, a leader or a follower), a broker
+that holds many of them (`core.node`), the controller (`core.controller`). It is handed one input at a time, together
 with the time, and gives back itself as it is from now on and a tuple of effects:
 
-    step = handle(replica, Fetch(...), now)      # inputs, messages
-    step.core, step.effects, step.action         # effects; the name of the protocol's action, if it was one
+    from isr_broker.core.inputs import LearnMetadata, Produce
+    from isr_broker.core.messages import PartitionMetadata, TopicPartition
+    from isr_broker.core.record_batch import new_batch
+    from isr_broker.core.replica import handle
+    from isr_broker.core.replica_state import Replica
+    from isr_broker.settings import Settings
+
+    tp = TopicPartition("orders", 0)
+    replica = Replica(partition=tp, me=1, broker_epoch=1, settings=Settings.from_properties({}))
+    alone = PartitionMetadata(partition=tp, replicas=(1,), isr=frozenset({1}), leader=1)
+    step = handle(replica, LearnMetadata(metadata=alone), now=0)
+    print(step.core, step.effects)      # it is to lead, and first has the disk note its epoch
+    print(step.action)                  # the name of the protocol's action, if it was one
 
 A core has no clock, no socket and no file. When it wants to be woken it says so (`deadline`), and is then handed a
 `Tick`. What it asks for is not done until an input says that it is: a replica that asked for a write *awaits* it, and
@@ -18,19 +29,16 @@ between any two inputs is a crash that the protocol knows.
 One input is one action of the protocol: a message delivered, a timer fired, a client's request, a disk done. The
 functions that take such a step are called what the action is called.
 
-Rooms
------
+Reading order: `core/` (what a broker decides, as values without I/O), `storage/` (what it keeps), `wire/` (Kafka's
+protocol).
 
-- `core/`: what a broker decides, as values without I/O. Read `messages`, `inputs` and `effects` first (what is said),
-  then `log_view` (what a core knows of a log), `leader`, `follower`, `replica`, `elections`, `controller`, `node`.
-- `storage/`: what a broker keeps. `disk` is the interface; `segment`, `log`, `log_directory`, `checkpoints` and
-  `metadata_log` are built on it.
-- `wire/`: Kafka's protocol. `decoder` and `encoder` read and write frames by Kafka's schemas, `protocol` lists the
-  versions that are served, and `requests` hands each request to the module for its API.
-- Here, beside the rooms, is what drives them: `runtime` (cores and storage, without sockets or a clock), `server`
-  (sockets and the clock), `links` and `conversations` (connections to other brokers), `trace` (what a process did).
+- What drives these: `runtime` (cores and storage, without sockets or a clock), `environment` (what it needs of the
+  world), `server` (sockets and the clock), `links` and `conversations` (connections to other brokers), `__main__` (one
+  broker as a process).
+- What a process did: `trace`, `trace_reader` (the same, read again), `snapshot` (a state as JSON).
+- What can be chosen: `designs` (Kafka's history as values), `settings`, `setting_docs`, `topic_configs`.
 
-What can be chosen is in `settings` and `designs`.
+docs/by-hand.md drives two cores in a page, and has the duties of whoever drives them.
 
 The names are Kafka's; where a rule comes from a KIP, its docstring says which.
 """

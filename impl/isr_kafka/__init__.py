@@ -1,12 +1,23 @@
 """Apache Kafka's own code on this machine: its jars, a Java runtime, and our Java compiled against one release.
 
-    from isr_kafka import RELEASES, Unavailable, build, jars, java
+    from isr_kafka import RELEASES, Unavailable, build, classpath, jars, java
+    from isr_kafka.jars import cached
+    from isr_kafka.system import SOURCES
 
-    classes = build([Path("impl/apache_kafka/src/main/java")], "4.4.0")
-    subprocess.run([java(), "-cp", classpath(classes, jars("4.4.0")), "insync.Main"])
+    release = RELEASES[0]
+    try:
+        if cached(release):                             # elsewhere `jars` would have Maven fetch them first
+            classes = build([SOURCES / "main", SOURCES / f"kafka-{release}"], release)
+            print([java(), "-cp", classpath(classes, jars(release)), "insync.kafka.Main"])
+    except Unavailable as missing:
+        print(missing)
 
 Jars come from Maven Central, each held to its checksum in `pinned/`, or from the `libs/` of a downloaded Kafka
 (`home`). What is fetched and built lies in the user's cache folder. Whatever is missing is one sentence: `Unavailable`.
+
+Reading order: `programs` (Java, Maven, and where things are kept), `jars`, `compile` (our Java), `system` (Kafka's
+classes, driven by the model), `known` (differences that are known), `mistakes` (planted in Kafka's classes), `node` (a
+whole node of Kafka).
 """
 
 from __future__ import annotations

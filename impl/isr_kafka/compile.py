@@ -49,11 +49,12 @@ def build(
 
 def nearest(release: str, known: Iterable[str]) -> str | None:
     """Of some releases the newest that is not above this one; the oldest if all are above; None if there are none."""
-    ordered = sorted(known, key=_order)
-    return max((v for v in ordered if _order(v) <= _order(release)), key=_order, default=next(iter(ordered), None))
+    ordered = sorted(known, key=order)
+    return max((v for v in ordered if order(v) <= order(release)), key=order, default=next(iter(ordered), None))
 
 
-def _order(version: str) -> tuple[int, ...]:
+def order(version: str) -> tuple[int, ...]:
+    """The numbers of a version, at most three, by which releases are in order."""
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 

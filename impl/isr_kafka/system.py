@@ -1,7 +1,7 @@
 """Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
 
-The Java is `apache_kafka/` beside this package: `src/main` for all releases, `src/kafka-VERSION` for how the classes
-of a release are put together. A release without a folder of its own takes that of the newest one before it.
+The Java is `apache_kafka/` beside this package: `src/main` is written for the newest release, and `src/kafka-4.1` has
+those of its files that are otherwise for 4.1 and all before it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 
 import attrs
 
-from isr_kafka.compile import build, nearest
+from isr_kafka.compile import RENAMED, build, order
 from isr_kafka.jars import RELEASES, classpath, jars, release_of
 from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
 EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
 HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-DRIVEN: Final = tuple(sorted((p.name.removeprefix("kafka-") for p in SOURCES.glob("kafka-*")), reverse=True))
-"""The releases that have a folder of their own."""
+DRIVEN: Final = tuple(sorted((path.stem for path in RENAMED.glob("*.txt")), key=order, reverse=True))
+"""The releases of whose classes it is listed what they were called."""
 
 
 @attrs.frozen
@@ -35,20 +35,22 @@ class Kafka:
     def command(self, before: Sequence[Path] = (), properties: Mapping[str, str] | None = None) -> str:
         """What starts it; `before` are folders of classes that come before Kafka's, `properties` are the adapter's."""
         found = jars(self.release, self.home)
-        classes = build(
-            [SOURCES / "main", SOURCES / f"kafka-{shim(release_of(found))}"], self.release, self.home, EXPORTS
-        )
+        classes = build(adapter_sources(release_of(found)), self.release, self.home, EXPORTS)
         given = [f"-D{name}={value}" for name, value in (properties or {}).items()]
         path = classpath(before, classes, found)
         return shlex.join([java(), *HEAP, *EXPORTS, *given, "-cp", path, "insync.kafka.Main"])
 
 
-def shim(release: str) -> str:
-    """Whose folder a release takes."""
-    chosen = nearest(release, DRIVEN)
-    if chosen is None:
+def adapter_sources(release: str) -> list[Path]:
+    """The folders of the adapter's Java for a release; a file in a later one takes the place of an earlier one's.
+
+    Compiled with `EXPORTS`.
+    """
+    main = SOURCES / "main"
+    if not main.is_dir():
         raise Unavailable("our Java is not here: it comes with the checkout, in impl/apache_kafka")
-    return chosen
+    older = sorted(SOURCES.glob("kafka-*"), key=lambda folder: order(folder.name), reverse=True)
+    return [main, *(folder for folder in older if order(release)[:2] <= order(folder.name))]
 
 
 def named(word: str, home: Path | None = None) -> Kafka | None:

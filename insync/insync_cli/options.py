@@ -75,7 +75,7 @@ class _Spec:
     name: str = ""
     nested: type[object] | None = None
     title: str = ""
-    constants: Callable[[], Mapping[str, Value]] | None = None
+    constants: Callable[[Design], Mapping[str, Value]] | None = None
     command: bool = False
 
     def help(self) -> str:
@@ -183,7 +183,7 @@ def group(shape: type[T], title: str = "", about: str = "") -> T:
     return attrs.field(factory=shape, metadata={SPEC: _Spec(about, nested=shape, title=title)})
 
 
-def constants(defaults: Callable[[], Mapping[str, Value]] = dict, about: str = "") -> Mapping[str, Value]:
+def constants(defaults: Callable[[Design], Mapping[str, Value]] = lambda _: {}, about: str = "") -> Mapping[str, Value]:
     """One option per constant of the design. `defaults` are those that are not the design's; `about` is said of all."""
     spec = _Spec(about or "fault budgets are bounds too", constants=defaults)
     return cast("Mapping[str, Value]", attrs.field(factory=dict, metadata={SPEC: spec}))
@@ -436,9 +436,10 @@ class Parser(argparse.ArgumentParser):
     def add_constants(self, shape: type[object], about: _Spec, argv: Sequence[str]) -> None:
         """One option per constant of the design that argv names; without a design, of any."""
         known = registry.designs()
-        other: Mapping[str, Value] = about.constants() if about.constants is not None else {}
-        usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), None)
-        named = next((known[word] for word in argv if word in known), known.get(usual or ""))
+        assert about.constants is not None, "it is called for a field that constants() makes"
+        usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), "")
+        named = next((known[word] for word in (*argv, usual) if word in known), None)
+        other = {d.name: about.constants(d) for d in ([named] if named else known.values())}
         for design in [named] if named else known.values():
             for constant in design.constants():
                 self.constants.setdefault(constant.name, constant)
@@ -446,8 +447,8 @@ class Parser(argparse.ArgumentParser):
         settings = self.add_argument_group("settings")
         for c in self.constants.values():
             of = [d for d in ([named] if named else known.values()) if c in d.constants()]
-            values = {d.name: other.get(c.name, d.defaults.get(c.name, c.default)) for d in of}
-            open_ended = ANY in other.values()
+            values = {d.name: other[d.name].get(c.name, d.defaults.get(c.name, c.default)) for d in of}
+            open_ended = any(ANY in table.values() for table in other.values())
             (settings if c.names else bounds).add_argument(
                 c.option,
                 dest=CONSTANT + c.name,

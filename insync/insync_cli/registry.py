@@ -53,10 +53,10 @@ def own_option(design: Design) -> str:
 
 
 def designs() -> Mapping[str, Design]:
-    """Every design by name, imported when the first verb needs one."""
-    from isr_protocol.by_name import DESIGNS
+    """Every design by name, each imported when a verb needs it."""
+    from insync_cli.families import designs_of_all
 
-    return {**DESIGNS, **_own} if _own else DESIGNS
+    return {**designs_of_all(), **_own} if _own else designs_of_all()
 
 
 def design_named(name: str) -> Design:
@@ -148,14 +148,26 @@ def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
         raise UsageError(str(problem)) from None
 
 
+def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instance:
+    """The same where bounds that are not given follow the faults that are."""
+    from insync_cli.families import family_of
+    from isr_lang import SettingError
+
+    try:
+        return instance_of(design, family_of(design).constants_with_room(design, constants))
+    except SettingError as problem:
+        raise UsageError(str(problem)) from None
+
+
 def invariant_of(design: Design) -> list[Conjunct]:
     """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
     import attrs
 
-    from isr_protocol.proof.questions import invariant
+    from insync_cli.families import family_of
 
     known = {v.name for v in design.variables}
-    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in invariant(design)]
+    conjuncts = family_of(design).invariant(design)
+    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in conjuncts]
     return [c for c in restated if _variables(c.promise.condition) <= known]
 
 

@@ -34,8 +34,9 @@ SUFFIX = ".itf.json"
 CORPUS = Path("counterexamples", "cases")
 """The folder of cases, in a checkout."""
 CASE_TRACE = "trace.itf.json"
-CHECKOUT = Path(__file__).resolve().parents[2]
-"""The checkout that this code is run from. In an installation without one, the folder has no corpus."""
+_TOP = Path(__file__).resolve().parents[2]
+CHECKOUT = _TOP if (_TOP / CORPUS).is_dir() else Path(__file__).parent / "checkout"
+"""The checkout that this code is run from or, of an installed wheel, its copy of those files that verbs read."""
 
 
 def default_folder(instance: Instance, *question: object) -> str:
@@ -82,25 +83,31 @@ def write(trace: Trace, path: Path) -> None:
         raise UsageError(str(problem)) from None
 
 
+def corpus(folder: Path) -> Path:
+    """The folder; where it is the usual one of a checkout, and this is run elsewhere, the one of this code."""
+    return CHECKOUT / CORPUS if folder == CORPUS and not folder.is_dir() else folder
+
+
 def trace_file(word: str) -> Path:
-    """The file that somebody means: a path, or the name of a case of the corpus, here or in the checkout."""
+    """The file that somebody means: a path, or the name of a case of a corpus."""
     path = Path(word)
     if path.exists() or path.name != word or path.suffix:
         return path
-    corpora = [c for c in (CORPUS, CHECKOUT / CORPUS) if c.is_dir()]
-    for corpus in corpora:
-        if (corpus / word / CASE_TRACE).exists():
-            return corpus / word / CASE_TRACE
-    cases = {file.parent.name for corpus in corpora for file in corpus.glob(f"*/{CASE_TRACE}")}
+    corpora = [folder for folder in (CORPUS, CHECKOUT / CORPUS) if folder.is_dir()]
+    for folder in corpora:
+        if (folder / word / CASE_TRACE).exists():
+            return folder / word / CASE_TRACE
+    cases = {file.parent.name for folder in corpora for file in folder.glob(f"*/{CASE_TRACE}")}
     hint = did_you_mean(word, cases) or (f"; they are {', '.join(sorted(cases))}" if cases else "")
     raise InputError(f"{word}: there is no such file, and no case of this name{hint}")
 
 
-def check_behaviour(path: Path) -> None:
-    """InputError unless the model, run again, does what the trace says, step by step."""
+def check_behaviour(path: Path) -> Evaluator:
+    """The model at the bounds of a trace; InputError unless, run again, it does what the trace says, step by step."""
     trace, evaluator = replayable(path)
     with saying_which(path):
         run_of(trace, Replay(evaluator))
+    return evaluator
 
 
 def load(path: Path) -> Trace:
@@ -149,8 +156,11 @@ def replayable(path: Path) -> tuple[Trace, Evaluator]:
             raise TraceError(str(problem)) from None
 
 
-def print_short(out: Console, path: Path) -> None:
-    """The steps with what they changed, the last scene, and why the property fails there."""
+def print_short(out: Console, path: Path, evaluator: Evaluator | None = None) -> None:
+    """The steps with what they changed, the last scene, and why the property fails there.
+
+    `evaluator`: the trace's design at its bounds, where somebody has it already.
+    """
     trace = load(path)
     out.print()
     beats = range(1, len(trace.states)) if len(trace.states) > 1 and not trace.anywhere else range(len(trace.states))
@@ -161,7 +171,7 @@ def print_short(out: Console, path: Path) -> None:
     if trace.loop is not None:
         out.print(ending(trace), "", soft_wrap=True, sep="\n")
         return
-    for line in explanation_lines(explain(*replayable(path))):
+    for line in explanation_lines(explain(trace, evaluator or replayable(path)[1])):
         out.print(line, soft_wrap=True)
     out.print()
 

@@ -1,15 +1,23 @@
 """The history checker: did clients see anything that Kafka's log must not show?
 
-    from isr_anomalies import ANOMALIES, check, paired, read_json
+    from isr_anomalies import check, pair_operations, read_json
 
-    answer = check(paired(read_json(open("history.jsonl"))))
-    print(answer.verdict, [j.name for j in answer.judgements if j.forbidden])
-
-Read in this order: `operations` (lines and operations), `history` (pairing, and the index by partition), `view` (the
-version order of a partition), `orders`, `values`, `replicas`, `times`, `cycles` (the anomalies), `evidence` (what a
-verdict needs), `catalogue` (the table of all 29), `checker`. `read_json` and `read_edn` read files.
+    lines = [
+        '{"time": 1, "process": "one", "f": "poll", "type": "invoke"}',
+        '{"time": 2, "process": "one", "f": "poll", "type": "ok", "records": {"orders-0": [[0, "a"]]}}',
+        '{"time": 3, "process": "two", "f": "poll", "type": "invoke"}',
+        '{"time": 4, "process": "two", "f": "poll", "type": "ok", "records": {"orders-0": [[0, "b"]]}}',
+    ]
+    answer = check(pair_operations(read_json(lines)))
+    assert "inconsistent-offset" in [j.name for j in answer.judgements if j.forbidden]
 
 The checker knows nothing of our broker or the model. It judges what clients of any Kafka saw.
+
+Reading order: `operations` (lines and operations), `read_json` and `read_edn` (files), `history` (pairing, and the
+index by partition), `view` (the version order of a partition).
+
+- The anomalies: `orders`, `values`, `replicas`, `times`, `cycles`.
+- The verdict: `results`, `evidence` (what a verdict needs), `catalogue` (the table of all 29), `checker`.
 """
 
 from isr_anomalies.catalogue import ANOMALIES, Anomaly

@@ -3,11 +3,11 @@
 `replay(constants)` explores model and cores together and compares each edge in both directions. docs/replay.md says
 what that shows and what it does not.
 
-Read in this order: `system_state` (the parts of a system of cores), `abstraction` and `packed_states` (which state of
-the model it is), `core_driver` (an input to a core, with a disk that answers at once), `inputs` (every input that there
+Reading order: `system_state` (the parts of a system of cores), `abstraction` and `packed_states` (which state of the
+model it is), `core_driver` (an input to a core, with a disk that answers at once), `inputs` (every input that there
 is), `canonical_form` (what of a core does not count), `core_system` and `core_steps` (the steps of single cores),
-`environment` (the choices of clients, network and timers), `replay`. `action_table` lists which input is which action.
-`coverage` and `coverage_runs` count how much of model and cores was seen.
+`environment` (the choices of clients, network and timers), `replay`, `action_table` (which input is which action),
+`coverage` and `coverage_runs` (how much of model and cores was seen).
 """
 
 from isr_replay.core_system import NoSuchCores

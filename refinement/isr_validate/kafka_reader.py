@@ -9,8 +9,9 @@ Kafka counts leader epochs from 0 and the model from 1: in all that the reader h
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -50,32 +51,136 @@ class KafkaLine(Line):
         return self.what not in STEPS
 
 
-Place = tuple[str, str, str]
-"""A node, a partition, and a request or a fetch."""
+class Batch(NamedTuple):
+    """A batch of records, as a line has it; -1 for what a producer without an identity has not."""
+
+    offset: int
+    epoch: int
+    records: int
+    crc: int
+    producer: int
+    producer_epoch: int
+    sequence: int
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last record."""
+        return self.offset + self.records
+
+
+BATCH_NUMBERS: Final = len(Batch._fields)
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch stands: of one partition, one offset and one epoch there is one batch."""
+
+    partition: str
+    offset: int
+    epoch: int
+
+
+class FetchName(NamedTuple):
+    """A fetch at a leader. `name` is the leader's for the request that it took, or the follower's for what it sent."""
+
+    leader: str
+    partition: str
+    name: str
+
+
+class ProduceName(NamedTuple):
+    """A request to append, in one life of a broker."""
+
+    life: str
+    partition: str
+    request: str
+
+
+class Append(NamedTuple):
+    """What a request has appended: where its records begin and end, and with which acks."""
+
+    start: int
+    end: int
+    acks: int
+
+
+class Version(NamedTuple):
+    """The metadata of a partition, by its partition epoch."""
+
+    partition: str
+    partition_epoch: int
+
+
+class Leadership(NamedTuple):
+    """One life of a broker, and a partition that it leads."""
+
+    life: str
+    partition: str
+
+
+@attrs.define
+class LogBounds:
+    """Every offset at which the log of one replica has ended, and every one at which it was begun again."""
+
+    ends: set[int] = attrs.field(factory=lambda: {0})
+    restarts: set[int] = attrs.field(factory=set[int])
+
+    @property
+    def starts(self) -> set[int]:
+        """Every offset at which it has begun: first at 0."""
+        return {0, *self.restarts}
+
+
+@attrs.define
+class LifeLines:
+    """The lines of one owner in its present life.
+
+    - `numbers`: the number of each in the trace of its node, ascending.
+    - `begin`: the index in the owner's chain at which the life begins.
+    - `steps_begin`: the index before which no step of this life was taken: its log was not yet opened.
+    """
+
+    numbers: list[int] = attrs.field(factory=list[int])
+    begin: int = 0
+    steps_begin: int = 0
 
 
 @attrs.define
 class KafkaReader:
-    """What is known from the lines read so far, and from all of them of batches, fetches and decisions."""
+    """What is known from the lines read so far, and from all of them of batches, fetches and decisions.
+
+    Of all lines, read ahead:
+
+    - `batches`: what was first said of the batch at a place, by who appended it or found it on disk.
+    - `fetches`: the line of a leader that took a fetch, by the leader's name for it.
+    - `answers`: the lines of a leader about its answers to a fetch, in order, by the follower's name for it.
+    - `decisions`: the line of the controller that decided a version of the metadata.
+    - `proposals`: the last AlterPartition that a leader prepared, unless it was rolled back.
+
+    Of the lines so far:
+
+    - `appends`: what a request has appended.
+    - `logs`: the bounds that a replica's log has had.
+    - `watermarks`: the highest watermark that anybody has said of a partition.
+    - `owners`: what has been read of an owner's present life.
+    - `lives`: the life that a node is in.
+    - `brokers`: the controller's last line about a broker.
+    - `readers`: what reads a line, by its name. Lines of other names tell of no partition.
+    """
 
     settings: Mapping[str, str]
     lines: TraceLines
-    written: dict[tuple[str, int, int], Row] = attrs.field(factory=dict[tuple[str, int, int], Row])
-    taken: dict[Place, Fields] = attrs.field(factory=dict[Place, Fields])
-    answered: dict[Place, list[Fields]] = attrs.field(factory=dict[Place, list[Fields]])
-    appended: dict[Place, tuple[int, int, int]] = attrs.field(factory=dict[Place, tuple[int, int, int]])
-    decided: dict[tuple[str, int], Fields] = attrs.field(factory=dict[tuple[str, int], Fields])
-    ends: dict[tuple[str, str], set[int]] = attrs.field(factory=dict[tuple[str, str], set[int]])
-    starts: dict[tuple[str, str], set[int]] = attrs.field(factory=dict[tuple[str, str], set[int]])
-    committed: dict[str, int] = attrs.field(factory=dict[str, int])
-    proposed: dict[tuple[str, str], Fields] = attrs.field(factory=dict[tuple[str, str], Fields])
-    numbers: dict[Owner, list[int]] = attrs.field(factory=dict[Owner, list[int]])
-    floor: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
-    barrier: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
+    batches: dict[BatchPlace, Batch] = attrs.field(factory=dict[BatchPlace, Batch])
+    fetches: dict[FetchName, Fields] = attrs.field(factory=dict[FetchName, Fields])
+    answers: dict[FetchName, list[Fields]] = attrs.field(factory=dict[FetchName, list[Fields]])
+    decisions: dict[Version, Fields] = attrs.field(factory=dict[Version, Fields])
+    proposals: dict[Leadership, Fields] = attrs.field(factory=dict[Leadership, Fields])
+    appends: dict[ProduceName, Append] = attrs.field(factory=dict[ProduceName, Append])
+    logs: defaultdict[Owner, LogBounds] = attrs.field(factory=lambda: defaultdict[Owner, LogBounds](LogBounds))
+    watermarks: dict[str, int] = attrs.field(factory=dict[str, int])
+    owners: defaultdict[Owner, LifeLines] = attrs.field(factory=lambda: defaultdict[Owner, LifeLines](LifeLines))
     lives: dict[str, str] = attrs.field(factory=dict[str, str])
     brokers: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
     readers: Mapping[str, Callable[[Event, str, str, KafkaLine], KafkaLine | None]] = attrs.field(init=False)
-    """What reads a line, by its name; lines of other names tell of no partition."""
 
     def __attrs_post_init__(self) -> None:
         self.readers = {
@@ -110,22 +215,25 @@ class KafkaReader:
             unclean = self.settings.get("unclean.leader.election.enable") == "true"
             self.lines.partitions[tp] = Partition(ids, min(minimum, len(ids)), unclean)
         if what == "decides":
-            self.decided[tp, number(says.get("partition_epoch"))] = says
+            self.decisions[Version(tp, number(says.get("partition_epoch")))] = says
         if what in ("appends", "opened"):
             # A follower may have copied a batch, and said so, before the thread that appended it could.
-            for row in _rows(says.get("wrote" if what == "appends" else "log")):
-                self.written.setdefault((tp, row[0], row[1]), row)
+            for row in rows(says.get("wrote" if what == "appends" else "log")):
+                if len(row) == BATCH_NUMBERS:  # any other is refused with its line
+                    batch = _batch(row)
+                    self.batches.setdefault(BatchPlace(tp, batch.offset, batch.epoch), batch)
+        leads = Leadership(event.life, tp)
         if what == "proposes":
-            self.proposed[event.life, tp] = _proposal(says, node)
-            self.lines.proposals.setdefault(tp, []).append(self.proposed[event.life, tp])
-        if what == "refused" and says.get("rolled_back") is True and (event.life, tp) in self.proposed:
-            given_up = self.proposed.pop((event.life, tp))
+            self.proposals[leads] = _proposal(says, node)
+            self.lines.proposals.setdefault(tp, []).append(self.proposals[leads])
+        if what == "refused" and says.get("rolled_back") is True and leads in self.proposals:
+            given_up = self.proposals.pop(leads)
             self.lines.proposals[tp].remove(given_up)
             self.lines.withdrawn.setdefault(tp, []).append(given_up)
         if what in ("fetched", "diverges"):
-            self.taken[node, tp, str(says.get("request"))] = says
+            self.fetches[FetchName(node, tp, str(says.get("request")))] = says
         if what == "answers":
-            self.answered.setdefault((node, tp, str(says.get("fetch"))), []).append(says)
+            self.answers.setdefault(FetchName(node, tp, str(says.get("fetch"))), []).append(says)
 
     def _read(self, place: int, event: Event) -> None:
         node, tp = _node(event), str(event.says.get("partition"))
@@ -144,65 +252,64 @@ class KafkaReader:
         line = self.readers[what](event, node, tp, KafkaLine(place, event, what=what))
         if line is not None:
             self._add((node, tp), line)
-        self.committed[tp] = max(self.committed.get(tp, 0), number(event.says.get("high_watermark")))
+        self.watermarks[tp] = max(self.watermarks.get(tp, 0), number(event.says.get("high_watermark")))
 
     def _start_life(self, place: int, event: Event, node: str) -> None:
         """Start another life of a node: what it had in memory is lost."""
         for owner, chain in self.lines.by_owner.items():
             if owner[0] == node:
                 chain.append(KafkaLine(place, event, begins=True, what="opened", index=len(chain), first=len(chain)))
-                self.floor[owner] = len(chain)
-                self.numbers[owner] = []
+                self.owners[owner] = LifeLines(begin=len(chain))
 
     def _add(self, owner: Owner, line: KafkaLine) -> None:
         chain = self.lines.by_owner.setdefault(owner, [])
-        known, floor = self.numbers.setdefault(owner, []), self.floor.setdefault(owner, 0)
-        index, since = len(chain), number(line.event.says.get("since"))
-        first = min(index, floor + bisect_right(known, since))
+        life, index = self.owners[owner], len(chain)
+        first = min(index, life.begin + bisect_right(life.numbers, number(line.event.says.get("since"))))
         if not line.checks:
-            first = max(first, self.barrier.get(owner, 0))
+            first = max(first, life.steps_begin)
         chain.append(attrs.evolve(line, index=index, first=first))
-        known.append(line.event.number)
+        life.numbers.append(line.event.number)
         if line.what == "opened":
-            self.barrier[owner] = index + 1
+            life.steps_begin = index + 1
 
     # A replica's log
 
     def _opened(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
-        log, watermark = _rows(event.says.get("log")), number(event.says.get("high_watermark"), -1)
-        end = start = log[0][0] if log else number(event.says.get("log_end"))
-        for row in log:
-            if row[0] != end:
-                raise LineRefused(f"the log that is found has the batch {list(row)} at {end}")
-            self._note(tp, row)
-            end = row[0] + row[2]
-        if start not in self.starts.get((node, tp), {0}):
+        log, watermark = _batches(event.says.get("log")), number(event.says.get("high_watermark"), -1)
+        end = start = log[0].offset if log else number(event.says.get("log_end"))
+        for batch in log:
+            if batch.offset != end:
+                raise LineRefused(f"the log that is found has the batch {list(batch)} at {end}")
+            self._note(tp, batch)
+            end = batch.end
+        if start not in self.logs[node, tp].starts:
             raise LineRefused(f"the log that is found begins at {start}, where its replica has never begun it")
         if not 0 <= watermark <= end:
             raise LineRefused(f"the watermark that is found is {watermark}, the log ends at {end}")
-        self._ends_at(node, tp, end)
+        self.logs[node, tp].ends.add(end)
         return attrs.evolve(line, found=found_on_disk(log, watermark, start))
 
     def _appends(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
-        wrote, acks = _rows(says.get("wrote")), number(says.get("acks"), -1)
-        if [row[2:] for row in wrote] != rows(says.get("asked")):
+        wrote, acks = _batches(says.get("wrote")), number(says.get("acks"), -1)
+        if [batch[2:] for batch in wrote] != rows(says.get("asked")):  # a client knows no offsets and no epochs
             raise LineRefused("what is appended is not what the client sent")
-        for row in wrote:
-            self._note(tp, row)
+        for batch in wrote:
+            self._note(tp, batch)
         if wrote:
-            key = (event.life, tp, str(says.get("request")))
-            end = wrote[-1][0] + wrote[-1][2]
-            start, _, _ = self.appended.get(key, (wrote[0][0], 0, 0))
-            self.appended[key] = (start, end, acks)
-            self._ends_at(node, tp, end)
+            name = ProduceName(event.life, tp, str(says.get("request")))
+            earlier = self.appends.get(name)
+            start = wrote[0].offset if earlier is None else earlier.start
+            self.appends[name] = Append(start, wrote[-1].end, acks)
+            self.logs[node, tp].ends.add(wrote[-1].end)
         return attrs.evolve(line, actions=("leader_appends",), wrote=wrote, acks=acks)
 
     def _copies(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
-        says, wrote = event.says, _rows(event.says.get("wrote"))
-        for row in wrote:
-            if self.written.get((tp, row[0], row[1])) != row:
-                raise LineRefused(f"no leader has written the batch at {row[0]} of epoch {row[1] - 1} that is appended")
+        says, wrote = event.says, _batches(event.says.get("wrote"))
+        for batch in wrote:
+            if self.batches.get(BatchPlace(tp, batch.offset, batch.epoch)) != batch:
+                where = f"at {batch.offset} of epoch {batch.epoch - 1}"
+                raise LineRefused(f"no leader has written the batch {where} that is appended")
         mail = self._answer_heard(event, node, tp)
         if mail.says.get("high_watermark") != says.get("told") or "diverging" in mail.says:
             raise LineRefused(f"the answer {mail.id} says something else than its follower heard")
@@ -211,12 +318,12 @@ class KafkaReader:
                 f"a leader took the fetch {mail.id} as one from {mail.says.get('offset')}, "
                 f"and its follower asked from {says.get('offset')}"
             )
-        self._ends_at(node, tp, number(says.get("log_end")))
+        self.logs[node, tp].ends.add(number(says.get("log_end")))
         return attrs.evolve(line, actions=("follower_appends",), wrote=wrote, mail=mail, told=_log(says))
 
     def _truncates(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         """A follower without leader epochs in its log truncates to its watermark before it fetches, unasked."""
-        self._ends_at(node, tp, number(event.says.get("log_end")))
+        self.logs[node, tp].ends.add(number(event.says.get("log_end")))
         mail = self._answer_heard(event, node, tp) if "fetch" in event.says else None
         if mail is None or "diverging" not in mail.says:
             return attrs.evolve(line, told=_log(event.says))
@@ -225,29 +332,27 @@ class KafkaReader:
     def _restarts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         """A follower whose log ends before that of its leader begins: what was between them, all replicas had."""
         start = number(event.says.get("to"), -1)
-        if not 0 <= start <= self.committed.get(tp, 0):
+        if not 0 <= start <= self.watermarks.get(tp, 0):
             raise LineRefused(f"a follower begins its log again at {start}, which nobody has said to be committed")
-        self._ends_at(node, tp, start)
-        self.starts.setdefault((node, tp), {0}).add(start)
+        self.logs[node, tp].ends.add(start)
+        self.logs[node, tp].restarts.add(start)
         return attrs.evolve(line, start=start, told=_log(event.says))
 
-    def _note(self, tp: str, row: Row) -> None:
-        known = self.written.setdefault((tp, row[0], row[1]), row)
-        if known != row or len(row) != 7 or row[2] < 1:
-            raise LineRefused(f"at {row[0]} of epoch {row[1] - 1} there is {list(known)}, and {list(row)} is written")
-
-    def _ends_at(self, node: str, tp: str, end: int) -> None:
-        self.ends.setdefault((node, tp), {0}).add(end)
+    def _note(self, tp: str, batch: Batch) -> None:
+        known = self.batches.setdefault(BatchPlace(tp, batch.offset, batch.epoch), batch)
+        if known != batch or batch.records < 1:
+            where = f"at {batch.offset} of epoch {batch.epoch - 1}"
+            raise LineRefused(f"{where} there is {list(known)}, and {list(batch)} is written")
 
     def _answer_heard(self, event: Event, node: str, tp: str) -> SentMessage:
         """The leader's answer that a follower's line is about; LineRefused if there is none."""
         says = event.says
         leader, fetch, at = str(says.get("leader")), str(says.get("fetch")), number(says.get("at"))
-        given = [a for a in self.answered.get((leader, tp, fetch), []) if number(a.get("at")) <= at]
-        if not given:
+        answers = [a for a in self.answers.get(FetchName(leader, tp, fetch), []) if number(a.get("at")) <= at]
+        if not answers:
             raise LineRefused(f"broker {leader} has given no answer {fetch} about {tp}")
-        answer = given[-1]
-        asked = self.taken.get((leader, tp, str(answer.get("request"))), NOTHING)
+        answer = answers[-1]
+        asked = self.fetches.get(FetchName(leader, tp, str(answer.get("request"))), NOTHING)
         told: dict[str, Json] = {
             "error": answer.get("error"),
             "leader": number(says.get("leader"), -1),
@@ -283,8 +388,8 @@ class KafkaReader:
     def _hears(self, event: Event, node: str, tp: str) -> tuple[int, int]:
         """Note the metadata that a replica learns; LineRefused if the controller has not decided them."""
         says = event.says
-        if self.decided:
-            known = self.decided.get((tp, number(says.get("partition_epoch"))), NOTHING)
+        if self.decisions:
+            known = self.decisions.get(Version(tp, number(says.get("partition_epoch"))), NOTHING)
             names = ("leader", "leader_epoch", "isr", "elr")
             wrong = {n: (str(known.get(n)), str(says.get(n))) for n in names if known.get(n) != says.get(n)}
             if wrong:
@@ -296,7 +401,7 @@ class KafkaReader:
     def _fetched(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         mail = self._request(event, node, tp)
         follower, offset = number(event.says.get("follower"), -1), number(event.says.get("offset"), -1)
-        if offset not in self.ends.get((str(follower), tp), {0}):
+        if offset not in self.logs[str(follower), tp].ends:
             raise LineRefused(f"broker {follower} fetches from {offset}, where its log has never ended")
         ends = {follower: number(event.says.get("end"), -1)}
         return attrs.evolve(line, actions=("leader_answers_fetch",), mail=mail, ends=ends)
@@ -317,8 +422,8 @@ class KafkaReader:
             "leader_epoch": _epoch(says.get("leader_epoch")),
             "last_epoch": _epoch(says.get("last_epoch")),
         }
-        begins = number(says.get("offset")) in self.starts.get((str(says.get("follower")), tp), ())
-        if begins and told["last_epoch"] == -1:
+        bounds = self.logs[str(says.get("follower")), tp]
+        if bounds.restarts and number(says.get("offset")) in bounds.starts and told["last_epoch"] == -1:
             told["begins"] = True
         return SentMessage(str(says.get("request")), str(says.get("follower")), node, "FetchRequest", told)
 
@@ -339,7 +444,7 @@ class KafkaReader:
     def _adopts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
         isr, version = tuple(sorted(numbers(says.get("isr")))), number(says.get("partition_epoch"))
-        if self.decided and (self.decided.get((tp, version)) or NOTHING).get("isr") != list(isr):
+        if self.decisions and self.decisions.get(Version(tp, version), NOTHING).get("isr") != list(isr):
             raise LineRefused(f"the controller has not decided the ISR {list(isr)} of partition epoch {version}")
         told: dict[str, Json] = {"error": "NONE", "leader_epoch": _epoch(says.get("leader_epoch"))}
         mail = SentMessage(f"of partition epoch {version}", CONTROLLER, node, "AlterPartitionResponse", told)
@@ -363,7 +468,8 @@ class KafkaReader:
         says, error = event.says, str(event.says.get("error"))
         offset = number(says.get("offset"), -1)
         # A repetition of an idempotent producer is acknowledged without an append: then only where it begins is known.
-        start, end, acks = self.appended.get((event.life, tp, str(says.get("request"))), (offset, offset + 1, 1))
+        name = ProduceName(event.life, tp, str(says.get("request")))
+        start, end, acks = self.appends.get(name, Append(offset, offset + 1, 1))
         if error == "NONE" and offset not in (start, -1):
             raise LineRefused(f"what was appended at {start} is acknowledged at {offset}")
         return attrs.evolve(line, answers=(Answer("Produce", error, offset, end, acks),))
@@ -384,7 +490,7 @@ class KafkaReader:
             owner = (CONTROLLER, each)
             if says.get("what") == "decides" and each == tp:
                 state = _controller(says, partition.ids, self.brokers)
-                before = self.decided.get((tp, number(says.get("partition_epoch")) - 1), NOTHING)
+                before = self.decisions.get(Version(tp, number(says.get("partition_epoch")) - 1), NOTHING)
                 line = KafkaLine(place, event, what="decides", controller=state, reorders=_reorders(before, says))
             elif says.get("what") == "broker" and owner in known and says.get("broker") in partition.ids:
                 line = KafkaLine(place, event, what="broker")
@@ -403,8 +509,16 @@ def _epoch(told: Json) -> int:
     return number(told, -1) + 1 if number(told, -1) >= 0 else -1
 
 
-def _rows(told: Json) -> tuple[Row, ...]:
-    return tuple((row[0], row[1] + 1, *row[2:]) for row in rows(told) if len(row) > 1)
+def _batch(row: Row) -> Batch:
+    """A row as a batch; LineRefused if it has another number of numbers."""
+    if len(row) != BATCH_NUMBERS:
+        raise LineRefused(f"the batch {list(row)} has {len(row)} numbers, where a batch has {BATCH_NUMBERS}")
+    offset, epoch, *rest = row
+    return Batch(offset, epoch + 1, *rest)
+
+
+def _batches(value: Json) -> tuple[Batch, ...]:
+    return tuple(_batch(row) for row in rows(value) if len(row) > 1)
 
 
 def _diverging(says: Fields) -> dict[str, Json]:

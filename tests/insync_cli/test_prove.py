@@ -1,18 +1,19 @@
 """`insync prove`: what it says of a proof that succeeds, fails, or was not found, and the traces that come of it."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import attrs
 import pytest
 from tests.support.models import ticket_desk
 
+from insync_cli import families
 from insync_cli.main import main
+from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
 from isr_lang import Bool, Conjunct, Design, Value, always
+from isr_protocol.family import IN_SYNC_REPLICAS
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
 
@@ -32,14 +33,16 @@ TOO_WEAK = (Conjunct(ticket_desk.closed_is_done),)
 def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -> None:
     """What there is to prove of the desk, and from what."""
 
-    def invariant(_: Design) -> tuple[Conjunct, ...]:
-        return conjuncts
+    class Desks(Family):
+        state = ticket_desk.Desk
 
-    proof = ModuleType("isr_protocol.proof.questions")
-    promises = ("never-ahead", "never-back", "closed-is-done")
-    vars(proof).update(invariant=invariant, FOLLOWS={}, PROMISES=promises, OF_DESIGNS=())
-    vars(proof).update(OPEN=("tickets", "paper_jams"), GIVEN={"rush": 1}, CORES=Path("no-cores.json"))
-    patch.setitem(sys.modules, "isr_protocol.proof.questions", proof)
+        def proof_plan(self) -> ProofPlan:
+            return ProofPlan(("never-ahead", "never-back", "closed-is-done"), ("tickets", "paper_jams"), {"rush": 1})
+
+        def invariant(self, design: Design) -> tuple[Conjunct, ...]:
+            return conjuncts
+
+    patch.setattr(families, "families", lambda: (IN_SYNC_REPLICAS, Desks(), families.UNKNOWN))
 
 
 @pytest.fixture

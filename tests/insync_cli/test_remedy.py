@@ -29,8 +29,12 @@ def told(said: str) -> list[tuple[str, str]]:
     return [(what.strip(), typed) for what, _, typed in (line.partition(": ") for line in lines[1:])]
 
 
+def what_to_do(path: Path) -> Remedy | None:
+    return pages.what_to_do(path, *tracefiles.replayable(path))
+
+
 def of_case(name: str) -> Remedy:
-    found = pages.what_to_do(CORPUS / name / "trace.itf.json")
+    found = what_to_do(CORPUS / name / "trace.itf.json")
     assert found is not None
     return found
 
@@ -93,7 +97,7 @@ def test_what_producers_are_to_set_is_told_of_producers() -> None:
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in CORPUS.glob("*/trace.itf.json")))
 def test_every_case_of_the_corpus_has_something_to_do_that_is_asked_of_a_design_that_promises_it(case: str) -> None:
     trace = tracefiles.load(CORPUS / case / "trace.itf.json")
-    found = pages.what_to_do(CORPUS / case / "trace.itf.json")
+    found = what_to_do(CORPUS / case / "trace.itf.json")
     if trace.kind not in ("always", "step"):
         assert found is None
         return
@@ -110,7 +114,7 @@ def test_where_nothing_helps_it_says_so(monkeypatch: pytest.MonkeyPatch, lost: P
         return None
 
     monkeypatch.setattr(pages, "mender", no_mender)
-    found = pages.what_to_do(lost)
+    found = what_to_do(lost)
     assert found == Remedy(NOTHING, ())
 
 
@@ -123,9 +127,9 @@ def test_a_design_that_does_not_make_the_promise_is_no_mend(monkeypatch: pytest.
     with monkeypatch.context() as patched:
         patched.setattr(remedy, "SAFER", {})
         patched.setattr(remedy, "DEARER", {})
-        assert pages.what_to_do(Path("run/members-have-acked.itf.json")) == Remedy(NOTHING, ())
+        assert what_to_do(Path("run/members-have-acked.itf.json")) == Remedy(NOTHING, ())
     assert run(f"check {design} --property acked-survives --quiet --out run") == 12
-    found = pages.what_to_do(Path("run/acked-survives.itf.json"))
+    found = what_to_do(Path("run/acked-survives.itf.json"))
     assert found is not None
     assert found.says.startswith("joins-one-behind --min-insync 2 keeps the promise.")
     assert found.commands[-1][1].endswith(f"--design-file {own}")

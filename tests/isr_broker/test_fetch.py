@@ -15,7 +15,7 @@ from isr_broker.core.messages import Error, Heartbeat, RegisterBroker, TopicPart
 from isr_broker.core.record_batch import new_batch
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.topics import Topics, uuid_of
-from isr_broker.wire import fetch_requests, fetch_sessions, protocol
+from isr_broker.wire import fetch_questions, fetch_sessions, protocol
 from isr_broker.wire.fetch_sessions import EVICTION_MS, Part, Session, SessionCache
 from isr_broker.wire.protocol import Answer, Fields
 from isr_broker.wire.requests import Requests
@@ -333,6 +333,24 @@ def test_what_there_is_is_told_when_the_wait_is_over(client: Client) -> None:
     assert sizes(client) == [{0: 2 * SIZE, 1: 0}]
 
 
+def test_a_replica_that_was_asked_for_more_and_has_no_more_has_waited_long_enough(client: Client) -> None:
+    client.produce(0)
+    assert client.fetch(0, -1, (0, 0), wait=500, min_bytes=10_000) is None
+    client.tick(499)
+    assert sizes(client) == []
+    client.tick(1)
+    assert sizes(client) == [{0: SIZE}]
+
+
+def test_an_answer_that_is_full_asks_no_further_replica(client: Client) -> None:
+    """All but the first record count against the limit (KIP-74)."""
+    client.produce(0)
+    client.produce(1)
+    assert rows(client.fetch(0, -1, (0, 0), (1, 0), max_bytes=SIZE)) == {0: FULL, 1: EMPTY}
+    assert rows(client.fetch(0, -1, (2, 0), (1, 0), (0, 0), max_bytes=1)) == {2: EMPTY, 1: FULL, 0: EMPTY}
+    assert rows(client.fetch(0, -1, (0, 0), (1, 0), max_bytes=2 * SIZE)) == {0: FULL, 1: FULL}
+
+
 def test_an_error_and_a_wish_for_nothing_are_not_kept_waiting(client: Client) -> None:
     client.produce(0)
     assert rows(client.fetch(0, -1, (0, 0), (1, 7), wait=500, min_bytes=10_000))[1] == (
@@ -538,7 +556,7 @@ def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.
     for rests in (True, False):
         chance, pair, ends = Random(seed), made_pair(HASTY), {0: 0, 1: 0}
         if not rests:
-            monkeypatch.setattr(fetch_requests, "_rests", never_rests)
+            monkeypatch.setattr(fetch_questions, "_rests", never_rests)
         said, heard, now = list[object](), list[int](), list[tuple[int, int]]()
         for _ in range(60):
             number = chance.randrange(2)

@@ -8,8 +8,8 @@ import pytest
 from insync_cli.main import main
 from isr_broker.core.messages import TopicPartition
 from isr_cluster.kafka import write_decisions
-from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial
-from isr_kafka import Unavailable, build, classpath, jars, java, javac, tools
+from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial, our_classes
+from isr_kafka import Unavailable, classpath, jars, java, javac, tools
 from isr_validate import Level, Validation, read_traces, validate
 
 FOLDER = JAVA_ROOT.parent
@@ -184,9 +184,8 @@ def test_the_exit_code_says_what_was_found(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize("release", RELEASES)
 def test_variations_of_what_one_delta_hides_come_out_as_the_page_says(release: str) -> None:
-    found = jars(release)
-    classes = build([JAVA_ROOT / "common", JAVA_ROOT / "classes"], release)
-    command = [java(), *JVM, "-cp", classpath(classes, found), "insync.found.classes.Variations"]
+    path = classpath(our_classes("classes", release), jars(release))
+    command = [java(), *JVM, "-cp", path, "insync.found.classes.Variations"]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.count(": as expected") == 6

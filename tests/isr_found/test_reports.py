@@ -5,11 +5,12 @@ Without it the page could name a release for a bug that it never had.
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from isr_found import JAVA_ROOT, JVM
+from isr_found import JAVA_ROOT, JVM, our_classes
 from isr_kafka import Unavailable, build, classpath, jars, java, javac
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
@@ -29,14 +30,13 @@ def releases() -> dict[str, dict[str, str]]:
     return said
 
 
-def ran(roots: list[str], release: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def ran(compiled: Callable[[], Path], release: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     try:
         _ = java(), javac()
         found = jars(release)
     except Unavailable as missing:
         pytest.skip(str(missing))
-    classes = build([JAVA_ROOT / root for root in roots], release)
-    command = [java(), *JVM, "-cp", classpath(classes, found), *arguments]
+    command = [java(), *JVM, "-cp", classpath(compiled(), found), *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -46,7 +46,7 @@ def test_the_page_has_rows() -> None:
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.0.1", "4.1.1", "4.3.1", "4.4.0"])
 def test_a_release_has_the_bugs_that_the_page_says(release: str) -> None:
-    done = ran(["reports"], release, "org.apache.kafka.controller.Reports")
+    done = ran(lambda: build([JAVA_ROOT / "reports"], release), release, "org.apache.kafka.controller.Reports")
     assert done.returncode == 0, done.stderr
     answers = dict(line.split() for line in done.stdout.splitlines() if line.startswith("KAFKA-"))
     assert answers == releases()[release]
@@ -55,5 +55,5 @@ def test_a_release_has_the_bugs_that_the_page_says(release: str) -> None:
 @pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
 @pytest.mark.parametrize(("arguments", "code"), [((), 1), (("--control",), 0)])
 def test_to_set_the_minimum_leaves_nobody_to_wait_for(release: str, arguments: tuple[str, ...], code: int) -> None:
-    done = ran(["common", "classes"], release, "insync.found.classes.ClearedElr", *arguments)
+    done = ran(lambda: our_classes("classes", release), release, "insync.found.classes.ClearedElr", *arguments)
     assert done.returncode == code, done.stdout + done.stderr

@@ -7,6 +7,7 @@ import pytest
 from isr_kafka import RELEASES, Unavailable, jars, java, maven, release_of
 from isr_kafka.compile import nearest
 from isr_kafka.jars import pinned
+from isr_kafka.system import adapter_sources
 
 
 def downloaded(folder: Path, *names: str) -> Path:
@@ -81,3 +82,17 @@ def test_the_nearest_table_of_renamed_classes_is_the_newest_that_is_not_above() 
     assert nearest("4.5.0-SNAPSHOT", ["4.1.1", "4.4.0"]) == "4.4.0"
     assert nearest("3.9.1", ["4.0.1"]) == "4.0.1"
     assert nearest("3.9.1", []) is None
+
+
+@pytest.mark.parametrize(
+    ("release", "folders"),
+    [
+        ("4.5.0-SNAPSHOT", ["main"]),
+        ("4.2.0", ["main"]),
+        ("4.1.2", ["main", "kafka-4.1"]),
+        ("4.0.1", ["main", "kafka-4.1", "kafka-4.0"]),
+    ],
+)
+def test_a_release_takes_what_was_otherwise_until_it_and_after_it(release: str, folders: list[str]) -> None:
+    """Without it a patch release of 4.1 would be compiled as if it were the newest."""
+    assert [folder.name for folder in adapter_sources(release)] == folders

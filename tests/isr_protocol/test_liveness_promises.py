@@ -4,17 +4,18 @@ Without the second half, a liveness promise could hold because nothing ever trig
 fairness.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from insync_cli import room
 from insync_cli.main import main
 from isr_check.engine import Limits, Verdict
 from isr_check.liveness_reference import unfair_in
 from isr_check.native import explore
 from isr_lang import Design, Instance, Step, action
 from isr_model import KIP_966
+from isr_protocol.family import IN_SYNC_REPLICAS
 from isr_protocol.promises.liveness import LIVENESS
 from isr_protocol.replication import sends
 from isr_protocol.state import Fetch, Replica, State
@@ -84,10 +85,11 @@ LOOPS = KIP_966.replacing(
 LOOP_BOUNDS = {"replicas": 2, "min_insync": 1, "crashes": 0, "sessions_lost": 1}
 
 
-def with_slack(design: Design, bounds: dict[str, int], name: str) -> tuple[Verdict, dict[str, int] | None]:
+def with_slack(design: Design, bounds: dict[str, int], name: str) -> tuple[Verdict, Mapping[str, int] | None]:
     own = Instance(design, bounds)
-    instance, wanted = room.with_slack(own, (name,))
-    found, slack = room.without_slack(own, explore(instance, wanted, Limits(), lambda _: None), (name,))
+    probes = IN_SYNC_REPLICAS.slack_probes(own, (name,))
+    whole = explore(own.promising(*probes), (name, *(p.name for p in probes)), Limits(), lambda _: None)
+    found, slack = IN_SYNC_REPLICAS.slack(own, whole, (name,))
     assert [f.name for f in found.findings] == [name]
     return found.finding(name).verdict, slack.get(name)
 

@@ -8,12 +8,14 @@ import json
 import re
 import shlex
 import shutil
+from html import escape
 from pathlib import Path
 from random import Random
 from typing import cast
 from urllib.parse import unquote
 
 import pytest
+from docs.site.examples import outdated, unfit
 from playwright.sync_api import Browser
 from tests.support.pages import CORPUS, NARROW, opened
 
@@ -75,6 +77,28 @@ def test_every_link_leads_to_a_file_that_exists(folder: Path) -> None:
     assert len(found) > 50
     assert not [path for path in found if not (folder / path).is_file()]
     assert not [path for path in found if path.startswith(("http", "/"))]
+
+
+def test_what_the_site_would_not_show_of_a_report_is_seen(folder: Path, tmp_path: Path) -> None:
+    """The example of the site is made again if it is not of today; this report has another plan, and no other fault."""
+    assert [line for line in unfit(folder) if "bytes" not in line] == []  # with its pages it is larger than the example
+    assert outdated(folder, CORPUS.parents[1]) == ["the promises of its cells"]
+    later = tmp_path / "later"
+    shutil.copytree(folder, later)
+    cells = (later / "matrix" / "matrix.json").read_text(encoding="utf-8")
+    model = str(json.loads(cells)["cells"][0]["model_hash"])
+    (later / "matrix" / "matrix.json").write_text(cells.replace(model, "of-yesterday"), encoding="utf-8")
+    (later / "cases" / "jepsen-2013.itf.json").write_text("another trace", encoding="utf-8")
+    page = (later / "index.html").read_text(encoding="utf-8")
+    (later / "index.html").write_text(page.replace(escape(questions()[0].asks), "?"), encoding="utf-8")
+    assert {line.split(":")[0].rpartition(" ")[0] for line in outdated(later, CORPUS.parents[1])} == {
+        "the model of", "the promises of its", "the story", "the"
+    }  # fmt: skip
+
+
+def test_every_claim_has_a_command(folder: Path) -> None:
+    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert all(str(claim["command"]).startswith("insync check ") for claim in claims)
 
 
 def test_a_square_says_what_its_run_says(folder: Path) -> None:

@@ -134,6 +134,19 @@ def test_another_checksum_is_rejected() -> None:
     assert "no leader has written the batch" in no.why
 
 
+@pytest.mark.parametrize("what", ["appends", "copies"])
+def test_a_batch_with_a_number_too_few_is_rejected(what: str) -> None:
+    files = lines()
+    life, place = one(files, what, lambda says: bool(says["wrote"]))
+    cast("list[list[int]]", files[life][place]["wrote"])[0].pop()
+    if what == "appends":
+        cast("list[list[int]]", files[life][place]["asked"])[0].pop()
+    no = judged(files).rejected
+    assert no is not None
+    assert (no.life, no.line) == (life, place + 1)
+    assert "has 6 numbers, where a batch has 7" in no.why
+
+
 def test_an_acknowledgement_before_its_watermark_is_rejected_at_both_levels() -> None:
     for level in (Level.EVENTS, Level.CLIENT):
         files = lines()

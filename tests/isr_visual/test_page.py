@@ -198,8 +198,8 @@ def test_a_key_leads_there(shared: Opened, keys: tuple[str, ...], at: int) -> No
 
 def test_each_colour_is_stated_once_for_light_and_dark() -> None:
     """Stated twice, one of them is forgotten."""
-    sheets = [p for p in (CORPUS / "isr_visual" / "style").glob("*.css") if p.name != "print.css"]
-    sheets.append(CORPUS / "isr_report" / "templates" / "report.css")
+    sheets = [p for p in (CORPUS.parent / "isr_visual" / "style").glob("*.css") if p.name != "print.css"]
+    sheets.append(CORPUS.parent / "isr_report" / "templates" / "report.css")
     stated = [
         found for sheet in sheets for found in re.findall(r"^\s*(--[\w-]+): (.*);", sheet.read_text(), re.MULTILINE)
     ]

@@ -16,9 +16,14 @@ import attrs
 HEAD = """\
 # Measurements: what each file of tests takes
 
-Made by `tests/support/durations.py`, which says how; {day}, with a load of {load:.0f} on {cores} cores at the end.
-Processor seconds are those of the test and of the processes that it started and waited for; seconds by the clock hold
-what it waited for, too, and what else the machine had to do.
+Made by `tests/support/durations.py`, which says how.
+
+| run of | load at the end | cores |
+|---|---:|---:|
+| {day} | {load:.0f} | {cores} |
+
+Processor seconds are those of the test and of the processes that it started and waited for. Seconds by the clock hold
+what it waited for, too. They also hold what else the machine had to do.
 A file that takes over ten seconds says at its top what would go unnoticed without it.
 
 | file | tests | processor s | clock s | costliest test | processor s |

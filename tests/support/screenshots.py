@@ -1,7 +1,6 @@
-"""The pictures of docs/pages, made by a browser: `python -m tests.support.screenshots [REPORT]`.
+"""The picture of the README, made by a browser: `python -m tests.support.screenshots [REPORT]`.
 
-Four pages at three sizes, light and dark; of a report (the folder that `insync report` made) its first screen, too,
-and docs/report.png, its summary.
+It is the first screen of a page. Of a report (the folder that `insync report` made), docs/report.png is its summary.
 """
 
 from __future__ import annotations
@@ -17,34 +16,14 @@ from tests.support.pages import chromium, trace_file
 from insync_cli.main import main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SIZES = (
-    ViewportSize(width=1440, height=900),
-    ViewportSize(width=1024, height=768),
-    ViewportSize(width=390, height=844),
-)
-CASES = ("overtaken-request", "jepsen-2013", "last-replica-standing", "kept-positions")
-"""The gallery is of all of them; the first three have pictures of their own."""
+SIZE = ViewportSize(width=1440, height=900)
+CASE = "overtaken-request"
 
 
-def taken(browser: Browser, file: Path, name: str, folder: Path) -> None:
-    """The first screen of a page at all sizes, light and dark."""
-    for size in SIZES:
-        for dark in (False, True):
-            page = opened(browser, file, size, dark=dark)
-            path = folder / f"{name}-{size['width']}{'-dark' if dark else ''}.png"
-            page.screenshot(path=path)
-            small(path)
-            page.context.close()
-
-
-def opened(browser: Browser, file: Path, size: ViewportSize, *, dark: bool, scale: float = 1.0) -> Page:
+def opened(browser: Browser, file: Path, *, scale: float = 1.0) -> Page:
     """The file in a window, without motion and without a network."""
     context = browser.new_context(
-        viewport=size,
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce",
-        offline=True,
-        device_scale_factor=scale,
+        viewport=SIZE, color_scheme="light", reduced_motion="reduce", offline=True, device_scale_factor=scale
     )
     page = context.new_page()
     page.goto(file.as_uri())
@@ -59,18 +38,14 @@ def small(path: Path) -> None:
 
 
 def run(report: Path | None) -> None:
-    folder = DOCS / "pages"
-    with tempfile.TemporaryDirectory() as made, chromium() as browser:
-        files = [str(trace_file(case)) for case in CASES]
-        shown = {"gallery": files} | {case: [file] for case, file in zip(CASES[:-1], files[:-1], strict=True)}
-        for name, of in shown.items():
-            html = Path(made) / f"{name}.html"
-            assert main(["show", *of, "--html", str(html), "--plain"]) == 0
-            taken(browser, html, name, folder)
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        html = Path(folder) / f"{CASE}.html"
+        assert main(["show", str(trace_file(CASE)), "--html", str(html), "--plain"]) == 0
+        picture = DOCS / "pages" / f"{CASE}-{SIZE['width']}.png"
+        opened(browser, html).screenshot(path=picture)
+        small(picture)
         if report is not None:
-            index = report.resolve() / "index.html"
-            taken(browser, index, "report", folder)
-            page = opened(browser, index, SIZES[0], dark=False, scale=1.2)
+            page = opened(browser, report.resolve() / "index.html", scale=1.2)
             page.locator(".framed:has(.overview)").screenshot(path=DOCS / "report.png")
             small(DOCS / "report.png")
 

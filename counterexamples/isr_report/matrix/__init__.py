@@ -1,1 +1,5 @@
-"""The guarantees matrix: which cells it has, what was found in them, and what their runs exercised."""
+"""The guarantees matrix.
+
+Reading order: `plan` (which cells it has), `grid` (what was found in them), `coverage` (what their runs exercised),
+`since` (what changed since an earlier report).
+"""

@@ -93,3 +93,18 @@ function contactSheet(trace) {
     }),
   );
 }
+
+/** @type {(trace: Trace) => void} */
+const saveItf = (trace) => save(`${trace.about.name}.itf.json`, "application/json", trace.itfText);
+
+/**
+ * The picture as it stands in the page; the lanes where a trace has none.
+ * @type {(trace: Trace, at: number) => void}
+ */
+function saveScene(trace, at) {
+  /** @type {SVGElement | null} */
+  const svg = document.querySelector("#scene svg.scene") ?? document.querySelector("#lanes svg");
+  if (!svg) return;
+  const ground = getComputedStyle(byId("scene")).backgroundColor;
+  save(`${trace.about.name}-T${at}.svg`, "image/svg+xml", svgText(svg, ground));
+}

@@ -34,8 +34,8 @@ function heading(app, trace) {
     { class: "menu" },
     h("summary", { class: "nav wide" }, "Export"),
     h("ul", {}, [
-      item("Scene as SVG", () => app.saveScene()),
-      item("Trace as ITF", () => app.saveItf()),
+      item("Scene as SVG", () => saveScene(trace, app.view.at)),
+      item("Trace as ITF", () => saveItf(trace)),
       item("Link to this step", () => app.copyLink()),
       about.mermaid ? item("Mermaid diagram", () => save(`${about.name}.mmd`, "text/plain", about.mermaid)) : null,
       about.plantuml ? item("PlantUML diagram", () => save(`${about.name}.puml`, "text/plain", about.plantuml)) : null,

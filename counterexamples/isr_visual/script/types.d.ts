@@ -173,6 +173,17 @@ type View = {
   width: number;
   here: Here;
 };
+/** Where an address leads. `foreign`: to a trace that is not here; `beyond`: the step that the trace does not have. */
+type Link = {
+  n: number;
+  at: number;
+  property: string | null;
+  way: string;
+  model: string | null;
+  trace: string | null;
+  foreign: boolean;
+  beyond: string | null;
+};
 type Acts = {
   go: (step: number) => void;
   take: (way: Way) => void;

@@ -1,12 +1,16 @@
 """A leader: appends, takes fetches as acknowledgements, commits, and keeps the in-sync set.
 
 Each function is one action of the model, under its name, and says where Kafka does it. Numbers in brackets are the
-rules that re-implementations often miss:
+rules that re-implementations often miss, numbered as in `isr_model`:
 
-(1) the watermark is the smallest log end over the *maximal* ISR; (2) it is held while the committed ISR is under
-`min.insync.replicas`; (3) a fetch counts only in the leader's own epoch and only if it does not diverge; (4) a follower
-joins only past the start of the leader's epoch; (5) only INELIGIBLE_REPLICA rolls a proposed ISR back; (7) the minimum
-is asked before the append, of the committed ISR, and after it, of the maximal one.
+- (1) The watermark is the smallest log end over the *maximal* ISR (`watermark.maximal_isr`).
+- (2) It is held while the committed ISR is under `min.insync.replicas` (`watermark.may_commit`).
+- (3) A fetch counts only in the leader's own epoch and only if it does not diverge.
+- (4) A follower joins only past the start of the leader's epoch.
+- (5) Only INELIGIBLE_REPLICA rolls a proposed ISR back.
+- (6) A replica that returns without the mark of a clean shutdown is in no set from which a leader is chosen. This
+  one is the controller's, and stands in `elections`.
+- (7) The minimum is asked before the append, of the committed ISR, and after it, of the maximal one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """What a broker keeps: partitions' logs, checkpoints and the metadata log.
 
-- `disk` is the interface. `disk_files` is the real disk; `disk_memory` can lose whatever was not flushed.
-- `segment` -> `log` -> `log_directory`: one file, one partition's log, all logs of a broker.
-- `checkpoints`, `meta_properties`: small files replaced as a whole. `metadata_log`: the controller's records.
-- `offsets_topic`: consumers' committed offsets as records of `__consumer_offsets`.
+Reading order: `disk` (the interface), `disk_files` (the real one), `disk_memory` (one that can lose whatever was not
+flushed).
+
+- Records: `segment` (one file), `log` (one partition's), `log_directory` (all of a broker).
+- Small files, replaced as a whole: `checkpoints`, `meta_properties`.
+- The controller's records: `metadata_log`. What truncations took: `dropped_records`.
+- Consumers' committed offsets as records of a topic: `offsets_topic`.
 """

@@ -23,6 +23,7 @@ from isr_broker.storage.disk import ROOT, Disk, File
 NAME: Final = "metadata.log"
 _MORE: Final = b"+"
 _WHOLE: Final = b"="
+_END: Final = b"\n"
 
 
 class DamagedMetadata(Exception):
@@ -32,26 +33,38 @@ class DamagedMetadata(Exception):
 def records_in(file: File) -> tuple[list[MetadataRecord], int]:
     """The records in order, and where the whole ones end; DamagedMetadata if one is not whole and yet not torn.
 
-    A write that a crash has torn leaves some first part of its last line, and no end of a line after that. Whatever
-    else is not whole was durable once, and others have been told of it; a snapshot is never written a part at a time.
+    Whatever is neither whole nor torn was durable once, and others have been told of it.
     """
     text, good, at = file.read(0, file.size()), 0, 0
     records: list[MetadataRecord] = []
     batch: list[MetadataRecord] = []
     while at < len(text):
-        end = text.find(b"\n", at)
-        record = _record_in(text[at : end if end >= 0 else len(text)])
-        if end >= 0 and record is not None:
+        end = text.find(_END, at)
+        ends = end >= 0
+        line = text[at : end if ends else len(text)]
+        record = _record_in(line)
+        if ends and record is not None:
             batch.append(record)
-            more, at = text[at : at + 1] == _MORE, end + 1
+            more, at = line.startswith(_MORE), end + 1
             if not more:
                 records += batch
                 batch, good = [], at
-        elif end < 0 and text[at : at + 1] != _WHOLE and (record is not None or _record_in(text[at:-1]) is None):
+        elif not ends and _is_torn(line):
             break
         else:
             raise DamagedMetadata(f"{NAME}: the record at byte {at} is damaged, {len(text) - at} bytes before its end")
     return records, good
+
+
+def _is_torn(tail: bytes) -> bool:
+    """Whether what stands behind the last end of a line may be a write that a crash has torn: a first part of its line.
+
+    A snapshot is never written a part at a time. Nor is a whole record with one other byte behind it a first part: that
+    byte was the end of its line.
+    """
+    is_snapshot = tail.startswith(_WHOLE)
+    has_damaged_end = _record_in(tail[:-1]) is not None
+    return not is_snapshot and not has_damaged_end
 
 
 def _record_in(line: bytes) -> MetadataRecord | None:

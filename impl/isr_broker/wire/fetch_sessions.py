@@ -8,6 +8,7 @@ any that of one not used for two minutes (FetchSessionCacheShard.tryEvict).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from typing import Final, TypeAlias
 
 import attrs
@@ -33,11 +34,18 @@ Key: TypeAlias = tuple[str | bytes, int]
 """A partition as requests name it: by its topic's name, or id from version 13 on, and its number."""
 
 
-@attrs.define
-class Said:
-    """An answer of a replica for one partition, and how many bytes of records it has.
+Reply: TypeAlias = Callable[[Answer], None]
+"""Sends the answer to a fetch, by its fields."""
 
-    `news`: it must be told, having records, an error, or something else that the one who fetches has to act on.
+Position: TypeAlias = tuple[object, object]
+"""Watermark and log start of a partition."""
+
+
+@attrs.frozen
+class PartAnswer:
+    """What a replica has answered for one partition: the fields of the wire, and how many bytes of records they have.
+
+    `news`: it must be sent, having records, an error, a stamp, or something else that the one who fetches acts on.
     """
 
     fields: Answer
@@ -48,17 +56,24 @@ class Said:
     @property
     def watermark(self) -> int:
         """The watermark that it tells."""
-        told = self.fields["high_watermark"]
-        return told if isinstance(told, int) else -1
+        watermark = self.fields["high_watermark"]
+        return watermark if isinstance(watermark, int) else -1
+
+    @property
+    def position(self) -> Position:
+        """The position that it tells."""
+        return self.fields["high_watermark"], self.fields["log_start_offset"]
 
 
 @attrs.define(eq=False)
 class Part:
-    """One partition of a session: what is asked of it, and what is known of the answer.
+    """One partition of a session: what is fetched of it, and how far that is.
 
-    - `request`: what its replica is asked for a follower; `asked` while it has not answered yet, last `asked_at`.
-    - `seen`: the watermark above which its replica was asked for more than is held, 0 if it was not.
-    - `held`: the answer that is not yet told; `told` the watermark and log start that were, as far as there were any.
+    - `question`: which question its replica has, None if it has none or has answered.
+    - `request`: what its replica is asked for a follower, the last time at `question_at`.
+    - `more_than`: the watermark above which its replica was asked for more than its answer has, 0 if it was not.
+    - `answer`: what its replica has answered, until that is sent.
+    - `position`: what was sent last, None after an error, and before there was an answer.
     """
 
     topic: str | bytes
@@ -70,11 +85,11 @@ class Part:
     log_start: Offset = 0
     stamp: Stamp | None = None
     request: FetchRequest | None = None
-    asked: object | None = None
-    asked_at: Millis = 0
-    seen: Offset = 0
-    held: Said | None = None
-    told: tuple[object, object] | None = None
+    question: object | None = None
+    question_at: Millis = 0
+    more_than: Offset = 0
+    answer: PartAnswer | None = None
+    position: Position | None = None
 
     @property
     def key(self) -> Key:
@@ -93,31 +108,43 @@ class Part:
         )
 
 
-@attrs.define(eq=False)
-class Open:
-    """A fetch that waits for its answer.
+class Stage(Enum):
+    """How far a fetch is that is not yet answered (`fetch_requests` has the way of a fetch)."""
 
-    `full` if that names every partition; `answered` once there is something to answer; `glancing` while replicas are
-    asked what there is at once, `asking` while they are asked at all. A consumer's waits `until` then for the `least`
-    number of bytes, and gets no more than `limit`.
+    LOOKS = "replicas are asked what there is at once"
+    ASKS = "replicas are asked to answer when there is more"
+    WAITS = "all are asked"
+
+
+@attrs.define(eq=False, kw_only=True)
+class Fetch:
+    """A fetch until its answer is sent.
+
+    - `full`: its answer names every partition.
+    - `broker_epoch`: of a follower; `rack`: of a consumer.
+    - `limit`, `least`: the most bytes that it gets, and how many a consumer's waits for.
+    - `wait`, `until`: how long it waits, and so until when.
+    - `due`: it is to be answered, at the end of this turn.
     """
 
-    reply: Callable[[Answer], None]
+    reply: Reply
     full: bool
-    glancing: bool
+    broker_epoch: int
+    rack: str
     limit: int
     least: int
+    wait: Millis
     until: Millis
-    answered: bool = False
-    asking: bool = True
+    stage: Stage
+    due: bool = False
 
 
 @attrs.define(eq=False)
 class Session:
     """What one client or follower fetches; with id 0, by a single request.
 
-    `epoch` is that of the next request, `wait` how long the last one waits. `parts` in the order in which they are
-    served, whoever had records last.
+    `epoch` is that of the next request, `wait` how long the last one waits, `fetch` the one that is open. `parts` in
+    the order in which they are served, whoever had records last.
     """
 
     replica: BrokerId
@@ -128,7 +155,7 @@ class Session:
     created_at: Millis = 0
     used_at: Millis = 0
     parts: dict[Key, Part] = attrs.field(factory=dict[Key, Part])
-    open: Open | None = None
+    fetch: Fetch | None = None
 
     @property
     def privileged(self) -> bool:
@@ -140,7 +167,7 @@ class Session:
         for part in parts_of(body, stamps, name):
             known = self.parts.get(part.key)
             if known is not None:
-                part.told = known.told
+                part.position = known.position
             if known is None or not known.same_as(part):
                 self.parts[part.key] = part
         for topic in body.all("forgotten_topics_data"):
@@ -152,9 +179,10 @@ class Session:
         if self.parts.get(part.key) is part:
             self.parts[part.key] = self.parts.pop(part.key)
 
-    def holds(self) -> int:
-        """Bytes of records that wait to be told."""
-        return sum(p.held.size for p in self.parts.values() if p.held is not None)
+    @property
+    def size(self) -> int:
+        """Bytes of records that wait to be sent."""
+        return sum(p.answer.size for p in self.parts.values() if p.answer is not None)
 
 
 def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> Iterator[Part]:

@@ -74,7 +74,7 @@ class Requests:
         """A core here has answered another broker."""
         match bare(sent):
             case FetchResponse():
-                self.fetches.answered(to, sent)
+                self.fetches.questions.core_answer(to, sent)
             case OffsetForLeaderEpochResponse():
                 self.epochs.answered(to, sent)
             case _:

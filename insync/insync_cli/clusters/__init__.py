@@ -1,1 +1,9 @@
-"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history."""
+"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit.
+
+Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and `settings` (of brokers).
+
+- In one process: `simulate`.
+- Under faults: `experiment`, `running` (on a cluster that is there already).
+- What clients saw: `history`, `history_text`, `history_spark`.
+- What a cluster can lose: `audit`, `audit_text`, `audit_page`, `audit_metrics`.
+"""

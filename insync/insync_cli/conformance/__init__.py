@@ -1,1 +1,5 @@
-"""Verbs that hold an implementation to the model: replay, conform, validate, kills, coverage, traces."""
+"""Verbs that hold an implementation to the model.
+
+Reading order: `replay` (the cores), `conform` (anybody's), `validate` (traces of brokers), `traces` (datasets),
+`coverage` and `kills` (what the checks see), `kafka` (its releases), `found` (bugs found here).
+"""

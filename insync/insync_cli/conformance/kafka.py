@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options, registry, terminal
+from insync_cli import options, registry, terminal, tracefiles
 from insync_cli.exits import Exit, InputError
 from insync_cli.options import Usage, argument, flag, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
@@ -36,7 +36,7 @@ class Options:
     release: str | None = optional_argument(
         "RELEASE", "which one; fetch: the newest if none is named, stories: all", str
     )
-    corpus: Path = option("DIR", "stories: the folder of cases", Path, Path("counterexamples", "cases"))
+    corpus: Path = option("DIR", "stories: the folder of cases", Path, tracefiles.CORPUS)
     store: bool = flag("stories: keep the table for the report")
     write: Path | None = option("PAGE", "stories: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)
@@ -98,7 +98,7 @@ def told(given: Options) -> int:
     from isr_kafka.system import DRIVEN, Kafka
     from isr_report.sections.kafka_stories import SCHEMA, STORED
 
-    stories = [(name, instance, trace) for name, instance, trace in cases(given.corpus)]
+    stories = [(name, instance, trace) for name, instance, trace in cases(tracefiles.corpus(given.corpus))]
     releases = [given.release] if given.release is not None else list(DRIVEN)
     columns: list[list[str]] = []
     for release in releases:
@@ -122,8 +122,6 @@ def told(given: Options) -> int:
 
 
 def cases(corpus: Path) -> list[tuple[str, Instance, Trace]]:
-    from insync_cli import tracefiles
-
     found: list[tuple[str, Instance, Trace]] = []
     for path in sorted(corpus.glob("*/trace.itf.json")):
         trace = tracefiles.load(path)

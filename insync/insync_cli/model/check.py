@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
 
-from insync_cli import options, registry, room, runfile, terminal
+from insync_cli import options, registry, runfile, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.families import family_of
 from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
+from insync_cli.room_line import room_line
 from insync_cli.terminal import QuietOutput
-from insync_cli.tracefiles import default_folder, print_short, save
+from insync_cli.tracefiles import default_folder, load, print_short, save
 from insync_cli.version import version
 from insync_cli.view import pages
 from insync_cli.view.remedy import remedy_lines
 from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
+from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
 
 EXAMPLE = """\
@@ -106,12 +110,16 @@ def run(argv: Sequence[str]) -> int:
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
     """What was found of what is wanted, with what it is worth: premises met, room for the faults, and slack."""
-    own = question.instance
-    instance, wanted = room.with_slack(*room.with_premises(own, question.wanted))
-    explored = exploration.explored(instance, wanted, exploring, output, folder)
-    found, slack = room.without_slack(own, explored.found, question.wanted)
+    own, names = question.instance, question.wanted
+    family = family_of(own.design)
+    probes = (*family.premises(names), *family.slack_probes(own, names))
+    probed = own.promising(*probes)  # the same actions and properties, and the probes
+    explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
+    found, slack = family.slack(own, explored.found, names)
+    engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
     with output.ticker() as ticker:
-        found, left = room.worth(own, found, question.wanted, explored.workers, Limits(), ticker)
+        looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
+        found, left = family.worth(own, found, names, engine, Limits(), ticker, looked)
     return attrs.evolve(explored, found=found, room=left, slack=slack)
 
 
@@ -119,7 +127,7 @@ def asked(given: Options) -> Question:
     """The question; UsageError for names that do not exist and constants that contradict each other."""
     design = given.world.design
     return Question(
-        registry.instance_of(design, room.following(design, given.world.constants)),
+        registry.instance_with_room(design, given.world.constants),
         tuple(registry.check_property(design, name) for name in given.properties),
         expectations(design, given.expect),
         given.deadlock,
@@ -148,7 +156,7 @@ def answered(question: Question, explored: Explored, given: Options, folder: Pat
         workers=explored.workers,
         seed=exploring.simulation.used_seed,
         walks=exploring.simulation.simulate,
-        room=room.room_line(explored.room),
+        room=room_line(explored.room),
         slack=explored.slack,
         findings=findings,
         traces={name: str(path) for name, path in saved.items()},
@@ -206,8 +214,9 @@ def show(given: Options, question: Question, explored: Explored, answer: runfile
         violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
             if i == 0:
-                print_short(out, Path(str(line["trace"])))
-                for text in remedy_lines(pages.what_to_do(Path(str(line["trace"]))), str(line["trace"]), own):
+                path, evaluator = Path(str(line["trace"])), Evaluator(question.instance)
+                print_short(out, path, evaluator)
+                for text in remedy_lines(pages.what_to_do(path, load(path), evaluator), str(path), own):
                     out.print(text, soft_wrap=True)
             out.print(f"whole trace of {line['name']}: insync show {line['trace']}{own}", soft_wrap=True)
         if answer["verdict"] == Verdict.HOLDS and explored.found.complete:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import room, terminal
+from insync_cli import terminal
+from insync_cli.families import family_of
 from insync_cli.options import shown
 from insync_cli.progress import human_size
+from insync_cli.room_line import room_sentence
 from insync_cli.runfile import PropertyLine, Run, uncovered
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
@@ -17,6 +19,7 @@ from isr_check.engine import Verdict
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_check.family import Family
     from isr_lang import Design, Instance, Value
 
 
@@ -30,6 +33,7 @@ class Notes:
     off_actions: Sequence[str]
     not_checked: Sequence[str]
     expected: dict[str, str]
+    family: Family
 
 
 def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_checked: Sequence[str]) -> Notes:
@@ -40,6 +44,7 @@ def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_che
         instance.off_actions,
         not_checked,
         dict(instance.design.expected),
+        family_of(instance.design),
     )
 
 
@@ -113,19 +118,16 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if word == Verdict.BUDGETED:
         return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
     if word == Verdict.HOLDS and (left := run["slack"].get(name)) is not None:
-        return slack_text(left)
+        return slack_text(left, about.family)
     return f"though it may fail at the defaults: {reason}" if reason else ""
 
 
-AFTERMATH = "after all faults and a change of the leader"
-
-
-def slack_text(left: Mapping[str, int]) -> str:
+def slack_text(left: Mapping[str, int], family: Family) -> str:
     """How much of the bounds was left when a promise of liveness came to pass."""
     if not all(left.values()):
-        return f"no slack: {AFTERMATH} it ends only where the bounds are spent"
-    leader, metadata = (count(left[bound], "change") for bound in ("epochs", "isr_changes"))
-    return f"slack: {AFTERMATH} it comes to pass with {metadata} of the metadata and {leader} of the leader to go"
+        return f"no slack: {family.aftermath} it ends only where the bounds are spent"
+    changes = (f"{count(left[bound], 'change')} of {what}" for bound, what in family.slack_words.items())
+    return f"slack: {family.aftermath} it comes to pass with {' and '.join(changes)} to go"
 
 
 def statistics(run: Run) -> str:
@@ -164,7 +166,7 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
     if of[Verdict.TOO_SMALL] and run["room"]:
-        parts.append(room.sentence(run["room"]))
+        parts.append(room_sentence(run["room"], about.family))
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:
@@ -185,7 +187,8 @@ def sentence(run: Run, about: Notes) -> str:
     if fair:
         parts.append(f"{count(fair, 'liveness promise')} hold{'s' if fair == 1 else ''} of every fair behaviour")
     if silent := [name for name, left in run["slack"].items() if not all(left.values())]:
-        parts.append(f"warning: no slack for {', '.join(silent)}; larger --epochs and --isr-changes may show more")
+        larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
+        parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
     if len(held) > promises + fair:
         parts.append(f"{count(len(held) - promises - fair, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"

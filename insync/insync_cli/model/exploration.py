@@ -14,7 +14,6 @@ from insync_cli import options, registry, runfile
 from insync_cli.exits import Inconclusive, InputError, UsageError
 from insync_cli.options import flag, group, natural, option, positive, seconds, size, switch
 from insync_cli.progress import Brake, Ticker, human_size
-from insync_cli.room import Slack
 from isr_check.engine import (
     BadCheckpoint,
     Engine,
@@ -28,6 +27,7 @@ from isr_check.engine import (
     Unsound,
     Verdict,
 )
+from isr_check.family import Slack
 from isr_check.reference import Evaluator
 from isr_lang import Instance
 from isr_trace.minimise import minimise

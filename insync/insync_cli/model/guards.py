@@ -59,11 +59,11 @@ def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
 
 
 def on_file(name: str) -> Path | None:
-    """The file of this name, here or in the checkout of this code; None, with a warning, in neither."""
+    """The file of this name, here or in the checkout (or wheel) of this code; None, with a warning, in neither."""
     for folder in (Path(), CHECKOUT):
         if (folder / name).exists():
             return folder / name
-    print(f"insync: {name} is a file of a checkout, and this is none: nothing is taken from it", file=sys.stderr)
+    print(f"insync: there is no {name} here: nothing is taken from it", file=sys.stderr)
     return None
 
 

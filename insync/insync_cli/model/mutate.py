@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from insync_cli import options, registry, room, terminal
+from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, Inconclusive
+from insync_cli.families import family_of
 from insync_cli.model import guards
 from insync_cli.options import Usage, choice, group, option
 from insync_cli.progress import Brake
@@ -22,7 +23,7 @@ from isr_check.mutation import Baseline, Fate, Outcome, Part
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_lang import Design, Value
+    from isr_lang import Design, Instance, Value
 
 EXAMPLE = """\
 insync mutate kip-966
@@ -78,11 +79,11 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     design, constants = given.world.design, given.world.constants
-    registry.instance_of(design, constants)
     given.output.check()
     part = PARTS[given.drop]
     reasons = guards.redundant(given.redundant, design.name, part)
     choices = [constants] if constants else guards.choices(given.bounds, design)
+    instances = [registry.instance_of(design, choice) for choice in choices]
     known, done = dropped(given, design, choices)
     lines = [line_of(o, reasons) for o in done]
     tried, gone = {(o.mutant.action, o.mutant.listed_as) for o in done}, registry.left_out(design)
@@ -91,7 +92,7 @@ def run(argv: Sequence[str]) -> int:
         "schema": "insync/mutate/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "choices": [choice_of(design, c, b) for c, b in zip(choices, known, strict=True)],
+        "choices": [choice_of(i, b) for i, b in zip(instances, known, strict=True)],
         "mutants": lines,
         "stale": stale,
     }
@@ -110,7 +111,9 @@ def dropped(
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        every, parts, orbits = room.with_every_premise(design), (PARTS[given.drop],), registry.by_symmetry(explore)
+        parts, orbits = (PARTS[given.drop],), registry.by_symmetry(explore)
+        premises = family_of(design).premises(p.name for p in design.properties)
+        every = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises)))
         job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits)
         with given.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
@@ -126,9 +129,8 @@ def dropped(
             return known, list(ticker.counted(mutation.outcomes(job, known, workers), total, f"{given.drop} dropped"))
 
 
-def choice_of(design: Design, constants: Mapping[str, Value], baseline: Baseline) -> ChoiceLine:
-    every = registry.bounds_of(registry.instance_of(design, constants))
-    return ChoiceLine(bounds=every, promises=list(baseline.kept), distinct=baseline.distinct)
+def choice_of(instance: Instance, baseline: Baseline) -> ChoiceLine:
+    return ChoiceLine(bounds=registry.bounds_of(instance), promises=list(baseline.kept), distinct=baseline.distinct)
 
 
 def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine:

@@ -15,19 +15,17 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """Begins with the cores in `file`, and writes them with those that were found; without a file, with those that
-    are stored for the model."""
+    """Begins with the cores in `file`, and writes them with those that were found; without a file, with `stored`."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, stored: Path | None) -> None:
         from isr_check.smt.cores import BadCores, Cores
-        from isr_protocol.proof.questions import CORES
 
         self.file = file
-        known = file or CORES
+        known = file or stored
         if file is not None:
             terminal.make_folder(file.parent, "--learn")
         try:
-            self.cores: Cores = Cores.read(known) if known.exists() else Cores()
+            self.cores: Cores = Cores.read(known) if known is not None and known.exists() else Cores()
         except BadCores as problem:
             raise InputError(str(problem)) from None
 

@@ -13,9 +13,10 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, UsageError, Vacuous
+from insync_cli.families import family_of
 from insync_cli.options import Usage, command, flag, group, natural, option, seconds, workers_at_most
 from insync_cli.progress import Brake
-from insync_cli.proof import cross_check, prove_text, question, strengthening
+from insync_cli.proof import cross_check, implications, prove_text, question
 from insync_cli.proof.counterexamples import Examiner
 from insync_cli.proof.learnt import Learner
 from insync_cli.proof.proof_file import Keeper
@@ -68,18 +69,16 @@ class Running:
 
 
 @attrs.frozen(kw_only=True)
-class Help:
-    """For whoever works on the invariant."""
+class InPlace:
+    """Another answer than a proof, for whoever works on the invariant."""
 
-    suggest: bool = flag("conjuncts that hold, are inductive, and would help")
-    derive: bool = flag("how much of the invariant is found without it, at small bounds")
     graph: Path | None = option("FILE", "draw which property implies which: .svg, .pdf, .png or .dot", Path)
 
 
 @attrs.frozen(kw_only=True)
 class Options(question.Asked):
     running: Running = group(Running, "running")
-    help: Help = group(Help, "working on the invariant, in place of a proof")
+    in_place: InPlace = group(InPlace, "working on the invariant, in place of a proof")
     learn: Path | None = option("FILE", "begin with what FILE says of earlier proofs, and add what is found", Path)
     proof: Path | None = option("FILE", "store the proof, a zip file that insync certify checks again", Path)
     out: Path | None = option("DIR", "where prove.json and the traces go (without it, below runs/)", Path)
@@ -95,21 +94,18 @@ def read(argv: Sequence[str]) -> Options:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if given.proof and partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
-    questions = {"--suggest": given.help.suggest, "--derive": given.help.derive, "--graph": given.help.graph}
-    if len(several := [name for name, there in questions.items() if there]) > 1:
-        raise UsageError(f"{' and '.join(several)} are questions of their own; ask one of them")
     return given
 
 
 def run(argv: Sequence[str]) -> int:
     given = read(argv)
     asked = question.question(given)
-    if given.help.suggest or given.help.derive or given.help.graph:
-        return strengthened(given, asked)
+    if given.in_place.graph is not None:
+        return draw_graph(given, asked, given.in_place.graph)
     given.output.check()
     folder = terminal.make_folder(given.out or Path(asked.folder()))
     said = prove_text.Said(given.output, core=given.running.core)
-    learner = Learner(given.learn)
+    learner = Learner(given.learn, family_of(asked.design).proof_plan().cores)
     with Brake() as brake, Keeper(given.proof) as keeper:
         proof = Proof(asked, given, said, brake)
         decided = proof.decided(keeper, learner)
@@ -127,18 +123,13 @@ def run(argv: Sequence[str]) -> int:
     return question.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
 
 
-def strengthened(given: Options, asked: Question) -> int:
-    """What helps with an invariant; each by itself."""
-    out, limit = given.output.console(), given.running.seconds
+def draw_graph(given: Options, asked: Question, file: Path) -> int:
+    out = given.output.console()
 
     def say(line: str) -> None:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    if given.help.graph:
-        return strengthening.drawn(asked, given.help.graph, limit, say)
-    tell: strengthening.Say = (lambda _: None) if given.output.quiet else say
-    find = strengthening.derived if given.help.derive else strengthening.suggested
-    return find(asked, limit, say, tell)
+    return implications.draw_implications(asked, file, given.running.seconds, say)
 
 
 class Proof:
@@ -213,8 +204,7 @@ class Proof:
 
     def report(self, lines: list[ObligationLine], folder: Path) -> Report:
         asked, design = self.asked, self.asked.design
-        instance = registry.instance_of(design, asked.closed())
-        promises = question.promise_lines(asked, lines, instance.off_properties)
+        promises = question.promise_lines(asked, lines, asked.instance.off_properties)
         explored = None
         if self.running.cross_check:
             limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.said.ticker()
@@ -277,8 +267,6 @@ def strategy_of(induction: Induction, asked: Question, learner: Learner, told: b
     if not induction.translation.bounds and not told:
         return None
     from isr_check.smt.strategy import Strategy
-    from isr_protocol.proof.questions import FOLLOWS
 
-    return Strategy(
-        induction, {c.name: c.by for c in asked.conjuncts} | FOLLOWS, exchange=not told, cores=learner.cores
-    )
+    lemmas = {c.name: c.by for c in asked.conjuncts} | dict(family_of(asked.design).proof_plan().lemmas)
+    return Strategy(induction, lemmas, exchange=not told, cores=learner.cores)

@@ -11,13 +11,14 @@ import attrs
 
 from insync_cli import registry
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.families import family_of
 from insync_cli.options import ANY, SmallerWorld, constants, group, repeated
 from insync_cli.runfile import weakest
 from isr_check.engine import TYPE_OK, Verdict
 
 if TYPE_CHECKING:
     from isr_check.smt import Induction, Obligation, Result
-    from isr_lang import Conjunct, Design, Property, Value
+    from isr_lang import Conjunct, Design, Instance, Property, Value
 
 SCHEMA = "insync/prove/1"
 PROVABLE = ("always", "step")
@@ -83,15 +84,22 @@ class Report(TypedDict):
 
 @attrs.frozen(eq=False)
 class Question:
-    """`constants`: None where every value is meant. `only`, `actions`: a part of the obligations, if not empty."""
+    """`instance`: the design where what is left open has the design's own value; with those `constants` is None.
 
-    design: Design
+    `only`, `actions`: a part of the obligations, if not empty.
+    """
+
+    instance: Instance
     constants: Mapping[str, Value | None]
     conjuncts: Sequence[Conjunct]
     wanted: Sequence[Property]
     named: tuple[str, ...]
     only: tuple[str, ...]
     actions: tuple[str, ...]
+
+    @property
+    def design(self) -> Design:
+        return self.instance.design
 
     @property
     def partial(self) -> bool:
@@ -113,8 +121,7 @@ class Question:
 
     def closed(self) -> dict[str, Value]:
         """Every constant, where it was left open as the design has it."""
-        given = {k: v for k, v in self.constants.items() if v is not None}
-        return dict(registry.instance_of(self.design, given).constants)
+        return dict(self.instance.constants)
 
     def folder(self) -> str:
         """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
@@ -124,11 +131,10 @@ class Question:
         return f"runs/prove-{self.design.name}-{digest}"
 
 
-def proof_defaults() -> Mapping[str, Value]:
+def proof_defaults(design: Design) -> Mapping[str, Value]:
     """What a proof takes a constant to be that is not given, where that is not the design's default."""
-    from isr_protocol.proof.questions import GIVEN, OPEN
-
-    return {**dict.fromkeys(OPEN, ANY), **GIVEN}
+    plan = family_of(design).proof_plan()
+    return {**dict.fromkeys(plan.open_bounds, ANY), **plan.constants}
 
 
 @attrs.frozen(kw_only=True)
@@ -158,25 +164,25 @@ class Asked:
 def question(given: Asked) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
-    from isr_protocol.proof.questions import GIVEN, OF_DESIGNS, OPEN, PROMISES
 
     design = given.world.design
+    plan = family_of(design).proof_plan()
     conjuncts = registry.invariant_of(design)
     if not conjuncts:
         raise UsageError(f"no invariant is known that speaks of {design.name}")
     known = {c.name: c for c in design.constants()}
     told = given.world.constants
     free = [k for k, v in told.items() if v == ANY and not known[k].names]
-    fixed = {k: v for k, v in GIVEN.items() if k in known} | dict(told)
+    fixed = {k: v for k, v in plan.constants.items() if k in known} | dict(told)
     instance = registry.instance_of(design, {k: v for k, v in fixed.items() if k not in free})
-    left_open = [k for k in known if k in free or (k in OPEN and k not in fixed)]
+    left_open = [k for k in known if k in free or (k in plan.open_bounds and k not in fixed)]
     named = given.properties
     provable = {p.name: p for p in design.properties if p.kind in PROVABLE}
     for name in named:
         registry.check_property(design, name)
         if name not in (*provable, TYPE_OK):
             raise UsageError(f"{name} is not something that always holds; induction cannot prove it")
-    wanted = [n for n in (*PROMISES, *OF_DESIGNS) if n in provable and not named] + [n for n in named if n in provable]
+    wanted = [n for n in plan.promises if n in provable and not named] + [n for n in named if n in provable]
     only, actions = given.part.only, given.part.action
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)
@@ -186,7 +192,7 @@ def question(given: Asked) -> Question:
         conjuncts += [Conjunct(provable[n]) for n in more if provable[n].kind == "always"]
     wanted += [n for n in more if n not in wanted]
     return Question(
-        design,
+        instance,
         instance.constants | dict.fromkeys(left_open),
         conjuncts,
         [provable[n] for n in wanted],

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, places, registry, room, runfile, terminal
+from insync_cli import options, places, registry, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
+from insync_cli.families import family_of
 from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, design_name, group, option, repeated
 from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix_spark
+from insync_cli.room_line import room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
@@ -231,10 +233,14 @@ def explored(
     explore, workers = registry.engine_named(engine, 1)  # one process per cell, one worker in each
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
-    asked, wanted = room.with_premises(instance, cell.wanted)
+    family = family_of(instance.design)
+    premises = family.premises(cell.wanted)
+    probed, wanted = instance.promising(*premises), (*cell.wanted, *(p.name for p in premises))
     if cell.symmetry and "symmetry" in inspect.signature(explore).parameters:
         explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True))
-    found, left = room.worth(instance, explore(asked, wanted, limits, silent), cell.wanted, workers, limits)
+    found = explore(probed, wanted, limits, silent)
+    judge, _ = registry.engine_named(registry.default_engine(), workers)
+    found, left = family.worth(instance, found, cell.wanted, judge, limits)
     broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED]
     saved = save(instance, broken, place)
     answer = runfile.run_file(
@@ -246,7 +252,7 @@ def explored(
         workers=workers,
         findings=found.findings,
         traces={name: str(path.relative_to(folder)) for name, path in saved.items()},
-        room=room.room_line(left),
+        room=room_line(left),
     )
     terminal.write_json(str(place / "run.json"), answer)
     entry = CellEntry(

@@ -28,7 +28,7 @@ from insync_cli.review.report_pages import (
     witness_pages,
 )
 from insync_cli.terminal import QuietOutput
-from insync_cli.tracefiles import CHECKOUT
+from insync_cli.tracefiles import CHECKOUT, CORPUS, corpus
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.markdown import markdown
@@ -54,7 +54,6 @@ insync report --out report --plan plan.toml --questions questions.toml"""
 QUICK_DESIGNS = ("kafka-0.8", "kip-966")
 QUICK_FAULTS = ("none", "crash", "power", "power-twice", "three-crash", "three-crash-and-power")
 QUICK_SETTINGS = ("acks",)
-CORPUS = Path("counterexamples", "cases")
 TRACE = "trace.itf.json"
 SIDE_BY_SIDE = "jepsen-2013"
 DRAWN = ".svg"
@@ -92,6 +91,7 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
+    given = attrs.evolve(given, cases=corpus(given.cases))
     output = given.output
     output.check()
     if given.quick and given.matrix is not None:
@@ -136,10 +136,7 @@ class Inputs:
 def inputs(given: Options) -> Inputs:
     """Everything that was named; UsageError or InputError for what is not there or not what it should be."""
     if not given.cases.is_dir():
-        raise UsageError(
-            f"there is no folder {given.cases} with the corpus of cases: run this in a checkout of insync, or name the "
-            "folder with --cases"
-        )
+        raise UsageError(f"there is no folder {given.cases} with a corpus of cases (--cases)")
     cases = load_cases(given.cases / pages.CASES).cases
     cases = tuple(c for c in cases if c.design in QUICK_DESIGNS) if given.quick else cases
     for case in cases:

@@ -10,8 +10,10 @@ from urllib.parse import urlencode
 
 import attrs
 
-from insync_cli import options, registry, room, runfile, terminal
+from insync_cli import options, registry, runfile, terminal
+from insync_cli.families import family_of
 from insync_cli.progress import Ticker
+from insync_cli.room_line import room_line
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
@@ -79,20 +81,22 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
 
     asked = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
     design = asked.world.design
-    plain = registry.instance_of(design, room.following(design, asked.world.constants))
-    instance, wanted = room.with_premises(plain, asked.properties)
+    instance, family = registry.instance_with_room(design, asked.world.constants), family_of(design)
+    premises = family.premises(asked.properties)
+    probed, wanted = instance.promising(*premises), (*asked.properties, *(p.name for p in premises))
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, running.workers or 1)
-    found = explore(instance, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
-    found, left = room.worth(plain, found, asked.properties, workers, Limits())
+    found = explore(probed, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
+    judge, _ = registry.engine_named(registry.default_engine(), workers)
+    found, left = family.worth(instance, found, asked.properties, judge, Limits())
     answer = runfile.run_file(
-        plain,
+        instance,
         found,
         command=shlex.split(command),
         version=version(),
         engine=engine,
         workers=workers,
-        room=room.room_line(left),
+        room=room_line(left),
         findings=found.findings,
         traces={},
     )

@@ -76,8 +76,8 @@ def run(argv: Sequence[str]) -> int:
         out = given.output.console()
         for line in story_lines(story(trace, why, found.promise)):
             out.print(line, soft_wrap=True)
-        own = registry.own_option(evaluator.instance.design)
-        for line in (*explanation_lines(found), *remedy_lines(what_to_do(given.trace), str(given.trace), own)):
+        own, todo = registry.own_option(evaluator.instance.design), what_to_do(given.trace, trace, evaluator)
+        for line in (*explanation_lines(found), *remedy_lines(todo, str(given.trace), own)):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS
 

@@ -11,7 +11,17 @@ from insync_cli import options, terminal
 from insync_cli.exits import Exit
 from insync_cli.options import Usage, argument, group, option, positive
 from insync_cli.terminal import QuietOutput
-from insync_cli.tracefiles import SUFFIX, print_short, replayable, saying_which, steps_of, trace_file, write
+from insync_cli.tracefiles import (
+    CHECKOUT,
+    CORPUS,
+    SUFFIX,
+    print_short,
+    replayable,
+    saying_which,
+    steps_of,
+    trace_file,
+    write,
+)
 from isr_trace.minimise import EFFORT, minimise
 
 EXAMPLE = """\
@@ -24,7 +34,9 @@ USAGE = Usage("minimise", "The same result with fewer and calmer steps.", EXAMPL
 class Options:
     trace: Path = argument("TRACE", "an ITF file that insync wrote, or the name of a case", trace_file)
     own: options.OwnDesigns = group(options.OwnDesigns)
-    out: Path | None = option("FILE", f"where it goes (without it, beside TRACE, as NAME.minimal{SUFFIX})", Path)
+    out: Path | None = option(
+        "FILE", f"where it goes (without it, NAME.minimal{SUFFIX}: beside TRACE, but here if TRACE names a case)", Path
+    )
     effort: int = option("N", "states to look at for short cuts", positive, EFFORT)
     output: QuietOutput = group(QuietOutput)
 
@@ -32,7 +44,8 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     path = given.trace
-    to = given.out or path.with_name(path.name.removesuffix(SUFFIX) + ".minimal" + SUFFIX)
+    folder = Path() if path.is_relative_to(CHECKOUT / CORPUS) else path.parent  # a wheel's own files stay as they are
+    to = given.out or folder / f"{path.name.removesuffix(SUFFIX)}.minimal{SUFFIX}"
     trace, evaluator = replayable(path)
     what = f"minimising {terminal.count(len(trace.steps), 'step')}"
     with saying_which(path), given.output.ticker().meanwhile(what) as tell:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from insync_cli import registry
-from insync_cli.exits import InputError, UsageError
+from insync_cli.exits import UsageError
 from insync_cli.progress import Tell, silent, telling
 from insync_cli.terminal import count
 from insync_cli.tracefiles import replayable, saying_which
@@ -62,7 +62,7 @@ def described(
     with saying_which(path):
         model = None if trace.foreign or mismatch else _model(path, trace, case, against, settings or {})
         known = model.against if model is not None and against is None else None
-        todo = what_to_do(path, known) if model is not None else None
+        todo = what_to_do(path, trace, model.evaluator, known) if model is not None else None
         now = (todo.says, todo.commands) if todo is not None else None
         return document(trace, name, model=model, mismatch=mismatch, case=case, todo=now, tell=tell)
 
@@ -78,15 +78,11 @@ def case_of(path: Path, trace: Trace) -> Case | None:
     return next((c for c in found if (c.design, c.property_name) == about), None)
 
 
-def strip_of(path: Path, trace: Trace, mismatch: str) -> dict[str, dict[str, list[bool | None]]]:
+def strip_of(trace: Trace, evaluator: reference.Evaluator | None) -> dict[str, dict[str, list[bool | None]]]:
     """What every promise says of every state, for `--json`; nothing where the model is not at hand or another."""
-    if trace.foreign or mismatch:
-        return {}
-    try:
-        _, evaluator = replayable(path)
-        states = run_of(trace, Replay(evaluator)).states
-    except (InputError, TraceError):
+    if evaluator is None:
         return {}  # it is shown as it was written
+    states = run_of(trace, Replay(evaluator)).states
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 
@@ -108,12 +104,11 @@ def mended(trace: Trace, evaluator: Evaluator, case: Case | None, given: Mapping
     return at(registry.design_named(by.design), {**trace.constants, **by.settings, **given}, trace.without)
 
 
-def what_to_do(path: Path, tried: Evaluator | None = None) -> Remedy | None:
-    """What somebody can do about the promise that breaks in a trace of ours; None where none does.
+def what_to_do(path: Path, trace: Trace, evaluator: Evaluator, tried: Evaluator | None = None) -> Remedy | None:
+    """What somebody can do about the promise that breaks in a trace of ours, in the file; None where none does.
 
-    `tried`: the design that mends it, where that is known already.
+    `evaluator`: its design at its bounds. `tried`: the design that mends it, where that is known already.
     """
-    trace, evaluator = replayable(path)
     if trace.verdict != Verdict.VIOLATED:
         return None
     there = tried if tried is not None else mended(trace, evaluator, case_of(path, trace), {})

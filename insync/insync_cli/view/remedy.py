@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 from rich.text import Text
 
-from insync_cli import registry, room
+from insync_cli import registry
 from insync_cli.exits import UsageError
+from insync_cli.families import family_of
 from isr_check import reference
 from isr_trace.cases import command
 from isr_trace.replay import Evaluator, Replay, run_of
@@ -76,7 +77,7 @@ def _asked(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
     usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
     given = {n: v for n, v in constants.items() if v != usual[n]}
     free = {n: v for n, v in given.items() if n not in FOLLOWING}
-    follow = {**usual, **room.following(design, free)}
+    follow = {**usual, **family_of(design).constants_with_room(design, free)}
     named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
     gone = [a for a in registry.left_out(design) if a in trace.without]
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)

@@ -27,6 +27,8 @@ from isr_visual.shiviz import shiviz
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_check.reference import Evaluator
+
 EXAMPLE = """\
 insync show jepsen-2013
 insync show jepsen-2013 --interactive
@@ -78,31 +80,40 @@ def run(argv: Sequence[str]) -> int:
     together = [vouched(path) for path in given.traces]
     if given.html is not None:
         with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}") as tell:
-            written = write_page(together, given.html, given.against, tell)
+            written = write_page([(s.path, s.trace, s.mismatch) for s in together], given.html, given.against, tell)
         print(written, file=sys.stdout if given.output.for_people else sys.stderr)
     else:
-        path, trace, _ = together[0]
-        show(given, path, trace)
+        show(given, together[0])
     if given.output.json is not None:
-        reports = [{"schema": "insync/show/1", **steps_of(t), **strip_of(p, t, m)} for p, t, m in together]
+        reports = [{"schema": "insync/show/1", **steps_of(s.trace), **strip_of(s.trace, s.evaluator)} for s in together]
         given.output.write(reports[0] if len(reports) == 1 else reports)
-    for path, _, mismatch in together:
-        if mismatch:
-            print(f"insync: {path}: {mismatch}", file=sys.stderr)
-    return Exit.INPUT if any(mismatch for _, _, mismatch in together) else Exit.HOLDS
+    odd = [s for s in together if s.mismatch]
+    for s in odd:
+        print(f"insync: {s.path}: {s.mismatch}", file=sys.stderr)
+    return Exit.INPUT if odd else Exit.HOLDS
 
 
-def vouched(path: Path) -> tuple[Path, Trace, str]:
-    """A trace, and why the model of today cannot vouch for it, if so; InputError where the model does otherwise."""
+@attrs.frozen
+class Shown:
+    """A trace, and its design at its bounds; without that, why the model of today cannot vouch for it, if so."""
+
+    path: Path
+    trace: Trace
+    mismatch: str
+    evaluator: Evaluator | None
+
+
+def vouched(path: Path) -> Shown:
+    """The trace in a file; InputError where the model does otherwise."""
     trace = load(path)
     mismatch = other_version(trace)
-    if not trace.foreign and not mismatch:
-        check_behaviour(path)
-    return path, trace, mismatch
+    evaluator = None if trace.foreign or mismatch else check_behaviour(path)
+    return Shown(path, trace, mismatch, evaluator)
 
 
-def show(given: Options, path: Path, trace: Trace) -> None:
+def show(given: Options, shown: Shown) -> None:
     """One trace in the form that was asked for."""
+    path, trace = shown.path, shown.trace
     if given.mermaid or given.plantuml or given.shiviz:
         with saying_which(path):
             print(mermaid(trace) if given.mermaid else plantuml(trace) if given.plantuml else shiviz(trace), end="")
@@ -116,10 +127,10 @@ def show(given: Options, path: Path, trace: Trace) -> None:
         out = given.output.console()
         _open(path, trace, out)
         print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
-        known = registry.designs().get(trace.design)
-        if known is not None and not other_version(trace):
+        if shown.evaluator is not None:
+            own = registry.own_option(shown.evaluator.instance.design)
             out.print()
-            for line in remedy_lines(what_to_do(path), str(path), registry.own_option(known)):
+            for line in remedy_lines(what_to_do(path, trace, shown.evaluator), str(path), own):
                 out.print(line, soft_wrap=True)
 
 

@@ -1,7 +1,8 @@
 """Every design but today's: today's with parts replaced.
 
 Reading order, from the past on: `zookeeper` and `quorum` (other ways to elect and to commit), `history` (what Kafka
-did, release by release), `dropped_rules` (one rule taken out).
+did, release by release), `dropped_rules` (one rule taken out), `early_watermark` (bugs of the watermark). Each module
+that makes designs lists them in `DESIGNS`.
 
 - Found here in today's Kafka, each with its mend: `wider_state` (the variables that they need), `leader_bugs`,
   `raised_minimum`, `removed_replica`, `forgotten_proposal`.

@@ -387,3 +387,5 @@ KIP_966_CALM = attrs.evolve(
     because="what comes to pass is promised of a calm only.",
     based_on=KIP_966,
 ).with_defaults(replicas=2, crashes=0, isr_changes=3)
+
+DESIGNS = (KIP_966_CALM,)

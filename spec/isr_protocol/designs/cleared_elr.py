@@ -141,3 +141,5 @@ ELR_KEPT_BELOW_MINIMUM = KAFKA_CLEARED_ELR.replacing(
     because="below the minimum nothing commits, so who was complete stays complete.",
     controller_sets_minimum=controller_sets_minimum_and_keeps,
 ).with_defaults(isr_changes=4)
+
+DESIGNS = (KAFKA_16540, KAFKA_CLEARED_ELR, ELR_KEPT_BELOW_MINIMUM)

@@ -207,3 +207,5 @@ KAFKA_16297 = ASSIGNMENT_REVERTED.replacing(
     failed_directory_does_not_lead,
     replicas_are_where_assigned,
 )
+
+DESIGNS = (KAFKA_16234, DIRECTORY_OUT_OF_REACH, KAFKA_16297, ASSIGNMENT_REVERTED)

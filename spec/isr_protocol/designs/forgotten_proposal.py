@@ -124,3 +124,5 @@ PROPOSAL_KEPT = KAFKA_FORGOTTEN_PROPOSAL.replacing(
     because="they say nothing of a request that was made on top of that version.",
     leader_hears_known_version=leader_hears_known_version_and_waits_on,
 ).with_defaults(epochs=2, isr_changes=4)
+
+DESIGNS = (KAFKA_FORGOTTEN_PROPOSAL, PROPOSAL_KEPT)

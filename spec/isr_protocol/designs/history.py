@@ -361,3 +361,19 @@ MAJORITY = attrs.evolve(
         watermark_goes_down,
     ),
 )
+
+DESIGNS = (
+    KRAFT_3_5,
+    KIP_903,
+    KIP_841,
+    KIP_497,
+    KIP_320,
+    KIP_320_FIRST_TRY,
+    KIP_279,
+    KIP_101,
+    ZOOKEEPER,
+    KAFKA_0_8,
+    MAJORITY,
+    JEPSEN_BOUNDED_ISR,
+    JEPSEN_HALT,
+)

@@ -201,3 +201,12 @@ REQUEST_EXPIRES = KAFKA_OVERTAKEN_REQUEST.replacing(
     because="the controller drops what its sender has given up, so no copy is left that could overtake.",
     controller_refuses_later_copy=controller_refuses_later_copy_of_expired,
 )
+
+DESIGNS = (
+    KAFKA_KEEPS_POSITIONS,
+    KAFKA_RESETS_POSITIONS,
+    KAFKA_RESETS_SKIPPED,
+    KAFKA_OVERTAKEN_REQUEST,
+    REFUSAL_IN_NEW_VERSION,
+    REQUEST_EXPIRES,
+)

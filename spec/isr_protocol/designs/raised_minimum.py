@@ -185,3 +185,5 @@ MINIMUM_IN_NEW_VERSION = CONFIGURATION_FIRST.replacing(
     because="then what a leader asks before it knows the value is refused, and it commits alone by the new value only.",
     controller_sets_minimum=controller_sets_minimum_in_new_version,
 ).with_defaults(isr_changes=5)
+
+DESIGNS = (KAFKA_RAISED_MIN_INSYNC, CONFIGURATION_FIRST, MINIMUM_IN_NEW_VERSION)

@@ -253,3 +253,5 @@ REASSIGNED_BY_ADDED = KAFKA_19975.replacing(
     because="as many come as go, and who comes is in sync, so the ISR does not shrink.",
     completes=completes_with_added_or_all,
 )
+
+DESIGNS = (KAFKA_15665, KAFKA_19975, REASSIGNED_BY_ADDED)

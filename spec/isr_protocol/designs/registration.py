@@ -236,3 +236,5 @@ KAFKA_19522 = (
     .with_defaults(replicas=2, min_insync=1, sessions_lost=1, epochs=2, isr_changes=4)
     .failing("a fenced broker is elected", elected_is_available)
 )
+
+DESIGNS = (KAFKA_16757, KAFKA_16952, REGISTRATION_AMENDED, KAFKA_18106, KAFKA_18635, CLEAN_SHUTDOWN_KEPT, KAFKA_19522)

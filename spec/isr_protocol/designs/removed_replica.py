@@ -212,3 +212,5 @@ ELR_OF_REPLICAS = KAFKA_REMOVED_REPLICA.replacing(
     because="only a replica can have what is committed.",
     controller_removes_replica=controller_removes_replica_from_elr,
 ).with_defaults(isr_changes=4)
+
+DESIGNS = (KAFKA_REMOVED_REPLICA, ELR_OF_REPLICAS)

@@ -276,3 +276,5 @@ AGGRESSIVE = (
         recovery_keeps_last_leaders_records,
     )
 )
+
+DESIGNS = (MANUAL, BALANCED, ASKS_ALL, AGGRESSIVE)

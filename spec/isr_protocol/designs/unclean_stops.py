@@ -63,3 +63,5 @@ KIP_966_WITHIN_ENVELOPE = attrs.evolve(
     because="these are the unclean stops by which it loses nothing.",
     based_on=KIP_966,
 ).with_defaults(replicas=2, crashes=1, lossy_crashes=1, epochs=2, isr_changes=6)
+
+DESIGNS = (KIP_966_WITHIN_ENVELOPE,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Maybe, Set, Step, action, define, exists, when
 from isr_lang.blank import blank
-from isr_protocol.designs.dropped_rules import answers_diverging
+from isr_protocol.designs.early_watermark import answers_diverging
 from isr_protocol.designs.zookeeper import follows_up
 from isr_protocol.elections import available, departs
 from isr_protocol.faults import stops, struck

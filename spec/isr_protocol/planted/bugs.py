@@ -13,9 +13,8 @@ import attrs
 from isr_lang import Action, Design, Value
 from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966
-from isr_protocol.designs.dropped_rules import (
-    committed_isr_only,
-    current_by_leader_epoch,
+from isr_protocol.designs.dropped_rules import committed_isr_only, current_by_leader_epoch
+from isr_protocol.designs.early_watermark import (
     follower_raises_watermark_first,
     leader_answers_diverging_with_watermark,
 )

@@ -1,4 +1,4 @@
-"""Room: whether bounds are large enough for the faults that are asked for, and bounds that are.
+"""Room, as Kafka's replication has it: the milestones of a behaviour that has room, and the bounds that faults need.
 
 A checker that stops at its bounds says that nothing was lost, and is right, when it never came to the election in which
 the record would have been lost. So a verdict is worth something only where this behaviour is among those explored:
@@ -18,7 +18,6 @@ from isr_lang import (
     Bool,
     Choice,
     Design,
-    Instance,
     Property,
     Set,
     Step,
@@ -278,7 +277,7 @@ def following(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
 
     A bound that is given stays as it is. At its own budgets a design has bounds of its own.
     """
-    complete, own = Instance(design, given).constants, check_constants(design, {})
+    complete, own = check_constants(design, given), check_constants(design, {})
     budgets = [c.name for c in design.constants() if c.budget]
     if all(complete[name] == own[name] for name in (*budgets, "replicas")):
         return dict(given)

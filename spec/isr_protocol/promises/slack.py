@@ -80,7 +80,7 @@ def _left(bound: str, least: int) -> Node:
     return apply("at_most", apply("plus", spent.node, literal(least, COUNT)), most.node)
 
 
-def slack(instance: Instance, promise: str, met: Collection[str]) -> Slack:
+def slack_of(instance: Instance, promise: str, met: Collection[str]) -> Slack:
     """The slack of a promise, by the names of the probes that have a witness."""
     return {
         bound: max(

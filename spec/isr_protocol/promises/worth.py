@@ -1,22 +1,23 @@
 """What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
 
 A promise that holds where its premise is never met is VACUOUS (`premises`); one that holds within bounds that leave
-no room for the faults asked for is TOO SMALL (`room`). Whoever tells a verdict asks `with_premises` before the
-exploration and `worth` after it.
+no room for the faults asked for is TOO SMALL (`room`). Whoever tells a verdict explores `premises`, too, and asks
+`worth` after the exploration. Of liveness the same is `slack`, which tells how much of the bounds was left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from isr_check.engine import Engine, Exploration, Finding, Limits, Progress, Verdict, silent
 from isr_check.room import Room, room
-from isr_lang import Design, Instance
+from isr_lang import Design, Instance, Property
 from isr_protocol.promises.premises import PREMISES
 from isr_protocol.promises.room import MILESTONES, larger, observed
+from isr_protocol.promises.slack import Slack, probes, slack_of
 
 if TYPE_CHECKING:
     from isr_check.best_first import Looked
@@ -26,18 +27,21 @@ UNSEEN = Verdict.BUDGETED
 """The verdict on a premise of which it is not decided whether it is ever met."""
 
 
+def premises(names: Iterable[str]) -> tuple[Property, ...]:
+    """The premises of the promises of these names, each once."""
+    return tuple({PREMISES[name].name: PREMISES[name] for name in names if name in PREMISES}.values())
+
+
 def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
     """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
-    premises = {PREMISES[name].name: PREMISES[name] for name in wanted if name in PREMISES}
-    design = instance.design
-    more = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
-    return Instance(more, instance.constants), (*wanted, *premises)
+    more = premises(wanted)
+    return instance.promising(*more), (*wanted, *(p.name for p in more))
 
 
 def with_every_premise(design: Design) -> Design:
     """The design with the premises of its promises as properties of their own."""
-    premises = {PREMISES[p.name].name: PREMISES[p.name] for p in design.properties if p.name in PREMISES}
-    return attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises.values())))
+    more = premises(p.name for p in design.properties)
+    return attrs.evolve(design, properties=(*design.properties, *map(design.restated, more)))
 
 
 def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
@@ -86,3 +90,12 @@ def judged(findings: Sequence[Finding], left: Room) -> tuple[Finding, ...]:
         attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
         for f in findings
     )
+
+
+def slack(instance: Instance, found: Exploration, wanted: Sequence[str]) -> tuple[Exploration, Mapping[str, Slack]]:
+    """The exploration without the findings on `slack.probes`, and the slack of each promise of liveness that holds."""
+    names = {p.name for of in probes(instance, wanted).values() for p in of}
+    met = {f.name for f in found.findings if f.name in names and f.path is not None}
+    held = [f.name for f in found.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
+    left = attrs.evolve(found, findings=tuple(f for f in found.findings if f.name not in names))
+    return left, {name: slack_of(instance, name, met) for name in held}

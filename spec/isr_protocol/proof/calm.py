@@ -69,32 +69,51 @@ def proposals_are_undecided(s: State) -> Bool:
     )
 
 
-TOLD, MATCHES, MATCH, ORDER, NAMED, ONE_LOG, THERE = (
-    "requests-tell-the-truth",
-    "continuing-requests-match",
-    "logs-match",
-    "records-in-order",
-    "records-are-named",
-    "one-epoch-one-log",
-    "acknowledged-is-there",
-)
-PREFIXES, ANSWERED = "heard-hold-prefixes", "answered-are-heard"
-
 BESIDES: tuple[Conjunct, ...] = (
     Conjunct(proposals_are_undecided),
-    Conjunct(answered_are_heard, {"*": (TOLD,)}),
+    Conjunct(answered_are_heard, {"*": ("requests-tell-the-truth",)}),
     Conjunct(
         heard_hold_prefixes,
-        {"leader_answers_fetch": (MATCHES, TOLD, ONE_LOG, MATCH, ORDER), "leader_appends": (NAMED,), "*": (TOLD,)},
+        {
+            "leader_answers_fetch": (
+                "continuing-requests-match",
+                "requests-tell-the-truth",
+                "one-epoch-one-log",
+                "logs-match",
+                "records-in-order",
+            ),
+            "leader_appends": ("records-are-named",),
+            "*": ("requests-tell-the-truth",),
+        },
     ),
-    Conjunct(heard_do_not_diverge, {"leader_answers_diverging": (PREFIXES, TOLD, ORDER, NAMED), "*": (TOLD,)}),
-    Conjunct(diverging_answers_cut, {"*": (TOLD, ORDER, NAMED)}),
+    Conjunct(
+        heard_do_not_diverge,
+        {
+            "leader_answers_diverging": (
+                "heard-hold-prefixes",
+                "requests-tell-the-truth",
+                "records-in-order",
+                "records-are-named",
+            ),
+            "*": ("requests-tell-the-truth",),
+        },
+    ),
+    Conjunct(diverging_answers_cut, {"*": ("requests-tell-the-truth", "records-in-order", "records-are-named")}),
 )
 """Conjuncts that the steps of the return take, with the lemmas of their proofs."""
 
 FOLLOWS_IN_CALM: dict[str, dict[str, tuple[str, ...]]] = {
-    "fetching-goes-on": {"*": (PREFIXES, ANSWERED, "diverging-answers-cut", "heard-do-not-diverge", TOLD, MATCHES)},
-    "seen-stays": {"*": (PREFIXES, THERE, TOLD)},
+    "fetching-goes-on": {
+        "*": (
+            "heard-hold-prefixes",
+            "answered-are-heard",
+            "diverging-answers-cut",
+            "heard-do-not-diverge",
+            "requests-tell-the-truth",
+            "continuing-requests-match",
+        )
+    },
+    "seen-stays": {"*": ("heard-hold-prefixes", "acknowledged-is-there", "requests-tell-the-truth")},
     "follower-may-be-proposed": {"*": ("watermarks-are-committed",)},
 }
 """What follows from all conjuncts together, and from which (isr_protocol.proof.invariant.FOLLOWS)."""

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from tests.support.models import two_phase_commit as tpc
 
+from insync_cli.exits import Exit
+from insync_cli.main import main
+from isr_check.smt import property_drawing as drawing
+from isr_check.smt import property_graph as proofs
 from isr_check.smt.obligations import Unknown
-from isr_check.smt.strengthening import property_drawing as drawing
-from isr_check.smt.strengthening import property_graph as proofs
-from isr_check.smt.strengthening.property_drawing import NotDrawn, dot, draw
-from isr_check.smt.strengthening.property_graph import Edge, PropertyGraph, property_graph, reduced
+from isr_check.smt.property_drawing import NotDrawn, dot, draw
+from isr_check.smt.property_graph import Edge, PropertyGraph, property_graph, reduced
 from isr_lang import Bool, Design, Number, Property, Step, Struct, action, always, bound, forall, initial, var
 
 
@@ -178,3 +180,8 @@ def test_without_the_package_the_description_is_written(tmp_path: Path, monkeypa
     with pytest.raises(NotDrawn, match="graphviz from PyPI is not installed"):
         draw(graph(commits_when_told), tmp_path / "g.svg")
     assert (tmp_path / "g.dot").exists()
+
+
+def test_a_picture_has_one_of_four_endings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "kip-966", "--graph", "g.txt"]) == Exit.USAGE
+    assert "a file that ends in .svg, .pdf, .png, .dot, not 'g.txt'" in capsys.readouterr().err

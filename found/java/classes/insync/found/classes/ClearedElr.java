@@ -1,8 +1,8 @@
 package insync.found.classes;
 
 import insync.found.Story;
-import java.util.Arrays;
-import org.apache.kafka.controller.InProcessController;
+import java.util.List;
+import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
 
 /**
@@ -15,17 +15,17 @@ public final class ClearedElr {
 
   /** Runs it. */
   public static void main(String[] arguments) {
-    InProcessController controller = new InProcessController(new Clock());
-    for (int broker : new int[] {2, 3, 1}) {
+    HeldController controller = new HeldController(3, 0, 2, false, true);
+    for (int broker : new int[] {1, 2, 0}) {
       controller.fence(broker);
     }
     show("all three lost their session", controller.partition());
-    if (!Arrays.asList(arguments).contains("--control")) {
+    if (!List.of(arguments).contains("--control")) {
       controller.setMinimum(3);
       show("min.insync.replicas is set", controller.partition());
     }
-    for (int broker = 1; broker <= 3; broker++) {
-      controller.heartbeat(broker);
+    for (int broker = 0; broker < 3; broker++) {
+      controller.heartbeat(broker, false);
     }
     show("all three are back", controller.partition());
     System.exit(controller.partition().leader < 0 ? 1 : 0);
@@ -35,9 +35,9 @@ public final class ClearedElr {
     Story.step(
         "%s: leader %d, ISR %s, ELR %s, last known leader %s",
         when,
-        partition.leader,
-        Arrays.toString(partition.isr),
-        Arrays.toString(partition.elr),
-        Arrays.toString(partition.lastKnownElr));
+        partition.leader < 0 ? -1 : partition.leader + 1,
+        Replicas.numbers(partition.isr),
+        Replicas.numbers(partition.elr),
+        Replicas.numbers(partition.lastKnownElr));
   }
 }

@@ -1,6 +1,7 @@
 package insync.found.classes;
 
 import insync.found.Story;
+import insync.kafka.Replica;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -16,14 +17,13 @@ public final class ForgottenProposal {
   }
 
   private static int run(Replicas all, boolean control) throws Exception {
-    Broker r1 = all.r1;
+    Replica r1 = all.r1;
     dropR3(all);
     if (control) {
       Story.detail("(control: the metadata of this change reach r1 now)");
       r1.learn();
     }
     all.r3.askAt(r1);
-    all.channel.run();
     Story.step("a fetch of r3 comes through, from the watermark: r1 proposes to add r3");
     Story.detail("the request is on its way");
     all.show();
@@ -39,11 +39,11 @@ public final class ForgottenProposal {
         "r2 fetches A; the producer %s", acknowledged ? "is told that A is committed" : "waits");
     all.show();
 
-    Story.step("the request reaches the controller: %s", all.deliver(all.channel.copies().get(1)));
-    all.all().forEach(Broker::learn);
+    Story.step("the request reaches the controller: %s", r1.deliver(1));
+    all.all().forEach(Replica::learn);
     all.show();
-    all.controller.electPreferred();
-    all.all().forEach(Broker::learn);
+    all.controller.elect(false);
+    all.all().forEach(Replica::learn);
     Story.step("preferred election: r3 leads");
     Story.detail("r2 %s", all.r2.fetchFrom(all.r3));
     Story.detail("r1 %s", r1.fetchFrom(all.r3));
@@ -52,16 +52,14 @@ public final class ForgottenProposal {
   }
 
   private static void dropR3(Replicas all) throws Exception {
-    Broker r1 = all.r1;
-    all.clock.sleep(31_000);
+    Replica r1 = all.r1;
+    all.controller.clock.sleep(31_000);
     all.r2.askAt(r1);
     Story.step("r3's fetches do not come through for 31 s, its heartbeats do; r2's fetches do");
-    r1.produce("A");
+    r1.produce('A');
     Story.step("a producer sends A with acks=all; nobody has fetched it yet");
     r1.shrink();
-    all.channel.run();
-    Story.step("r1 proposes to drop r3: %s", all.deliver(all.channel.copies().get(0)));
-    all.channel.run();
+    Story.step("r1 proposes to drop r3: %s", r1.deliver(0));
     Story.detail("the answer reaches r1 before the metadata do");
     all.show();
   }

@@ -1,6 +1,7 @@
 package insync.found.classes;
 
 import insync.found.Story;
+import insync.kafka.Replica;
 import org.apache.kafka.common.errors.UnknownLeaderEpochException;
 import org.apache.kafka.common.protocol.Errors;
 
@@ -17,17 +18,17 @@ public final class KeptPositions {
   }
 
   private static int run(Replicas all, boolean control) throws Exception {
-    Broker r1 = all.r1;
-    Broker r2 = all.r2;
-    Broker r3 = all.r3;
+    Replica r1 = all.r1;
+    Replica r2 = all.r2;
+    Replica r3 = all.r3;
 
-    r1.produce("A");
+    r1.produce('A');
     Story.step("a producer sends A with acks=all to r1");
     Story.step("r2 fetches: %s; its next fetch acknowledges A. r3 is slow", r2.fetchFrom(r1));
     r2.askAt(r1);
     all.show();
 
-    all.controller.electPreferred();
+    all.controller.elect(false);
     r3.learn();
     r2.learn();
     Story.step("a preferred election makes r3 leader in epoch 1; r1 has not heard of it");
@@ -38,7 +39,7 @@ public final class KeptPositions {
     Story.step("r2 follows r3: it %s", r2.fetchFrom(r3));
     all.show();
 
-    all.controller.askToShutDown(3);
+    all.controller.heartbeat(r3.id, true);
     r2.learn();
     Story.step("r3 shuts down in order; r1 is elected again, in epoch 2, ISR {r1, r2}");
     try {
@@ -54,7 +55,7 @@ public final class KeptPositions {
     boolean acknowledged = r1.answer() == Errors.NONE;
     Story.step("the producer of A %s", told(r1.answer()));
 
-    all.controller.askToShutDown(1);
+    all.controller.heartbeat(r1.id, true);
     r2.learn();
     r1.learn();
     Story.step("r1 shuts down in order before r2 has fetched; r2 is elected from the ISR");

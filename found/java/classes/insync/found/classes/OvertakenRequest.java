@@ -1,7 +1,9 @@
 package insync.found.classes;
 
 import insync.found.Story;
+import insync.kafka.Replica;
 import java.util.List;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -18,9 +20,9 @@ public final class OvertakenRequest {
 
   private static int run(Replicas all, boolean control) throws Exception {
     refuseTheLaterCopy(all);
-    Broker r1 = all.r1;
+    Replica r1 = all.r1;
 
-    r1.produce("A");
+    r1.produce('A');
     all.r2.fetchFrom(r1);
     all.r2.fetchFrom(r1);
     Story.step("a producer sends A with acks=all; r2 fetches it. r3 is slow and has nothing");
@@ -28,61 +30,60 @@ public final class OvertakenRequest {
     boolean acknowledged = r1.answer() == Errors.NONE;
     Story.step("the producer of A %s", acknowledged ? "is told: committed" : "waits");
 
-    all.controller.heartbeat(3);
-    all.all().forEach(Broker::learn);
+    all.controller.heartbeat(all.r3.id, false);
+    all.all().forEach(Replica::learn);
     Story.step("r3's heartbeats go through again: it is unfenced, and outside the ISR");
     if (control) {
       Story.detail("(control: the first copy never arrives)");
     } else {
-      AlterPartitionChannel.Copy first = all.channel.copies().get(0);
-      Story.step("the first copy reaches the controller: %s", all.deliver(first));
+      Story.step("the first copy reaches the controller: %s", r1.deliver(0));
     }
-    all.all().forEach(Broker::learn);
+    all.all().forEach(Replica::learn);
     all.show();
 
-    boolean moved = all.controller.electPreferred();
-    all.all().forEach(Broker::learn);
+    boolean moved = all.controller.elect(false);
+    all.all().forEach(Replica::learn);
     Story.step("preferred election: %s", moved ? "r3 leads" : "not possible, r3 is not in the ISR");
     if (moved) {
       Story.detail("r2 %s", all.r2.fetchFrom(all.r3));
       Story.detail("r1 %s", r1.fetchFrom(all.r3));
     }
     all.show();
-    Broker leader = moved ? all.r3 : r1;
+    Replica leader = moved ? all.r3 : r1;
     String where = "the log of the leader, r" + (moved ? 3 : 1);
     return Story.verdict(acknowledged, leader.values().contains("A"), where);
   }
 
   private static void refuseTheLaterCopy(Replicas all) throws Exception {
-    Broker r1 = all.r1;
-    all.controller.fence(3);
-    all.all().forEach(Broker::learn);
+    Replica r1 = all.r1;
+    all.controller.fence(all.r3.id);
+    all.all().forEach(Replica::learn);
     Story.step("r3's session runs out: it is fenced and leaves the ISR");
-    all.controller.heartbeat(3);
-    all.all().forEach(Broker::learn);
+    all.controller.heartbeat(all.r3.id, false);
+    all.all().forEach(Replica::learn);
     Story.step("r3 is back, fetches from r1 and has caught up");
     all.r3.fetchFrom(r1);
-    all.channel.run();
     Story.step("r1 proposes ISR {r1, r2, r3}; the request hangs in its connection");
     all.show();
     int before = all.controller.partition().partitionEpoch;
-    all.controller.fence(3);
-    all.all().forEach(Broker::learn);
+    all.controller.fence(all.r3.id);
+    all.all().forEach(Replica::learn);
     int after = all.controller.partition().partitionEpoch;
     Story.step(
         "r3's session runs out again; it is outside the ISR, so the partition epoch stays"
             + " (%d, then %d)",
         before, after);
-    all.channel.timeOut();
-    all.channel.run();
+    r1.timeOut();
     Story.step("controller.socket.timeout.ms goes by: r1 closes the connection and sends again");
-    List<AlterPartitionChannel.Copy> copies = all.channel.copies();
-    if (copies.size() != 2 || !copies.get(0).data().equals(copies.get(1).data())) {
+    List<AlterPartitionRequestData> copies = r1.copies();
+    if (copies.size() != 2 || !copies.get(0).equals(copies.get(1))) {
       throw new IllegalStateException("two identical copies were expected, and are: " + copies);
     }
-    Story.detail("%d copies, identical: %s", copies.size(), copies.get(1).data().topics());
-    Story.step("the second copy reaches the controller: %s", all.deliver(copies.get(1)));
-    all.all().forEach(Broker::learn);
+    Story.detail(
+        "%d copies, identical (Kafka's ids begin with 0): %s",
+        copies.size(), copies.get(1).topics());
+    Story.step("the second copy reaches the controller: %s", r1.deliver(1));
+    all.all().forEach(Replica::learn);
     Story.detail("r1 waits for %s from now on: it has rolled back", r1.maximalIsr());
   }
 }

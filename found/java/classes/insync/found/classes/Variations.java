@@ -1,8 +1,8 @@
 package insync.found.classes;
 
 import insync.found.Story;
+import insync.kafka.Replica;
 import java.util.Arrays;
-import java.util.List;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -24,7 +24,8 @@ public final class Variations {
             & run("follower, three epochs in one delta: truncates", Variations::followerOfThree)
             & run("leader, its own ISR changes in one delta: waits", Variations::isrChanges)
             & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed)
-            & run("leader, its shrink answered before a raised minimum: lost", Variations::answered);
+            & run(
+                "leader, its shrink answered before a raised minimum: lost", Variations::answered);
     System.exit(good ? 0 : 1);
   }
 
@@ -33,32 +34,31 @@ public final class Variations {
     boolean good = variation.asExpected(all);
     Story.step("%s: %s", name, good ? "as expected" : "NOT AS EXPECTED");
     all.show();
-    all.remove();
     return good;
   }
 
   /** A is at r1 and r2; r3, in the ISR, lacks it. */
   private static void appendA(Replicas all) throws Exception {
-    all.r1.produce("A");
+    all.r1.produce('A');
     all.r2.fetchFrom(all.r1);
     all.r2.askAt(all.r1);
   }
 
-  private static void r3LeadsThenLeaves(Replicas all, int next) throws Exception {
-    all.controller.electPreferred();
+  private static void r3LeadsThenLeaves(Replicas all, Replica next) throws Exception {
+    all.controller.elect(false);
     all.r3.learn();
     all.r2.learn();
     all.r2.fetchFrom(all.r3);
-    all.controller.assign(next == 1 ? List.of(1, 2, 3) : List.of(2, 1, 3));
-    all.controller.askToShutDown(3);
+    all.controller.prefer(next.id);
+    all.controller.heartbeat(all.r3.id, true);
   }
 
   private static boolean threeEpochs(Replicas all) throws Exception {
     appendA(all);
-    r3LeadsThenLeaves(all, 2);
+    r3LeadsThenLeaves(all, all.r2);
     all.r2.learn();
-    all.controller.assign(List.of(1, 2, 3));
-    all.controller.electPreferred();
+    all.controller.prefer(all.r1.id);
+    all.controller.elect(false);
     all.r1.learn();
     return all.controller.partition().leaderEpoch == 3
         && all.r1.answer() == Errors.NONE
@@ -68,45 +68,45 @@ public final class Variations {
   /** r1 hears of everything and truncates; r2 hears of both epochs at once. */
   private static boolean follower(Replicas all) throws Exception {
     appendA(all);
-    all.controller.electPreferred();
+    all.controller.elect(false);
     all.r1.learn();
     all.r3.learn();
     all.r1.fetchFrom(all.r3);
-    all.controller.askToShutDown(3);
+    all.controller.heartbeat(all.r3.id, true);
     all.r1.learn();
-    all.r1.produce("B");
+    all.r1.produce('B');
     all.r2.learn();
     all.r2.fetchFrom(all.r1);
     all.r2.fetchFrom(all.r1);
-    return all.r2.values().equals(List.of("B"));
+    return all.r2.values().equals("B");
   }
 
   /** The same with one more epoch of r1 before r2 hears. */
   private static boolean followerOfThree(Replicas all) throws Exception {
     appendA(all);
-    all.controller.electPreferred();
+    all.controller.elect(false);
     all.r1.learn();
     all.r3.learn();
     all.r1.fetchFrom(all.r3);
-    all.controller.assign(List.of(1, 3, 2));
-    all.controller.electPreferred();
+    all.controller.prefer(all.r1.id);
+    all.controller.elect(false);
     all.r1.learn();
-    all.r1.produce("B");
-    all.controller.assign(List.of(3, 1, 2));
-    all.controller.electPreferred();
+    all.r1.produce('B');
+    all.controller.prefer(all.r3.id);
+    all.controller.elect(false);
     all.r3.learn();
-    all.r3.produce("C");
+    all.r3.produce('C');
     all.r2.learn();
     all.r2.fetchFrom(all.r3);
     all.r2.fetchFrom(all.r3);
-    return all.r2.values().equals(List.of("C"));
+    return all.r2.values().equals("C");
   }
 
   /** r3 leaves the ISR by fencing and comes back to life, which r1 hears of at once. */
   private static boolean isrChanges(Replicas all) throws Exception {
-    all.r1.produce("A");
-    all.controller.fence(3);
-    all.controller.heartbeat(3);
+    all.r1.produce('A');
+    all.controller.fence(all.r3.id);
+    all.controller.heartbeat(all.r3.id, false);
     all.r1.learn();
     all.r3.fetchFrom(all.r1);
     all.r3.askAt(all.r1);
@@ -119,34 +119,33 @@ public final class Variations {
    */
   private static boolean answered(Replicas all) throws Exception {
     appendA(all);
-    all.clock.sleep(31_000);
+    all.controller.clock.sleep(31_000);
     all.r2.askAt(all.r1);
     all.r1.shrink();
-    all.channel.run();
     all.controller.setMinimum(3);
-    all.channel.deliver(all.channel.copies().get(0), all.controller);
+    all.r1.deliver(0);
     boolean committed = all.r1.answer() == Errors.NONE && all.r1.highWatermark() == 1;
-    boolean kept = Arrays.equals(all.controller.partition().elr, new int[] {3});
-    all.controller.askToShutDown(2);
-    all.controller.askToShutDown(1);
+    boolean kept = Arrays.equals(all.controller.partition().elr, new int[] {all.r3.id});
+    all.controller.heartbeat(all.r2.id, true);
+    all.controller.heartbeat(all.r1.id, true);
     all.r3.learn();
     return committed
         && kept
         && all.r1.minimum() == 2
-        && all.controller.partition().leader == 3
+        && all.controller.partition().leader == all.r3.id
         && all.r3.values().isEmpty();
   }
 
   /** All but r1 shut down, r1 loses its session and gets it back: epoch 1 has no leader. */
   private static boolean nobodyLed(Replicas all) throws Exception {
     appendA(all);
-    all.controller.askToShutDown(3);
-    all.controller.askToShutDown(2);
-    all.controller.fence(1);
-    all.controller.heartbeat(1);
+    all.controller.heartbeat(all.r3.id, true);
+    all.controller.heartbeat(all.r2.id, true);
+    all.controller.fence(all.r1.id);
+    all.controller.heartbeat(all.r1.id, false);
     all.r1.learn();
     return all.controller.partition().leaderEpoch == 2
-        && all.controller.partition().leader == 1
+        && all.controller.partition().leader == all.r1.id
         && all.r1.highWatermark() == 0
         && all.r1.answer() == null;
   }

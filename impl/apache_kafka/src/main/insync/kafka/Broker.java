@@ -204,7 +204,7 @@ final class Broker {
     } else {
       TopicIdPartition to = new TopicIdPartition(partition().topicId().get(), PARTITION);
       List<Told> answers = told;
-      Release.append(
+      Release.THIS.append(
           manager(),
           acks,
           AppendOrigin.CLIENT,
@@ -338,6 +338,11 @@ final class Broker {
     return partition().partitionState() instanceof PendingPartitionChange pending
         ? ids(pending.sentLeaderAndIsr().isr())
         : Set.of();
+  }
+
+  /** The in-sync set that it waits for: whom it has proposed belongs to it. */
+  Set<Integer> maximalIsr() {
+    return ids(partition().partitionState().maximalIsr());
   }
 
   /** Of Java or of Scala, as the release has it. */

@@ -12,7 +12,7 @@ import org.apache.kafka.server.quota.ReplicaQuota;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
 
 /** ReplicaFetcherManager, whose threads are never started: the adapter goes their steps. */
-final class Fetchers extends Release.FetcherManager {
+final class Fetchers extends FetcherManager {
   /** A fetcher thread that is never started. */
   private static final class Fetcher extends Shapes.FetcherThread {
     Fetcher(

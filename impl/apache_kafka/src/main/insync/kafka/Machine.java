@@ -84,8 +84,12 @@ final class Machine {
   Alter late;
 
   Machine(int id) {
+    this(id, new Clock());
+  }
+
+  Machine(int id, Clock clock) {
     this.id = id;
-    clock = new Clock();
+    this.clock = clock;
   }
 
   /** The same process, clock and disk, and messages of its own. */

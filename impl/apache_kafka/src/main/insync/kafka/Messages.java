@@ -157,7 +157,8 @@ final class Messages {
     }
   }
 
-  private static FetchResponse response(FetchPartitionData got, Uuid topic) {
+  /** What a leader has got for a follower, as its answer. */
+  static FetchResponse response(FetchPartitionData got, Uuid topic) {
     FetchResponseData.PartitionData data =
         new FetchResponseData.PartitionData()
             .setPartitionIndex(0)

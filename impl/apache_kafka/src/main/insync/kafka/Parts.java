@@ -28,6 +28,8 @@ import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.server.DelayedActionQueue;
+import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
@@ -218,7 +220,41 @@ final class Parts {
     logs = new Logs(broker, this, folder, scheduler, channel);
     controller = new ControllerChannel(broker, this);
     AlterPartitionManager alter = new Door(broker, alterPartitions(broker, scheduler));
-    manager = new Release.Manager(broker, this, scheduler, alter, channel);
+    manager = replicas(broker, scheduler, alter, channel);
+    Fields.set(
+        manager, "replicaFetcherManager", new Fetchers(broker, manager, cache, quotas.follower()));
+  }
+
+  private ReplicaManager replicas(
+      Broker broker,
+      Scheduler scheduler,
+      AlterPartitionManager alter,
+      LogDirFailureChannel channel) {
+    Function0<Object> epoch = () -> broker.epoch;
+    return Wiring.make(
+        ReplicaManager.class,
+        config,
+        METRICS,
+        broker.clock,
+        scheduler,
+        logs.manager,
+        Option.empty(), // remote storage
+        quotas,
+        cache,
+        channel,
+        alter,
+        STATS,
+        purgatory("Produce", broker.id),
+        Option.apply(parked),
+        purgatory("DeleteRecords", broker.id),
+        purgatory("RemoteFetch", broker.id),
+        purgatory("RemoteListOffsets", broker.id),
+        purgatory("ShareFetch", broker.id),
+        Option.empty(), // a prefix of threads' names until 4.1, then transactions
+        Option.empty(), // transactions until 4.1
+        epoch,
+        DirectoryEventHandler.NOOP,
+        new DelayedActionQueue());
   }
 
   private AlterPartitionManager alterPartitions(Broker broker, Scheduler scheduler) {

@@ -3,6 +3,7 @@ package insync.kafka;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import kafka.network.RequestChannel;
 import kafka.server.FailedPartitions;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaFetcherThread;
@@ -13,6 +14,7 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.replica.ClientMetadata;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.network.metrics.RequestChannelMetrics;
 import org.apache.kafka.server.LeaderEndPoint;
 import org.apache.kafka.server.PartitionFetchState;
 import org.apache.kafka.server.ReplicaFetch;
@@ -59,6 +61,13 @@ final class Shapes {
         ReplicaQuota quota,
         KRaftMetadataCache cache) {
       super(name, leader, manager.config(), failed, manager, quota, name);
+    }
+  }
+
+  /** RequestChannel, made. */
+  abstract static class Channel extends RequestChannel {
+    Channel(Time time, RequestChannelMetrics metrics) {
+      super(1, time, metrics);
     }
   }
 

@@ -21,6 +21,7 @@ import org.apache.kafka.common.message.ElectLeadersRequestData;
 import org.apache.kafka.common.message.ElectLeadersResponseData;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
+import org.apache.kafka.common.metadata.ClearElrRecord;
 import org.apache.kafka.common.metadata.ConfigRecord;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.metadata.MetadataRecordType;
@@ -52,7 +53,8 @@ public final class HeldController {
   public static final String TOPIC = "t";
   private static final long FIRST_EPOCH = 1000;
 
-  private final Clock clock = new Clock();
+  public final Clock clock = new Clock();
+
   private final SnapshotRegistry registry = new SnapshotRegistry(new LogContext());
   private final FeatureControlManager features;
   private final ClusterControlManager cluster;
@@ -119,12 +121,27 @@ public final class HeldController {
   }
 
   private void configure(String name, String value) {
-    replay(
-        new ConfigRecord()
-            .setResourceType(ConfigResource.Type.TOPIC.id())
-            .setResourceName(TOPIC)
-            .setName(name)
-            .setValue(value));
+    replay(setting(name, value));
+  }
+
+  private static ConfigRecord setting(String name, String value) {
+    return new ConfigRecord()
+        .setResourceType(ConfigResource.Type.TOPIC.id())
+        .setResourceName(TOPIC)
+        .setName(name)
+        .setValue(value);
+  }
+
+  /**
+   * Somebody sets min.insync.replicas of the topic, to which ConfigurationControlManager adds its
+   * records.
+   */
+  public void setMinimum(int replicas) {
+    ConfigRecord minimum = setting("min.insync.replicas", Integer.toString(replicas));
+    List<ApiMessageAndVersion> batch = new ArrayList<>();
+    batch.add(new ApiMessageAndVersion(minimum, (short) 0));
+    batch.addAll(configs.createClearElrRecordsAsNeeded(List.copyOf(batch)));
+    replay(batch);
   }
 
   private Uuid createTopic(int first) {
@@ -196,6 +213,7 @@ public final class HeldController {
       case BROKER_REGISTRATION_CHANGE_RECORD ->
           cluster.replay((BrokerRegistrationChangeRecord) message);
       case CONFIG_RECORD -> configs.replay((ConfigRecord) message);
+      case CLEAR_ELR_RECORD -> replication.replay((ClearElrRecord) message);
       case TOPIC_RECORD -> replication.replay((TopicRecord) message);
       case PARTITION_RECORD -> replication.replay((PartitionRecord) message);
       case PARTITION_CHANGE_RECORD -> replication.replay((PartitionChangeRecord) message);
@@ -335,14 +353,21 @@ public final class HeldController {
     }
   }
 
-  /**
-   * A heartbeat of a broker that has caught up with the metadata:
-   * ReplicationControlManager.processBrokerHeartbeat.
-   */
+  /** A fenced broker is heard again. */
   public boolean unfence(int broker) {
     if (!fenced(broker)) {
       return false;
     }
+    heartbeat(broker, false);
+    return !fenced(broker);
+  }
+
+  /**
+   * A heartbeat of a broker that has caught up with the metadata:
+   * ReplicationControlManager.processBrokerHeartbeat. One that asks for a controlled shutdown takes
+   * leadership and its place in the ISR from the broker.
+   */
+  public void heartbeat(int broker, boolean wantShutDown) {
     cluster.trackBrokerHeartbeat(broker, epoch(broker));
     replay(
         replication
@@ -352,10 +377,9 @@ public final class HeldController {
                     .setBrokerEpoch(epoch(broker))
                     .setCurrentMetadataOffset(1 + log.size())
                     .setWantFence(false)
-                    .setWantShutDown(false),
+                    .setWantShutDown(wantShutDown),
                 0)
             .records());
-    return !fenced(broker);
   }
 
   /** The first record of a heartbeat with wantShutDown: the broker is marked. */

@@ -1,0 +1,45 @@
+"""The reference of what others may import: which modules of which package, and what for; docstrings are its text."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+FOLDER = PurePosixPath("api")
+CORE = "isr_broker.core"
+PACKAGES = {
+    "isr_lang": ("write a model of your own", ("isr_lang",)),
+    "isr_check": (
+        "ask an engine about a model, or write another engine",
+        ("isr_check.engine", "isr_check.explorer", "isr_check.reference"),
+    ),
+    "isr_trace": (
+        "read, replay, explain and shorten a behaviour",
+        ("isr_trace.trace", "isr_trace.itf", "isr_trace.replay", "isr_trace.explain", "isr_trace.minimise"),
+    ),
+    "isr_conform": ("put your own broker under test", ("isr_conform.kit",)),
+    "isr_anomalies": ("judge what your clients wrote and read", ("isr_anomalies",)),
+    "isr_broker": (
+        "drive the cores of the reference broker by hand",
+        tuple(f"{CORE}.{module}" for module in ("messages", "inputs", "effects", "replica", "node", "controller")),
+    ),
+}
+"""Package -> what it is for, and its modules with a public face."""
+
+
+def pages() -> dict[PurePosixPath, str]:
+    """The index and a page for each package; mkdocstrings puts the docstrings in."""
+    return {FOLDER / "README.md": "\n".join(index())} | {
+        FOLDER / f"{name}.md": package_page(name, modules) for name, (_, modules) in PACKAGES.items()
+    }
+
+
+def index() -> Iterator[str]:
+    yield from ("# What you may import", "", "| package | what it is for |", "|---|---|")
+    yield from (f"| [{name}]({name}.md) | {purpose} |" for name, (purpose, _) in PACKAGES.items())
+    yield from ("", "The wheel of insync has them all. What is not listed may change without notice.", "")
+
+
+def package_page(name: str, modules: tuple[str, ...]) -> str:
+    """Of one module, its heading is that of the page."""
+    if len(modules) == 1:
+        return f"::: {modules[0]}\n    options:\n      heading_level: 1\n"
+    return "\n\n".join([f"# {name}", *(f"::: {module}" for module in modules)]) + "\n"

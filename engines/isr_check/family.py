@@ -1,0 +1,117 @@
+"""A family: what is known of all designs of one model, beyond the designs themselves.
+
+An engine says what it saw. What a verdict is worth, which bounds a fault needs and what a proof begins with are things
+that only the model can say. A model says them in one object, which extends `Family`. `Family` itself knows nothing: it
+is the family of a design that no model claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from isr_check.engine import Engine, Exploration, Limits, Progress, silent
+from isr_lang import Conjunct, Design, Instance, Property, Struct, Value
+
+if TYPE_CHECKING:
+    from isr_check.best_first import Looked
+    from isr_check.room import Room
+
+Slack = Mapping[str, int]
+"""The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
+
+
+@attrs.frozen
+class ProofPlan:
+    """What a proof takes where nobody says otherwise.
+
+    `promises`: names of the properties to prove. `open_bounds`: bounds that may have any value. `constants`: those of
+    the others that do not have the design's default. `lemmas`: conjunct or promise -> action or nothing -> the names
+    of the conjuncts that it follows from. `cores`: the file of what earlier proofs learnt.
+    """
+
+    promises: tuple[str, ...] = ()
+    open_bounds: tuple[str, ...] = ()
+    constants: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    lemmas: Mapping[str, Mapping[str, tuple[str, ...]]] = attrs.field(factory=dict[str, Mapping[str, tuple[str, ...]]])
+    cores: Path | None = None
+
+
+class Family:
+    """The designs whose state is `state`, or extends it. Of these nothing is known."""
+
+    state: type[Struct] = Struct
+    fault_story: str = "the faults"
+    """What a behaviour has that passes every milestone, as a list in words."""
+    aftermath: str = "after all faults"
+    """When slack is measured."""
+    slack_words: Mapping[str, str] = {}
+    """The name of a bound of which slack is told -> whose changes it counts."""
+
+    def designs(self) -> Mapping[str, Design]:
+        """The designs of the model by name, in the order in which they are listed."""
+        return {}
+
+    # before an exploration
+
+    def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
+        """The constants, and of the other bounds those that the fault budgets among them need.
+
+        SettingError for a constant that does not exist or a value that it cannot have.
+        """
+        del design
+        return constants
+
+    def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
+        """What must happen in some behaviour, or else the properties of these names say nothing."""
+        del names
+        return ()
+
+    def slack_probes(self, instance: Instance, names: Sequence[str]) -> tuple[Property, ...]:
+        """What tells how much of the bounds is left when the promises of liveness of these names come to pass."""
+        del instance, names
+        return ()
+
+    # after it
+
+    def slack(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Mapping[str, Slack]]:
+        """The exploration without the findings on `slack_probes`, and the slack of each promise that holds."""
+        del instance, names
+        return exploration, {}
+
+    def worth(
+        self,
+        instance: Instance,
+        exploration: Exploration,
+        names: Sequence[str],
+        engine: Engine,
+        limits: Limits,
+        progress: Callable[[Progress], None] = silent,
+        looked: Looked = lambda expanded, most: None,
+    ) -> tuple[Exploration, Room | None]:
+        """The findings on the properties of these names, each with the verdict that it deserves, and the room left.
+
+        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `looked` are those
+        of `isr_check.room`. No room is None: nobody asked for it.
+        """
+        del instance, names, engine, limits, progress, looked
+        return exploration, None
+
+    def milestones(self) -> tuple[Property, ...]:
+        """What a behaviour passes that has room for the faults, in order: `Room.lacking` is one of these."""
+        return ()
+
+    # a proof
+
+    def proof_plan(self) -> ProofPlan:
+        return ProofPlan()
+
+    def invariant(self, design: Design) -> tuple[Conjunct, ...]:
+        """The conjuncts of the inductive invariant; none where none is known."""
+        del design
+        return ()

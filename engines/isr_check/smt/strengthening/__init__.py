@@ -1,1 +1,0 @@
-"""Help for whoever works on an invariant: candidate conjuncts, and the graph of which property implies which."""

@@ -1,0 +1,40 @@
+package insync.kafka;
+
+import java.util.Map;
+import java.util.function.Consumer;
+import kafka.server.ReplicaManager;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.FetchManager;
+import org.apache.kafka.server.FetchSessionCacheShard;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Kafka 4.1. */
+final class ThisRelease extends Release {
+  @Override
+  void append(
+      ReplicaManager manager,
+      short acks,
+      AppendOrigin origin,
+      Map<TopicIdPartition, MemoryRecords> entries,
+      Consumer<Errors> listener) {
+    manager.appendRecords(
+        PATIENCE,
+        acks,
+        false,
+        origin,
+        CollectionConverters.asScala(entries),
+        each(listener),
+        manager.appendRecords$default$7(),
+        manager.appendRecords$default$8(),
+        manager.appendRecords$default$9());
+  }
+
+  @Override
+  FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
+    return new FetchManager(time, sessions);
+  }
+}

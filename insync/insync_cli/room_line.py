@@ -1,0 +1,42 @@
+"""The room that bounds leave for the faults, as `run.json` has it and as a sentence.
+
+Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
+`isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
+This one tells the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from insync_cli.options import shown
+from insync_cli.runfile import RoomLine
+
+if TYPE_CHECKING:
+    from isr_check.family import Family
+    from isr_check.room import Room
+    from isr_lang import Value
+
+
+def room_line(room: Room | None) -> RoomLine | None:
+    if room is None:
+        return None
+    lacking = room.lacking.name if room.lacking is not None else None
+    return RoomLine(lacking=lacking, cut=dict(room.cut), enough=dict(room.enough), complete=room.complete)
+
+
+def room_sentence(line: RoomLine, family: Family) -> str:
+    """Why the bounds are too small, and which are not; for a line with something lacking, which is a milestone."""
+    lacking = next(m for m in family.milestones() if m.name == line["lacking"])
+    what = lacking.doc.rstrip(".")
+    none = f"no behaviour {'exists' if line['complete'] else 'was found'}"
+    text = f"within these bounds {none} with all of this: {family.fault_story}. "
+    text += f"What is missing first: {what[0].lower()}{what[1:]}"
+    if not line["enough"]:
+        return f"{text}. No larger bounds that were tried have one, either"
+    return f"{text}. Too small: {options_of(line['cut'])}. Enough: {options_of(line['enough'])}"
+
+
+def options_of(constants: Mapping[str, Value]) -> str:
+    return " ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in constants.items())

@@ -1,0 +1,100 @@
+"""The wheel: built, installed into an environment of its own, and used where there is no checkout.
+
+Without it a verb would go on to read a file of the checkout that no wheel has, and only those who install it would see.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.support.histories import Story
+
+pytestmark = pytest.mark.processes
+
+TOP = Path(__file__).resolve().parents[1]
+AUDIT = TOP / "docs" / "examples" / "audit"
+VERSION = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+HELP = "from insync_cli.main import VERBS, main; raise SystemExit(max(main([verb, '--help']) for verb in VERBS))"
+JAVA = """
+from isr_found import FOUND, JAVA_ROOT
+files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in FOUND.values() for p in b.places]
+missing = [str(file) for file in files if not file.is_file()]
+raise SystemExit(f'not there: {missing}' if missing else 0)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> tuple[int, str]:
+    """The exit code and all that was printed; the environment names no source root."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def install(folder: Path) -> Path:
+    """An environment with the wheel; what the wheel depends on is found where these tests find it."""
+    environment, wheels = folder / "environment", folder / "wheels"
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    steps: list[tuple[str | Path, ...]] = [
+        (*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, TOP),
+        (sys.executable, "-m", "venv", "--without-pip", environment),
+    ]
+    for step in steps:
+        assert run(*step, cwd=folder)[0] == 0, step
+    (wheel,) = wheels.iterdir()
+    step = (*pip, "--python", environment / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
+    assert run(*step, cwd=folder)[0] == 0
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    # A folder that a .pth file names comes after the environment's own, and the .pth files in it are not read: so the
+    # checkout, which an editable install names in one, is not found.
+    places = [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
+    (packages / "dependencies.pth").write_text("\n".join(places), encoding="utf-8")
+    return environment / "bin"
+
+
+COMMANDS: dict[str, tuple[int, str]] = {
+    "--version": (0, f"insync {VERSION}"),
+    "check kafka-0.8 --property acked-survives": (12, "acked-survives violated"),
+    "show jepsen-2013 --html story.html": (0, "1 trace"),
+    "explain jepsen-2013": (0, ""),
+    "minimise jepsen-2013": (0, "written to trace.minimal.itf.json"),
+    "mutate kip-966 --replicas 2 --log 1 --max-states 10 --quiet": (20, "was not explored to the end"),
+    "report --quick --no-pages --gallery --max-states 30 --quiet": (0, "6 stories, 12 scenes"),
+    "found": (0, "5 ways to lose an acknowledged record"),
+    "found --help": (0, "usage: insync found"),
+    "conform --sut kafka --help": (0, "usage: insync conform"),
+    "kafka versions": (0, "4 releases can be driven"),
+    f"audit --describe {AUDIT / 'topics.txt'} {AUDIT / 'features.txt'} {AUDIT / 'server.properties'}": (
+        2,
+        "2 of 3 topics",
+    ),
+    "history history.jsonl": (12, "lost-write"),
+}
+"""What is run, in this order, with its exit code and a part of what it prints."""
+
+
+def test_what_works_in_a_checkout_works_from_the_wheel(tmp_path: Path) -> None:
+    bin_folder, here = install(tmp_path), tmp_path / "here"
+    here.mkdir()
+    history = Story(acks="all").send(1, 0).send(2, 1).final({1: 2})
+    (here / "history.jsonl").write_text("\n".join(history.lines), encoding="utf-8")
+    wrong: list[str] = []
+    for command, (code, says) in COMMANDS.items():
+        answer, text = run(bin_folder / "insync", *command.split(), cwd=here)
+        if answer != code or says not in text or "there is no docs/" in text:
+            wrong.append(f"insync {command}: {answer}, {text[-300:]}")
+    assert not wrong, "\n".join(wrong)
+    for program in (HELP, JAVA):
+        code, text = run(bin_folder / "python", "-c", program, cwd=here)
+        assert code == 0, text
