@@ -183,7 +183,9 @@ def test_what_the_controller_is_asked_is_read_alike_by_the_codec(captured: Captu
         _, size = entity_reader(answers.__header_schema__)(hears, 0)
         said, read = entity_reader(answers)(hears, size)
         assert size + read == len(hears)
-        assert int(said.error_code) == protocol.answered(request.key, request.version, hears).body.number("error_code")
+        assert int(said.error_code) == protocol.parse_answer(request.key, request.version, hears).body.number(
+            "error_code"
+        )
         if key == protocol.ALTER_PARTITION:
             rows = [p for topic in theirs.topics for p in topic.partitions]
             assert all(m.broker_epoch > 0 for p in rows for m in p.new_isr_with_epochs)
@@ -252,7 +254,7 @@ def passed(
     )
     for answer in answers:
         assert not found, "answered before all of it is decided"
-        serves.answered(2, answer)
+        serves.take_answer(2, answer)
     told, ear.told = ear.told, []
     return told, found[0]
 
@@ -282,7 +284,7 @@ def test_alter_partition_arrives_with_its_attempts_and_each_partition_is_answere
     assert told == [Stamped(first, STAMP), second]
     assert [sent for _, _, sent in asks.answered(frame)] == [Stamped(yes, BACK), no]
     assert asks.next() is None
-    accepted = protocol.answered(protocol.ALTER_PARTITION, 3, frame).body.all("topics")[0].all("partitions")[0]
+    accepted = protocol.parse_answer(protocol.ALTER_PARTITION, 3, frame).body.all("topics")[0].all("partitions")[0]
     assert (accepted.numbers("isr"), accepted.number("partition_epoch")) == ([1, 2], 7)
 
 
@@ -293,7 +295,7 @@ def test_a_stale_broker_epoch_is_an_error_of_the_whole_request() -> None:
     asks.put(first)
     asks.put(second)
     _, frame = passed(serves, ear, asks.next(), one, two)
-    body = protocol.answered(protocol.ALTER_PARTITION, 3, frame).body
+    body = protocol.parse_answer(protocol.ALTER_PARTITION, 3, frame).body
     assert (body.number("error_code"), body.all("topics")) == (Error.STALE_BROKER_EPOCH.value, [])
     assert [sent for _, _, sent in asks.answered(frame)] == [one, two]
 
@@ -348,7 +350,7 @@ def test_who_takes_the_number_of_the_controllers_broker_is_refused() -> None:
     told, frame = passed(serves, ear, lives.next())
     assert told == []
     assert (
-        protocol.answered(protocol.BROKER_HEARTBEAT, 1, frame).body.number("error_code")
+        protocol.parse_answer(protocol.BROKER_HEARTBEAT, 1, frame).body.number("error_code")
         == Error.STALE_BROKER_EPOCH.value
     )
 

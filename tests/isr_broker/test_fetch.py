@@ -37,7 +37,7 @@ class Client:
         def reply(said: Answer | None) -> None:
             if said is not None:
                 frame = protocol.answer(key, version, 1, said)
-                (found if not returned else self.waiting).append(protocol.answered(key, version, frame[4:]).body)
+                (found if not returned else self.waiting).append(protocol.parse_answer(key, version, frame[4:]).body)
 
         returned = False
         self.requests.serve(request, self.now, reply)
@@ -191,7 +191,7 @@ def test_a_consumer_that_believes_in_another_leader_epoch_is_told(client: Client
         answer = client.fetch(0, -1, topics=[{"topic": "t", "partitions": [asked]}])
         return rows(answer)[0][0]
 
-    (replica, *_) = (r for tp, r in client.requests.runtime.node.held.items() if tp == TopicPartition("t", 0))
+    (replica, *_) = (r for tp, r in client.requests.runtime.node.replicas.items() if tp == TopicPartition("t", 0))
     assert error(replica.leader_epoch) == 0
     assert error(replica.leader_epoch + 1) == Error.UNKNOWN_LEADER_EPOCH.value
     assert replica.leader_epoch == 0 or error(replica.leader_epoch - 1) == Error.FENCED_LEADER_EPOCH.value
@@ -429,7 +429,7 @@ class Pair:
         ]
 
     def replica(self, number: int) -> tuple[Replica, Leading]:
-        replica = self.client.requests.runtime.node.held[TopicPartition("pair", number)]
+        replica = self.client.requests.runtime.node.replicas[TopicPartition("pair", number)]
         assert isinstance(replica.role, Leading)
         return replica, replica.role
 

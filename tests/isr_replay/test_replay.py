@@ -56,8 +56,8 @@ def assert_every_edge(bounds: Mapping[str, Value]) -> ReplayResult:
     known = explore(Instance(KIP_966, bounds), ("type-ok",), workers=1)
     assert known.complete
     assert (done.states, done.edges) == (known.distinct, known.generated)
-    assert {name: of for name, (_, of) in done.taken.items()} == known.taken
-    assert done.replayed + sum(done.explained.values()) == done.edges
+    assert {name: of for name, (_, of) in done.edges_by_action.items()} == known.steps_by_action
+    assert done.replayed + sum(done.known_differences.values()) == done.edges
     assert done.pairs[0] == done.pairs[1]
     return done
 
@@ -111,8 +111,8 @@ def test_three_brokers_take_every_edge() -> None:
 def test_three_brokers_take_every_edge_with_a_crash_an_election_and_a_changed_isr() -> None:
     done = assert_every_edge(LARGE)
     assert done.edges > 1_600_000
-    assert done.taken["controller_fences_leader"][0] > 3_000
-    assert sum(done.explained.values()) == 312
+    assert done.edges_by_action["controller_fences_leader"][0] > 3_000
+    assert sum(done.known_differences.values()) == 312
 
 
 @pytest.mark.parametrize(

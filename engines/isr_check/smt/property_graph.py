@@ -69,7 +69,7 @@ class _Small:
         self, design: Design, constants: Mapping[str, Setting], properties: Sequence[Property], seconds: float
     ) -> None:
         induction = Induction(design, constants, ())
-        self.terms = {p.name: logic.term(induction.promised(p, induction.old)) for p in properties}
+        self.terms = {p.name: logic.term(induction.promised_truth(p, induction.old)) for p in properties}
         query = Query(tuple(induction.hypotheses), logic.term(False), induction.old, Choice({}, ()), None)
         always = [x for _, x in induction.assertions(query)]
         self.solver = Incremental([*always, *induction.translation.defining(list(self.terms.values()))], seconds)
@@ -94,7 +94,7 @@ class _Small:
         enough = self.implied(sources, target)
         if enough is None:
             return None
-        return tuple(self.solver.needed(self.terms[target], enough, time.monotonic() + self.solver.seconds))
+        return tuple(self.solver.smaller_core(self.terms[target], enough, time.monotonic() + self.solver.seconds))
 
 
 class _Open:
