@@ -159,12 +159,12 @@ def throughput(folder: Path) -> list[str]:
 
 def traffic_lines(place: Location, exploration: Exploration) -> list[str]:
     """How much goes through Spark, which is what a network would have to carry."""
-    sent, words = sum(c.sent for c in Store(place).commits()), cast("int", Store(place).plan()["words"])
-    each, size = sent / exploration.distinct, 8 * words
+    sent_states, words = sum(c.sent for c in Store(place).commits()), cast("int", Store(place).plan()["words"])
+    each, size = sent_states / exploration.distinct, 8 * words
     return [
         f"Of {exploration.generated / exploration.distinct:.2f} successors per distinct state {each:.2f} are sent to "
         f"their owners, "
-        f"{size} bytes each: {each * size:.0f} bytes per distinct state, {sent * size / 1e9:.1f} GB in all."
+        f"{size} bytes each: {each * size:.0f} bytes per distinct state, {sent_states * size / 1e9:.1f} GB in all."
     ]
 
 

@@ -118,12 +118,12 @@ def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
 
 def _release_of_cluster(cluster: Cluster) -> Release | None:
     """The release whose protocol runs: the finalized metadata.version, else inter.broker.protocol.version."""
-    told = (
+    version_texts = (
         [cluster.features[METADATA_FEATURE]]
         if METADATA_FEATURE in cluster.features
         else cluster.broker_values(PROTOCOL)
     )
-    return min((r for r in map(release_of, told) if r is not None), default=None)
+    return min((r for r in map(release_of, version_texts) if r is not None), default=None)
 
 
 def _elr(cluster: Cluster) -> bool | None:

@@ -13,7 +13,7 @@ from isr_experiment import conclusions
 from isr_experiment.catalogue import Experiment
 from isr_experiment.cells import Cell
 from isr_experiment.conclusions import Concluded
-from isr_experiment.model import Predicted, predicted
+from isr_experiment.model import Predicted, prediction
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.systems import SystemUnderTest
@@ -74,13 +74,13 @@ def perform_experiment(
             Concluded(cell=cell, results=tuple(results[name]), prediction=predictions.get(name), required_runs=runs)
             for name, cell in latest.items()
         ]
-        written = conclusions.document(
+        document = conclusions.document(
             experiment.name, experiment.says, concluded_cells, options, command, over.is_set()
         )
-        written["left_out"] = left_out
-        written["availability"] = conclusions.availability(concluded_cells)
-        (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-        (out / PAGE).write_text(page(written, style), encoding="utf-8")
+        document["left_out"] = left_out
+        document["availability"] = conclusions.availability(concluded_cells)
+        (out / FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (out / PAGE).write_text(page(document, style), encoding="utf-8")
         return concluded_cells
 
     began, whole = time.monotonic(), runs * len(names)
@@ -95,7 +95,7 @@ def perform_experiment(
             result = conduct(cell, first + turn, out / name, options, over, tell)
             results[cell.name].append(result)
             _keep(out / name, result)
-            tell(_said(result))
+            tell(_result_line(result))
             tell(_progress_line(sum(map(len, results.values())), whole, time.monotonic() - began))
     cell_predictions: dict[str, Predicted | None] = {}
     cell_conclusions = write_conclusions(cell_predictions)
@@ -103,7 +103,7 @@ def perform_experiment(
         if over.is_set():
             break
         tell(f"the model is asked about {name}")
-        cell_predictions[name] = predicted(cell, over.is_set)
+        cell_predictions[name] = prediction(cell, over.is_set)
         cell_conclusions = write_conclusions(cell_predictions)
     return cell_conclusions
 
@@ -123,7 +123,7 @@ def _progress_line(run_count: int, whole: int, seconds: float) -> str:
     return f"{run_count} of {whole} runs are done; estimate {told} more"
 
 
-def _said(r: Result) -> str:
+def _result_line(r: Result) -> str:
     whole, traces = r.whole, ""
     more = f", read though never acknowledged and lost {n:,}" if (n := whole.lost_unacknowledged) else ""
     if r.trace_verdict is not None:

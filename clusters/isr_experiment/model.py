@@ -38,7 +38,7 @@ class Predicted:
     answers: tuple[Answered, ...]
 
 
-def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
+def prediction(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
     """Put the questions of a cell, until told to stop; None if it has none."""
     if not cell.questions:
         return None

@@ -143,15 +143,15 @@ class Stage:
     def begins(self, kind: str, *needs: str, survivable: bool = False) -> Struck:
         """A fault of this kind; what is done from here on until it heals belongs to it."""
         at = self.recorder.says("fault", what=kind, survivable=survivable)
-        found = Struck(
+        strike = Struck(
             kind,
             at,
             needs,
             before=dict(self.network.dropped_bytes()),
             delayed_before=dict(self.network.delayed_bytes()),
         )
-        self.faults.append(found)
-        return found
+        self.faults.append(strike)
+        return strike
 
     @property
     def fault(self) -> Struck:

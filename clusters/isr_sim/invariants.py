@@ -199,7 +199,7 @@ class Invariants:
 
     def _forgets(self, tp: TopicPartition) -> None:
         """The topic is no more, or another one: a broker that has not heard of that goes on, and nobody minds."""
-        for known in (
+        for partition_state in (
             self.topics,
             self.committed,
             self.acked,
@@ -208,7 +208,7 @@ class Invariants:
             self.fork_epochs,
             self.kept_from,
         ):
-            known.pop(tp, None)
+            partition_state.pop(tp, None)
         for led in [led for led in self.leaders if led[0] == tp]:
             del self.leaders[led]
 

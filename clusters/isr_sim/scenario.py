@@ -373,7 +373,7 @@ def _leads(world: World, broker: BrokerId) -> None:
         partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
         runtime.controller = attrs.evolve(core, partitions=partitions)
         elect = ElectPreferredLeader(request=0, partition=tp)
-        runtime.received([(world.seat.broker, CONTROLLER, elect)], now)
+        runtime.receive_messages([(world.seat.broker, CONTROLLER, elect)], now)
 
     world.turn(world.seat, happens)
 

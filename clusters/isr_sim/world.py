@@ -157,23 +157,23 @@ class Witness:
     trace: Steps | None = None
     pending_operations: dict[TopicPartition, DiskOperation] = attrs.field(factory=dict[TopicPartition, DiskOperation])
 
-    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+    def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found when the process started."""
-        self.world.watcher.note_opened_log(self.host.broker, found.partition, found.log, records)
+        self.world.watcher.note_opened_log(self.host.broker, opened_log.partition, opened_log.log, records)
         if self.trace is not None:
-            self.trace.opened(found, records, at)
+            self.trace.note_opened_log(opened_log, records, at)
 
-    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+    def node_stepped(self, before: Node, node_input: NodeInput, step: NodeStep, at: Millis) -> None:
         """A broker's core has taken an input."""
         if self.trace is not None:
-            self.trace.node_stepped(before, told, step, at)
+            self.trace.node_stepped(before, node_input, step, at)
         broker = self.host.broker
-        self.world.note(f"{broker} {told!r}")
-        match told:
+        self.world.note(f"{broker} {node_input!r}")
+        match node_input:
             case Appended(partition=tp) | Truncated(partition=tp) | EpochAssigned(partition=tp):
-                self.world.watcher.note_disk_operation(broker, self.pending_operations.pop(tp), told.log)
+                self.world.watcher.note_disk_operation(broker, self.pending_operations.pop(tp), node_input.log)
             case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
-                self.world.watcher.note_opened_log(broker, tp, told.log, self.host.contents(tp))
+                self.world.watcher.note_opened_log(broker, tp, node_input.log, self.host.contents(tp))
             case _:
                 pass
         for effect in step.effects:
@@ -181,12 +181,12 @@ class Witness:
                 self.pending_operations[effect.partition] = effect
         self._sees(broker, step.effects)
 
-    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+    def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input."""
         if self.trace is not None:
-            self.trace.controller_stepped(told, step, at)
+            self.trace.controller_stepped(controller_input, step, at)
         self.world.controller = step.core
-        self.world.note(f"controller {told!r}")
+        self.world.note(f"controller {controller_input!r}")
         self._sees(CONTROLLER, step.effects)
 
     def _sees(self, who: BrokerId, effects: tuple[Effect, ...]) -> None:
@@ -310,7 +310,7 @@ class World:
 
         def report_loss() -> None:
             if tells and sender.life == of_sender and self.random.random() < self.weather.tells:
-                self.turn(sender, lambda runtime, now: runtime.undelivered([parcel], now))
+                self.turn(sender, lambda runtime, now: runtime.report_undelivered([parcel], now))
 
         def of_its_topic() -> bool:
             return _topic_id(target, to, bare(message)) == topic_id
@@ -318,7 +318,7 @@ class World:
         def takes(runtime: Runtime, now: Millis) -> None:
             # Whoever was held up compares when it reads: the topic may have been made again since the message came.
             if of_its_topic():
-                runtime.received([parcel], now)
+                runtime.receive_messages([parcel], now)
             elif tells:
                 self.after(1, report_loss)
 

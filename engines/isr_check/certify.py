@@ -195,13 +195,13 @@ class _Reading:
             key = _key(o)
             unchanged = _texts(cast("Json", o["unchanged"]), "choices") if "unchanged" in o else []
             asked = [_text(q, "choice") for q in _list(o, "queries")]
-            found = Counter([*unchanged, *asked])
+            choice_counts = Counter([*unchanged, *asked])
             for choice in self._choices(key):
-                if found.pop(choice, 0) != 1:
+                if choice_counts.pop(choice, 0) != 1:
                     self.problems.append(
                         f"{_obligation_name(key)} is not there exactly once for the parameters ({choice})"
                     )
-            self.problems += [f"{_obligation_name(key)} has no parameters ({choice})" for choice in found]
+            self.problems += [f"{_obligation_name(key)} has no parameters ({choice})" for choice in choice_counts]
             for q in _list(o, "queries"):
                 parts = [self._part(p) for p in _list(q, "parts")]
                 self.parts[key, _text(q, "choice")] = parts

@@ -92,14 +92,14 @@ class Family:
         engine: Engine,
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
-        looked: SearchProgress = lambda expanded, most: None,
+        search_progress: SearchProgress = lambda expanded, most: None,
     ) -> tuple[Exploration, Room | None]:
         """The findings on the properties of these names, each with the verdict that it deserves, and the room left.
 
-        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `looked` are those
-        of `isr_check.room`. No room is None: nobody asked for it.
+        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `search_progress`
+        are those of `isr_check.room`. No room is None: nobody asked for it.
         """
-        del instance, names, engine, limits, progress, looked
+        del instance, names, engine, limits, progress, search_progress
         return exploration, None
 
     def milestones(self) -> tuple[Property, ...]:

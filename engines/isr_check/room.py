@@ -63,10 +63,10 @@ def room(
         complete = found.complete
     enough = {name: value for name, value in larger.items() if value != constants[name]}
 
-    def reached(tried: Mapping[str, Value]) -> bool:
-        return tried != constants and _has_witness(design, milestones, limits, search_progress, tried)
+    def has_witness(candidate: Mapping[str, Value]) -> bool:
+        return candidate != constants and _has_witness(design, milestones, limits, search_progress, candidate)
 
-    if not reached({**constants, **enough}):
+    if not has_witness({**constants, **enough}):
         return Room(lacking=lacking, complete=complete)
     for name, value in tuple(enough.items()):
         least, most = constants[name], value
@@ -75,7 +75,7 @@ def room(
         enough[name] = next(
             tried
             for tried in range(min(least, most), most + 1)
-            if tried == most or reached({**constants, **enough, name: tried})
+            if tried == most or has_witness({**constants, **enough, name: tried})
         )
     enough = {name: value for name, value in enough.items() if value != constants[name]}
     return Room(None, lacking, {name: constants[name] for name in enough}, enough, complete)

@@ -56,15 +56,15 @@ class Expr:
 
     if not TYPE_CHECKING:  # the type checkers know better: these operators do not exist
 
-        def _refused(self, other=None):
+        def _refuse_operator(self, other=None):
             raise ModelError(
                 f"this operator does not apply to {self.node!r}: {self.node.type}. "
                 "If an & or | is meant, put each comparison in parentheses: (a == b) & (c == d)"
             )
 
-        __and__ = __rand__ = __or__ = __ror__ = __add__ = __radd__ = __sub__ = __rsub__ = _refused
-        __lt__ = __le__ = __gt__ = __ge__ = _refused
-        __mul__ = __rmul__ = __mod__ = __floordiv__ = __truediv__ = __xor__ = __neg__ = _refused
+        __and__ = __rand__ = __or__ = __ror__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse_operator
+        __lt__ = __le__ = __gt__ = __ge__ = _refuse_operator
+        __mul__ = __rmul__ = __mod__ = __floordiv__ = __truediv__ = __xor__ = __neg__ = _refuse_operator
 
         def __invert__(self):
             raise ModelError(f"~ negates a condition, and {self.node!r} is a {self.node.type}: ~(a == b)")

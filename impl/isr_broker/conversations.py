@@ -37,11 +37,11 @@ class Conversation(Protocol):
         """The next request, a frame with its length; None while there is nothing to ask."""
         ...
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """The answer to it, without its length, as messages; BadFrame if it is none."""
         ...
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """The connection is lost, and with it these messages, to which no answer will come."""
         ...
 

@@ -115,14 +115,14 @@ class Channel(_Task):
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.05)
                 self.wake.clear()
-                self.report_loss(self.says.broken())
+                self.report_loss(self.says.take_loss())
                 if self.wake.is_set():
                     continue
                 return
             try:
                 await self._converse(reader, writer)
             except (OSError, TimeoutError, EOFError, BadFrame):
-                self.report_loss(self.says.broken())
+                self.report_loss(self.says.take_loss())
             finally:
                 writer.close()
 
@@ -143,4 +143,4 @@ class Channel(_Task):
                 if not 0 <= size <= self.longest:
                     raise BadFrame(f"an answer of {size} bytes")
                 answer = await reader.readexactly(size)
-            self.deliver_answers(self.says.answered(answer))
+            self.deliver_answers(self.says.take_answer(answer))

@@ -192,7 +192,7 @@ class Runtime:
         self.node = nodes.Node(me=self.me, settings=self.settings)
         for found in opened_logs:
             if self.trace is not None:
-                self.trace.opened(found, self.logs.logs[found.partition].contents(), now)
+                self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
         self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack), now)
@@ -206,7 +206,7 @@ class Runtime:
         self._drain(now)
         self.after_turn(now)
 
-    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages arrived from another broker."""
         for source, to, sent in parcels:
             message = bare(sent)
@@ -216,7 +216,7 @@ class Runtime:
         self._drain(now)
         self.after_turn(now)
 
-    def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def report_undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """No answer will come to messages: a follower, or an admin, need not wait long to ask again."""
         for source, to, sent in parcels:
             message = bare(sent)

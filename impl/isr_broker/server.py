@@ -87,7 +87,7 @@ class Server:
         channel = self.channels.get(place.key)
         if channel is None:
             longest = self.settings.socket_request_max_bytes
-            channel = Channel(address, place.says, place.patience, longest, self._heard, self._report_loss)
+            channel = Channel(address, place.says, place.patience, longest, self._deliver_answers, self._report_loss)
             self.channels[place.key] = channel
         channel.wakes()
 
@@ -106,14 +106,14 @@ class Server:
         """This broker no longer asks whomever it did about a partition."""
         self.conversations.leaves(partition)
 
-    def _heard(self, parcels: list[Parcel]) -> None:
+    def _deliver_answers(self, parcels: list[Parcel]) -> None:
         if self.runtime.running:
-            self.runtime.received(parcels, self.now())
+            self.runtime.receive_messages(parcels, self.now())
             self._set_timer()
 
     def _report_loss(self, parcels: list[Parcel]) -> None:
         if self.runtime.running:
-            self.runtime.undelivered(parcels, self.now())
+            self.runtime.report_undelivered(parcels, self.now())
             self._set_timer()
 
     def stopped(self, why: str) -> None:
@@ -245,7 +245,7 @@ class Server:
             except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
-            self.runtime.received(parcels, self.now())
+            self.runtime.receive_messages(parcels, self.now())
             return True
         try:
             request = protocol.parse(frame)

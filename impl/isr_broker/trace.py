@@ -142,17 +142,17 @@ class Trace:
 
     # Steps
 
-    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+    def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found on the disk when the process started."""
-        line: Line = {"input": "LogOpened", "partition": str(found.partition), "log": batch_rows(batches(records))}
-        self._event(at, {**line, "high_watermark": found.high_watermark}, ())
+        line: Line = {"input": "LogOpened", "partition": str(opened_log.partition), "log": batch_rows(batches(records))}
+        self._event(at, {**line, "high_watermark": opened_log.high_watermark}, ())
 
-    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+    def node_stepped(self, before: Node, node_input: NodeInput, step: NodeStep, at: Millis) -> None:
         """A broker's core has taken an input; its effects are not yet performed."""
-        cause = self._cause(told)
+        cause = self._cause(node_input)
         disk: str | None = None
-        if isinstance(told, _DISK_DONE):
-            disk, cause = type(told).__name__, self.disk_causes.pop(told.partition, cause)
+        if isinstance(node_input, _DISK_DONE):
+            disk, cause = type(node_input).__name__, self.disk_causes.pop(node_input.partition, cause)
         causes = self._through_inboxes(before, step.core, cause)
         groups: list[tuple[Took | None, list[Effect]]] = [(None, [])]
         for effect in step.effects:
@@ -165,7 +165,7 @@ class Trace:
         self._asks(step.effects, causes, cause)
         lines = [self._node_line(took, effects, step.core, causes, cause) for took, effects in groups]
         for (took, effects), line in zip(groups, lines, strict=True):
-            parked = isinstance(told, Produce | Consume) and not step.effects
+            parked = isinstance(node_input, Produce | Consume) and not step.effects
             if took is None and not is_noticeable(effects) and not parked:
                 continue
             tp = took.partition if took is not None else None
@@ -219,9 +219,9 @@ class Trace:
             if isinstance(effect, AppendLog):
                 self.written_batches[effect.partition] = batch_rows(batches(effect.records))
 
-    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+    def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input; its effects are not yet performed."""
-        name, message_id, _ = self._cause(told)
+        name, message_id, _ = self._cause(controller_input)
         for effect in step.effects:
             if isinstance(effect, Took):
                 line: Line = {"input": name, "received": message_id, "action": effect.action}

@@ -216,7 +216,7 @@ class Ticker:
             self.stage.at(finished_count, total, grows=grows, share=share)
             self.draw(self.stage.parts(now), now)
 
-    def counted(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+    def count_each(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
         """The things as they come, counted."""
         for n, thing in enumerate(things, 1):
             self.count(n, total, what)

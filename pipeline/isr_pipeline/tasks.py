@@ -109,13 +109,13 @@ class AddStates:
                     sets[bucket].absorb(as_states(payload, self.spec.words))
             for bucket, bucket_set in sets.items():
                 bucket_set.keep()
-                said = (
+                bucket_row = (
                     bucket_set.new,
                     bucket_set.decided_checks(self.check_mask),
                     bucket_set.orbits(),
                     bucket_set.name,
                 )
-                yield numbers(bucket, FOUND, said)
+                yield numbers(bucket, FOUND, bucket_row)
                 if bucket_set.remade.buckets:
                     yield numbers(bucket, REMADE, (bucket_set.remade.states, round(1e9 * bucket_set.remade.seconds)))
                 yield numbers(bucket, SPENT, bucket_set.hand.time_spent.numbers())

@@ -330,7 +330,7 @@ class ComparedRun:
             len((self.drawn_edges & self.tried_edges) - self.blocked_edges),
             len(self.drawn_edges),
         )
-        result.requests, result.seconds = self.client.asked, time.monotonic() - self.began
+        result.requests, result.seconds = self.client.request_count, time.monotonic() - self.began
         graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not result.complete else None)
         self.predecessor = graph.predecessor if graph.complete else self.predecessor
         result.differences = self._shortest_examples()

@@ -41,10 +41,10 @@ class SutFailure(Exception):
 class SutClient(Protocol):
     """Anything that answers the requests of docs/conform.md: a process, or an object in a test.
 
-    `asked` counts requests.
+    `request_count` counts requests.
     """
 
-    asked: int
+    request_count: int
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
@@ -86,7 +86,7 @@ class ProcessClient:
     command: str
     patience: float
     process: subprocess.Popen[bytes] = attrs.field(init=False)
-    asked: int = 0
+    request_count: int = 0
     _errors: int = attrs.field(init=False)
     _rest: bytes = b""
     _open: deque[str] = attrs.field(factory=deque[str], init=False)
@@ -122,7 +122,7 @@ class ProcessClient:
 
     def send(self, do: str, **more: Json) -> int:
         """Send one request whose answer is received later; how many bytes it is."""
-        self.asked += 1
+        self.request_count += 1
         assert self.process.stdin is not None
         line = json.dumps({"do": do, **more}).encode() + b"\n"
         try:

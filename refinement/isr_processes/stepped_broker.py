@@ -105,12 +105,12 @@ class SteppedRuntime(Runtime):
         self.logs = LogDirectory(self.disk, self.settings)
         self.node = Node(me=self.me, settings=self.settings)
 
-    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Keep the messages that arrived."""
         self.arrived_parcels += parcels
         self.notify()
 
-    def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def report_undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Drop messages that could not be sent; the driver decides what is lost."""
 
     def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
@@ -121,7 +121,7 @@ class SteppedRuntime(Runtime):
 
     def deliver(self, number: int) -> None:
         """Give one of the messages that arrived to its core."""
-        Runtime.received(self, [self.arrived_parcels[number]], NOW)
+        Runtime.receive_messages(self, [self.arrived_parcels[number]], NOW)
         self.finish_disk_work()
 
     def tick_core(self, prepare: Callable[[Node], Node], restore: Callable[[Node], Node]) -> None:
@@ -192,7 +192,7 @@ class SteppedServer(Server):
         if request_kind in self.outstanding and channel is not None and channel.task is not None:
             channel.task.cancel()
             channel.task = None
-            channel.says.broken()
+            channel.says.take_loss()
         self.outstanding.add(request_kind)
         Server.send(self, to, address, source, message)
 
@@ -205,11 +205,11 @@ class SteppedServer(Server):
         elif address is not None:
             self.send(to, address, CONTROLLER if isinstance(bare_answer, AnswersOfController) else self.me, answer)
 
-    def _heard(self, parcels: list[Parcel]) -> None:
+    def _deliver_answers(self, parcels: list[Parcel]) -> None:
         for source, _, message in parcels:
             fetch = isinstance(bare(message), FetchResponse)
             self.outstanding.discard((FetchRequest if fetch else AlterPartitionRequest, source))
-        Server._heard(self, parcels)
+        Server._deliver_answers(self, parcels)
 
     def _set_timer(self) -> None:
         self._ready.set()  # clients are served at once, and no timer runs
@@ -265,12 +265,12 @@ class SteppedServer(Server):
 
     def reply(self, value: object) -> CommandReply:
         """The answer to a command, with what was sent and taken since the last one."""
-        done = CommandReply(
+        finished = CommandReply(
             value=value, sent_messages=tuple(self.sent_messages), actions=tuple(self.stepped_runtime.actions)
         )
         self.sent_messages.clear()
         self.stepped_runtime.actions.clear()
-        return done
+        return finished
 
 
 def run_stepped_broker(start: ProcessStart, pipe: Connection) -> None:

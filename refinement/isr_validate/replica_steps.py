@@ -195,13 +195,13 @@ class ReplicaSteps:
         at its log end (Partition.makeLeader). In the model it begins with its first record, which keeps fewer followers
         out of the ISR.
         """
-        epoch, told = state.get("leader_epoch"), number(state.get("start_of_own_epoch"))
+        epoch, life_line = state.get("leader_epoch"), number(state.get("start_of_own_epoch"))
         first = [
             next((s for e, s in known if e == epoch), appended_state.end)
             for known in (appended_state.epochs, snapshot_epochs)
         ]
-        later = self.model_steps().has("broker_restarts_unnoticed") and min(first) <= told <= appended_state.end
-        return told in first or later
+        later = self.model_steps().has("broker_restarts_unnoticed") and min(first) <= life_line <= appended_state.end
+        return life_line in first or later
 
     def _match_snapshot(
         self, line: Line, states: Sequence[ReplicaState], snapshot: ReplicaState, action: str
@@ -363,13 +363,13 @@ def repeat_step(
         if action == "follower_appends":
             i, record = who["follower"], end + turn
             here = {**here, **{k: variables[k] for k in ("fetch", "fetch_epoch", "fetch_watermark")}}
-            written, size = (
+            write, size = (
                 cast("tuple[int, ...]", here["written_in"]),
                 len(cast("tuple[int, ...]", variables["fetch"])),
             )
             if appends:
                 here["fetch_record"] = map_with(size, i, 1 + record, 0)
-            here["written_in"] = (*written, *(0 for _ in range(record + 1 - len(written))))
+            here["written_in"] = (*write, *(0 for _ in range(record + 1 - len(write))))
         model_steps = [t for t in steps.steps(action, here) if all(t.parameters.get(k, v) == v for k, v in who.items())]
         if not model_steps:
             return []

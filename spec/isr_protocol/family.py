@@ -61,11 +61,11 @@ class InSyncReplicas(Family):
         engine: Engine,
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
-        looked: SearchProgress = lambda expanded, most: None,
+        search_progress: SearchProgress = lambda expanded, most: None,
     ) -> tuple[Exploration, Room | None]:
         from isr_protocol.promises.worth import worth
 
-        return worth(instance, exploration, names, engine, limits, progress, looked)
+        return worth(instance, exploration, names, engine, limits, progress, search_progress)
 
     def milestones(self) -> tuple[Property, ...]:
         from isr_protocol.promises.room import MILESTONES

@@ -152,7 +152,7 @@ def test_what_an_action_reads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without this condition every map that no property reads would be blank as soon as a leader is behind."""
     instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     whole = explorer.explore(instance)
-    monkeypatch.setattr(reduction_rules, "_struck", nothing)
+    monkeypatch.setattr(reduction_rules, "_relevant_variables", nothing)
     assert list(differences(instance))
     assert verdicts(explorer.explore(instance, reduction=True)) != verdicts(whole)
 

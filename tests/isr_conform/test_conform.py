@@ -210,7 +210,7 @@ class NoProducer(CoresInProcess):
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         if more.get("action") == "leader_appends":
-            self.asked += 1
+            self.request_count += 1
             return {"cannot": "no producer"}
         return super().ask(do, **more)
 

@@ -33,7 +33,7 @@ from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
-from isr_experiment.model import Predicted, predicted
+from isr_experiment.model import Predicted, prediction
 from isr_experiment.namespaces import missing_requirement, run_in_namespace
 from isr_experiment.nemesis import KINDS, choose_kinds
 from isr_experiment.network import CLIENTS, Proxies, source_of
@@ -249,7 +249,7 @@ def test_time_without_a_leader_is_what_the_controller_says() -> None:
 
 def test_the_model_names_the_loss_of_2013() -> None:
     (old,) = (cell for cell in jepsen() if cell.name == "kafka-0.8")
-    found = predicted(old)
+    found = prediction(old)
     assert found is not None
     assert found.loses
     (answer,) = found.answers
@@ -290,7 +290,7 @@ def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.
         "time": MagicMock(monotonic=MagicMock(side_effect=lambda: clock[0])),
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=MagicMock(return_value={}), availability=MagicMock(return_value={})),
-        "_said": MagicMock(return_value="a run"),
+        "_result_line": MagicMock(return_value="a run"),
         "_keep": MagicMock(),
     }
     for name, stand_in in stand_ins.items():
@@ -327,11 +327,11 @@ def test_an_experiment_that_is_stopped_has_the_answers_that_the_model_gave_and_n
 
     stand_ins = {
         "conduct": run,
-        "predicted": answered,
+        "prediction": answered,
         "Concluded": SimpleNamespace,
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=document, availability=MagicMock(return_value={})),
-        "_said": MagicMock(return_value="a run"),
+        "_result_line": MagicMock(return_value="a run"),
         "_keep": MagicMock(),
     }
     for name, stand_in in stand_ins.items():

@@ -176,7 +176,7 @@ def commits_while_it_looks_for_lag(replica: Replica, now: int) -> Step:
     if step.action is not None:
         return step
     core, members = step.core, isr_broker.core.watermark.maximal_isr(replica)
-    up_to = isr_broker.core.watermark.advanced(core, leading(core).isr, members, now)
+    up_to = isr_broker.core.watermark.advance_watermark(core, leading(core).isr, members, now)
     core, effects = isr_broker.core.watermark.commits(core, members, up_to)
     return Step(core, tuple(effects))
 
@@ -194,7 +194,7 @@ PLANTED: list[tuple[object, str, object, Mapping[str, Value], Kind, str]] = [
     (isr_broker.core.leader, "leader_answers_diverging", counts_diverging_fetches, TWO, Kind.INCONSISTENT,
      "leader_answers_diverging"),
     (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, TWO, Kind.UNEXPECTED, "leader_rolls_back"),
-    (isr_broker.core.leader, "advanced", acknowledges_the_append, TWO, Kind.INCONSISTENT, "leader_appends"),
+    (isr_broker.core.leader, "advance_watermark", acknowledges_the_append, TWO, Kind.INCONSISTENT, "leader_appends"),
     (isr_broker.core.leader, "leader_proposes_shrink", commits_while_it_looks_for_lag, MINIMUM_OF_ONE, Kind.UNEXPECTED,
      "took no action"),
     (isr_broker.core.controller, "struck", strikes_nobody, CRASHING, Kind.INCONSISTENT, "broker_restarts"),
@@ -239,7 +239,7 @@ def test_a_broker_without_one_of_its_rules_is_another(
 
 
 def test_a_mismatch_has_a_shortest_path_and_says_which_variables_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isr_broker.core.leader, "advanced", acknowledges_the_append)
+    monkeypatch.setattr(isr_broker.core.leader, "advance_watermark", acknowledges_the_append)
     first = replay(TWO).mismatches[0]
     assert (first.kind, first.action, first.path) == (Kind.INCONSISTENT, "leader_appends", ())
     assert {d.variable: (d.cores, d.model) for d in first.differences} == {

@@ -95,7 +95,7 @@ def test_a_hasty_leader_is_rejected_in_older_designs(name: str, monkeypatch: pyt
     def hasty(replica: Replica, *_: object) -> Offset:
         return replica.log.end
 
-    monkeypatch.setattr(leaders, "advanced", hasty)
+    monkeypatch.setattr(leaders, "advance_watermark", hasty)
     rejected = validate(a_run(name, name, 0, FAIR)).rejected
     assert rejected is not None
     assert rejected.action.startswith("leader_")

@@ -263,17 +263,17 @@ def _leaders(observations: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
     yield f'<text class="axis" x="{LEFT - 10}" y="{y + LANE + 15}" text-anchor="end">ISR</text>'
     ends = [*(number(s, "at") for s in observations[1:]), x.end]
     for one, end in zip(observations, ends, strict=False):
-        left, width = x(number(one, "at")), x(end) - x(number(one, "at"))
+        left_edge, width = x(number(one, "at")), x(end) - x(number(one, "at"))
         leader, isr = one.get("leader"), cast("list[object]", one.get("isr") or [])
         tone = f"e{leader % TONES}" if isinstance(leader, int) else "gone"
-        yield _box(f"lead {tone}", left, y, max(width, 1), LANE - 3)
+        yield _box(f"lead {tone}", left_edge, y, max(width, 1), LANE - 3)
         named = str(leader) if leader is not None else "none"
         members = " ".join(str(m) for m in isr)
         if width > 8 * len(named):
-            yield f'<text class="lead-name {tone}" x="{left + 5}" y="{y + 13}">{escape(named)}</text>'
-        yield _box("isr", left, y + LANE, max(width - 1, 1), LANE - 2)
+            yield f'<text class="lead-name {tone}" x="{left_edge + 5}" y="{y + 13}">{escape(named)}</text>'
+        yield _box("isr", left_edge, y + LANE, max(width - 1, 1), LANE - 2)
         if width > 8 * len(members):
-            yield f'<text class="lead-name" x="{left + 5}" y="{y + LANE + 14}">{escape(members)}</text>'
+            yield f'<text class="lead-name" x="{left_edge + 5}" y="{y + LANE + 14}">{escape(members)}</text>'
 
 
 def _acknowledged(windows: Sequence[Json], x: Scale, top: int, base: int) -> Iterator[str]:

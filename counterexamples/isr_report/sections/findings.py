@@ -204,10 +204,10 @@ def together(t: Together | None, captions: Sequence[str] = ()) -> str:
     return f'<div class="together">{head}{"".join(lines)}</div><p>{link(t.page, "Walk through it")}</p>'
 
 
-def _moment(when: str, what: str, kind: str, left: str, right: str) -> str:
+def _moment(when: str, what: str, kind: str, left_side: str, right: str) -> str:
     return (
         f'<div class="moment {kind}"><div class="when"><b>{when}</b><code>{escape(what)}</code></div>'
-        f"<div>{left}</div><div>{right}</div></div>"
+        f"<div>{left_side}</div><div>{right}</div></div>"
     )
 
 

@@ -301,14 +301,14 @@ class Module:
     def _eventually(self, p: Property, name: str) -> list[str]:
         assert p.trigger is not None
         trigger = p.trigger if p.when is None else apply("and", p.when, p.trigger)
-        left, right = (at_least(self.writer.term(n, Scope()), NOT) for n in (trigger, p.condition))
+        left_side, right = (at_least(self.writer.term(n, Scope()), NOT) for n in (trigger, p.condition))
         demands = {**dict.fromkeys(p.fair, "WF_vars({})"), **dict.fromkeys(p.strongly_fair, "SF_vars({})")}
         present = [a for a in self.design.actions if a.name in demands]  # it may name actions of other designs
         fair = [self._quantified(a, r"\A", demands[a.name]) for a in present]
         bullets = ["    /\\ Spec", *(f"    /\\ {f}" for f in fair)]
         return [
             *comment(p.doc),
-            *head_and_body(f"{name} ==", Term((left, Break(), "~> ", right), OPEN)),
+            *head_and_body(f"{name} ==", Term((left_side, Break(), "~> ", right), OPEN)),
             "",
             f"{self.fair[p.name]} ==",
             *bullets,

@@ -138,9 +138,9 @@ def _call(w: Writer, n: Node, s: Scope) -> Term:
     return w.term(definition.body, unfolded)
 
 
-def _infix(symbol: str, level: int, left: int, right: int) -> Rule:
+def _infix(symbol: str, level: int, left_operand: int, right: int) -> Rule:
     def rule(w: Writer, n: Node, s: Scope) -> Term:
-        a, b = w.operand(n.args[0], s, left), w.operand(n.args[1], s, right)
+        a, b = w.operand(n.args[0], s, left_operand), w.operand(n.args[1], s, right)
         return Term((a, f" {symbol} ", b), level)
 
     return rule

@@ -15,7 +15,7 @@ import attrs
 
 from isr_check.smt.terms.design_terms import Scope, Translation, environment_of
 from isr_check.smt.terms.logic import Truth, all_of, and_, any_of, implies, not_, same_truth
-from isr_check.smt.terms.shapes import NAMED
+from isr_check.smt.terms.shapes import WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Members
 from isr_lang import Definition, Node
 from isr_lang.types import Scalar, SetType, SortType
@@ -64,7 +64,7 @@ class Goals:
 
     def named_facts(self, node: Node, scope: Scope) -> Iterator[Truth]:
         """What a condition says of the first NAMED elements, part by part."""
-        yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, NAMED))
+        yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, WRITTEN_ELEMENTS))
 
     def parts(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
         """Formulas which together imply the node; `used`: how many elements of each sort are named already."""

@@ -19,7 +19,7 @@ from isr_check.smt.solver import NamedTerm as NamedTerm
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.design_terms import Choice, Scope, State, Translation
 from isr_check.smt.terms.logic import Term, Truth, all_of, identity
-from isr_check.smt.terms.shapes import NAMED
+from isr_check.smt.terms.shapes import WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Value
 from isr_lang import Action, Design, Property
 from isr_lang import Value as Setting
@@ -201,7 +201,7 @@ class Induction:
 
         def existentials_of(p: Property, state: State, used: Mapping[SortType, int]) -> list[Existential]:
             there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
-            if there is False or not all(k < NAMED for k in used.values()):
+            if there is False or not all(k < WRITTEN_ELEMENTS for k in used.values()):
                 return []
             found = goals.witnesses(p.condition, Scope(state, None, {}), used)
             return [attrs.evolve(x, there=logic.and_(there, x.there)) for x in found]

@@ -52,7 +52,7 @@ class Learning:
         for sizes, view in product((False, True), repeat=2):
             core = Core(_uses(uses), some, sizes, view, way)
             for wider in (False, True) if sizes and view else (False,):
-                asked = self.strategy.named(obligation, query, core, wider)
+                asked = self.strategy.core_assertions(obligation, query, core, wider)
                 answer = None if asked is None else ask(asked, FIRST, WAYS[way])
                 if answer is not None and answer.status == "unsat":
                     return core if wider else self.fewer(obligation, query, core, answer.seconds)
@@ -70,7 +70,7 @@ class Learning:
             at = 0
             while at < len(uses):
                 left = uses[:at] + uses[at + size :]
-                asked = self.strategy.named(obligation, query, attrs.evolve(core, uses=_uses(left)))
+                asked = self.strategy.core_assertions(obligation, query, attrs.evolve(core, uses=_uses(left)))
                 if asked is not None and ask(asked, limit, WAYS[core.way]).status == "unsat":
                     uses = left
                 else:

@@ -24,7 +24,7 @@ from isr_check.smt.induction import INITIAL, RANGES, Induction, NamedTerm, Oblig
 from isr_check.smt.solver import MEGABYTES, Answer, Proof
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, conjuncts, identity, plus, z3
-from isr_check.smt.terms.shapes import NAMED, OF_MANY
+from isr_check.smt.terms.shapes import OF_MANY, WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Items, Table, Value
 from isr_lang.promises import ANY_NUMBER
 from isr_lang.types import SortType
@@ -208,7 +208,7 @@ class Strategy:
         """The answer to one part by what refuted it before: just that, then all that is said under the same names."""
         for stored_core in self.cores.of(self.question(obligation, query), number):
             for wider, limit in ((False, SECOND), (True, FIRST)):
-                assertions = self.named(obligation, query, stored_core, wider)
+                assertions = self.core_assertions(obligation, query, stored_core, wider)
                 answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[stored_core.way])
                 if assertions is not None and answer.status == "unsat":
                     named_by = stored_core.some[0] if stored_core.some else ()
@@ -217,7 +217,9 @@ class Strategy:
                     )
         return None
 
-    def named(self, obligation: Obligation, query: Query, core: Core, wider: bool = False) -> list[NamedTerm] | None:
+    def core_assertions(
+        self, obligation: Obligation, query: Query, core: Core, wider: bool = False
+    ) -> list[NamedTerm] | None:
         """The assertions that a core names, with the denied goal; None if it names what there is not."""
         hypotheses: list[NamedTerm] = []
         try:
@@ -415,7 +417,7 @@ def _marks(query: Query) -> list[Term]:
             for part in value:
                 visit(part)
         elif isinstance(value, Table):
-            for k in range(NAMED):
+            for k in range(WRITTEN_ELEMENTS):
                 visit(value.at(k))
         elif isinstance(value, Items) and callable(value.items) and not isinstance(value.length, int):
             for at in (value.length, plus(value.length, -1)):

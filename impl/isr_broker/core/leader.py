@@ -56,7 +56,7 @@ from isr_broker.core.replica_state import (
 )
 from isr_broker.core.truncation import epoch_end, parting, refuses_to_say, says_epoch_end
 from isr_broker.core.watermark import (
-    advanced,
+    advance_watermark,
     answer_late_consumers,
     answer_to,
     commits,
@@ -113,7 +113,7 @@ def leader_appends(replica: Replica, report: Appended, now: Millis) -> Step:
     replica = attrs.evolve(replica, log=report.log, pending_operation=None)
     step = _answers_when_committed(replica, produce, first, report.log.end, now)
     members = maximal_isr(step.core)
-    watermark = advanced(step.core, leading(step.core).isr, members, now)
+    watermark = advance_watermark(step.core, leading(step.core).isr, members, now)
     replica, committed = commits(step.core, members, watermark)
     state = leading(replica)
     fetched = [answer_to(replica, parked.request) for parked in state.fetches]
@@ -188,7 +188,7 @@ def _acknowledges(replica: Replica, fetch: FetchRequest, now: Millis) -> tuple[R
     state = attrs.evolve(state, followers=state.followers.set(fetch.replica, seen), fetches=others)
     replica = attrs.evolve(replica, role=state)
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return _may_join(replica, fetch.replica), effects
 
 
@@ -282,7 +282,7 @@ def leader_proposes_shrink(replica: Replica, now: Millis) -> Step:
         return Step(replica)
     # Nobody to wait for may be left among those who were about to join.
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return Step(replica, tuple(effects))
 
 
@@ -362,7 +362,7 @@ def leader_adopts_isr(replica: Replica, partition_epoch: int, now: Millis) -> St
         partition_epoch=partition_epoch,
         role=attrs.evolve(state, isr=isr, pending=None),
     )
-    replica, effects = commits(replica, isr, advanced(replica, isr, isr, now))
+    replica, effects = commits(replica, isr, advance_watermark(replica, isr, isr, now))
     return Step(replica, tuple(effects), "leader_adopts_isr")
 
 
@@ -429,7 +429,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         max_message_bytes=_largest_batch(replica, news),
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
-    replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
+    replica, effects = commits(replica, metadata.isr, advance_watermark(replica, metadata.isr, metadata.isr, now))
     return Step(replica, tuple(effects), "leader_learns_isr")
 
 
@@ -496,7 +496,7 @@ def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     if minimum == state.min_insync_replicas:
         return Step(replica)
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return Step(replica, tuple(effects))
 
 

@@ -48,7 +48,7 @@ def is_caught_up(replica: Replica, follower: Follower, now: Millis) -> bool:
     return at is not None and now - at <= longest
 
 
-def advanced(replica: Replica, isr: frozenset[BrokerId], members: frozenset[BrokerId], now: Millis) -> Offset:
+def advance_watermark(replica: Replica, isr: frozenset[BrokerId], members: frozenset[BrokerId], now: Millis) -> Offset:
     """The watermark after it moved as far as it may; it never goes down (Partition.maybeIncrementLeaderHW).
 
     It also waits for caught-up, eligible followers that are about to join (shouldWaitForReplicaToJoinIsr), which the

@@ -70,7 +70,9 @@ class BrokerRequests:
                 self._alters(request, now, reply)
 
     def _tell(self, source: BrokerId, messages: list[tuple[Message, Stamp | None]], now: Millis) -> None:
-        self.runtime.received([(source, CONTROLLER, with_stamp(message, stamp)) for message, stamp in messages], now)
+        self.runtime.receive_messages(
+            [(source, CONTROLLER, with_stamp(message, stamp)) for message, stamp in messages], now
+        )
 
     def take_answer(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """The controller's core has answered a broker: the oldest request that this is an answer to."""

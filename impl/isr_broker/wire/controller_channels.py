@@ -94,7 +94,7 @@ class AlterPartitions:
             protocol.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields
         )
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """What was decided about each; an error of the whole request is one of each."""
         response = _response(protocol.ALTER_PARTITION, ALTER_VERSION, frame, self.correlation)
         requests, self.in_flight = self.in_flight, {}
@@ -118,7 +118,7 @@ class AlterPartitions:
             parcels.append((CONTROLLER, self.me, with_stamp(answer, stamp)))
         return parcels
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """What was asked may have been decided; its leader asks again in time."""
         lost = [*self.in_flight.values(), *self.waiting.values()]
         self.in_flight = {}
@@ -159,7 +159,7 @@ class Lifecycle:
             case _:
                 raise AssertionError(f"no message of a broker's life: {message}")
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """Whether the broker is registered, or fenced."""
         asked, self.in_flight = self.in_flight, None
         message = bare(asked) if asked is not None else None
@@ -186,7 +186,7 @@ class Lifecycle:
                 raise BadFrame("an answer to nothing")
         return [(CONTROLLER, self.me, with_stamp(answer, stamps_in(response.tags).get(ALONE)))]
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """The broker's core is heard again in time."""
         lost = [sent for sent in (self.in_flight, self.waiting) if sent is not None]
         self.in_flight = self.waiting = None

@@ -58,7 +58,7 @@ class EpochRequests:
         partitions += {ask.partition for ask, _ in questions}
         for ask, stamp in questions:
             self.waits[source, ask.partition] = collect_answer
-            self.runtime.received([(source, self.runtime.me, with_stamp(ask, stamp))], now)
+            self.runtime.receive_messages([(source, self.runtime.me, with_stamp(ask, stamp))], now)
         if not partitions:
             reply({"topics": []})
 

@@ -75,9 +75,9 @@ class FetchQuestions:
         else:
             self._ask_for_consumer(session, part, fetch, tp, size, now)
 
-    def core_answer(self, to: BrokerId, sent: Message | Stamped) -> None:
+    def core_answer(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """The core of a replica has answered a follower; only the answer to its last question is taken."""
-        response = bare(sent)
+        response = bare(envelope)
         assert isinstance(response, FetchResponse)
         asker = self.askers.get((to, response.partition))
         if asker is None or asker.part.request is None:
@@ -94,7 +94,7 @@ class FetchQuestions:
             self.runtime.node.replicas.get(response.partition),
             records=response.records,
             diverging=response.diverging,
-            stamp=stamp_of(sent),
+            stamp=stamp_of(envelope),
         )
         self.takes(asker.session, asker.part, answer)
 
@@ -161,7 +161,7 @@ class FetchQuestions:
                 max_wait_ms=fetch.wait if part.stamp is not None else _UNTIL_REPLACED,
                 max_bytes=part.max_bytes,
             )
-        self.runtime.received([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
+        self.runtime.receive_messages([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
 
     def repeats(self, session: Session, part: Part, fetch: Fetch, now: Millis) -> bool:
         """Whether a replica that has a follower's question gets it again, to hear that the follower is still there."""
@@ -196,7 +196,7 @@ class FetchQuestions:
                 continue
             if part.stamp is None and session.used_at - part.question_at >= session.wait:
                 part.question_at = session.used_at
-                self.runtime.received([(follower, self.runtime.me, part.request)], session.used_at)
+                self.runtime.receive_messages([(follower, self.runtime.me, part.request)], session.used_at)
 
     # Where a replica has not answered
 

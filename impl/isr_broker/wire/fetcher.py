@@ -164,7 +164,7 @@ class Fetcher:
             HEADER_TAGS: stamp_tags(_stamps(asked.envelope for asked in added)),
         }
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """The answer to the last request, as messages for the cores that asked."""
         if self.asking is not None:
             asking, self.asking = self.asking, None
@@ -266,7 +266,7 @@ class Fetcher:
     def _begin_again(self) -> None:
         self.session_id, self.epoch = NO_SESSION, INITIAL_EPOCH
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """The connection is lost: what cores asked is lost, and so is the session."""
         lost_messages: list[Message | Stamped] = [
             *self.ends.values(),

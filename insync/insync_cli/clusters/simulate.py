@@ -94,7 +94,7 @@ def simulate_seeds(
     try:
         with output.ticker() as ticker, interruptible():
             runs = _outcomes(seeds, scenario, config, invocation.workers)
-            for outcome in ticker.counted(runs, len(seeds), "seeds"):
+            for outcome in ticker.count_each(runs, len(seeds), "seeds"):
                 outcomes.append(outcome)
                 if outcome.promise is None:
                     continue

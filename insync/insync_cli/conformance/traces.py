@@ -131,7 +131,7 @@ class Each:
     def _here(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
         answers: list[A] = []
         with self.output.ticker() as ticker, Brake() as brake:
-            for answer in ticker.counted(map(work, parts), len(parts), what):
+            for answer in ticker.count_each(map(work, parts), len(parts), what):
                 answers.append(answer)
                 if brake() and len(answers) < len(parts):
                     self.stopped = f"stopped by {brake.reason} after {len(answers)} of {len(parts)} {what}"

@@ -119,12 +119,12 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     probes = (*family.premises(names), *family.slack_probes(own, names))
     probed = own.promising(*probes)  # the same actions and properties, and the probes
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
-    found, slack = family.slack(own, explored.result, names)
+    result, slack = family.slack(own, explored.result, names)
     engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
-        found, left = family.worth(own, found, names, engine, Limits(), ticker, looked)
-    return attrs.evolve(explored, result=found, room=left, slack=slack)
+        result, left = family.worth(own, result, names, engine, Limits(), ticker, looked)
+    return attrs.evolve(explored, result=result, room=left, slack=slack)
 
 
 def question_of(invocation: Options) -> Question:

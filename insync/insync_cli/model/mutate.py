@@ -117,7 +117,7 @@ def drop_parts(
         job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits)
         with invocation.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
-            baselines = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
+            baselines = list(ticker.count_each(mutation.baselines(job, workers), len(choices), what))
         for baseline, choice in zip(baselines, choices, strict=True):
             if not baseline.complete:
                 raise Inconclusive(
@@ -127,7 +127,7 @@ def drop_parts(
         total = len(job.mutants())
         with invocation.output.ticker() as ticker:
             return baselines, list(
-                ticker.counted(mutation.outcomes(job, baselines, workers), total, f"{invocation.drop} dropped")
+                ticker.count_each(mutation.outcomes(job, baselines, workers), total, f"{invocation.drop} dropped")
             )
 
 

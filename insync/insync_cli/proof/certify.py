@@ -123,7 +123,7 @@ def _ask_solver(out: Console, proof: Stored, solver: str, invocation: Options) -
     began = time.monotonic()
     with invocation.output.ticker() as ticker:
         asked = opinions(proof.queries, solver, invocation.seconds, invocation.workers)
-        solver_opinions = list(ticker.counted(asked, len(proof.queries), f"queries, {solver}"))
+        solver_opinions = list(ticker.count_each(asked, len(proof.queries), f"queries, {solver}"))
     count = Counter(o.answer for o in solver_opinions)
     wrong, open_ones = ([o for o in solver_opinions if o.answer == said] for said in ("sat", "unknown"))
     verdict = "DISAGREES" if wrong else "unknown" if open_ones else "agreed"

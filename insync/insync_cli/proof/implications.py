@@ -27,7 +27,7 @@ def draw_implications(question: Question, path: Path, seconds: float, say: Say) 
     )
     for name in (n for n in graph.independent if n in graph.promises):
         say(f"{name} does not follow from the conjuncts")
-    for edge in graph.undecided:
+    for edge in graph.undecided_edges:
         print(f"insync: undecided, and not drawn: {', '.join(edge.sources)} -> {edge.target}", file=sys.stderr)
     try:
         say(f"{len(graph.edges())} arrows: {draw(graph, path)}")

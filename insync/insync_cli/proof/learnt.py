@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class Learner:
     """Begins with the cores in `file`, and writes them with those that were found; without a file, with `stored`."""
 
-    def __init__(self, file: Path | None, stored: Path | None) -> None:
+    def __init__(self, file: Path | None, stored_file: Path | None) -> None:
         from isr_check.smt.cores import BadCores, Cores
 
         self.file = file
-        known = file or stored
+        known = file or stored_file
         if file is not None:
             terminal.make_folder(file.parent, "--learn")
         try:

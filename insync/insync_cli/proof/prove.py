@@ -125,13 +125,13 @@ def run(argv: Sequence[str]) -> int:
     )
 
 
-def draw_graph(given: Options, asked: Question, file: Path) -> int:
-    out = given.output.console()
+def draw_graph(invocation: Options, proof_question: Question, file: Path) -> int:
+    out = invocation.output.console()
 
     def say(line: str) -> None:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    return implications.draw_implications(asked, file, given.running.seconds, say)
+    return implications.draw_implications(proof_question, file, invocation.running.seconds, say)
 
 
 class Proof:

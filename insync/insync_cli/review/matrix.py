@@ -81,7 +81,7 @@ def run(argv: Sequence[str]) -> int:
     plan = plan_of(invocation.plan, invocation.designs, invocation.faults)
     folder = places.make_folder(invocation.out)
     check_folder(folder, plan)
-    matrix = made(plan, invocation.running, invocation.output, folder, invocation.master)
+    matrix = make_matrix(plan, invocation.running, invocation.output, folder, invocation.master)
 
     def details(out: Console) -> None:
         show(out, matrix)
@@ -134,7 +134,7 @@ def check_folder(folder: Path | Location, plan: Plan) -> None:
         )
 
 
-def made(
+def make_matrix(
     plan: Plan, running: options.RunningEach, output: QuietOutput, out: Path | Location, master: str | None = None
 ) -> Matrix:
     """Run every cell; the document is written into the folder, too. Inconclusive if Ctrl-C, TERM or HUP ends it."""

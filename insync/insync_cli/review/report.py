@@ -169,7 +169,7 @@ def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material
     with invocation.output.ticker() as ticker:
         stories = [
             story(case, invocation.cases, invocation.running, shelf)
-            for case in ticker.counted(read.cases, len(read.cases), "stories, both controls run again")
+            for case in ticker.count_each(read.cases, len(read.cases), "stories, both controls run again")
         ]
     with invocation.output.ticker() as ticker:
         page_links = (
@@ -260,7 +260,7 @@ def matrix_of(invocation: Options, plan: Plan, place: Path) -> Matrix:
     """The matrix that was named, copied into the report; or one made now."""
     if invocation.matrix is None:
         matrix.check_folder(terminal.make_folder(place), plan)
-        return matrix.made(plan, invocation.running, invocation.output, place)
+        return matrix.make_matrix(plan, invocation.running, invocation.output, place)
     if invocation.matrix.resolve() != place.resolve():
         shutil.copytree(invocation.matrix, place, dirs_exist_ok=True)
     return read_matrix(place / matrix.FILE)

@@ -113,9 +113,9 @@ def checked_trace(path: Path) -> Shown:
     return Shown(path, trace, mismatch, evaluator)
 
 
-def show(invocation: Options, shown: Shown) -> None:
+def show(invocation: Options, trace_file: Shown) -> None:
     """One trace in the form that was asked for."""
-    path, trace = shown.path, shown.trace
+    path, trace = trace_file.path, trace_file.trace
     if invocation.mermaid or invocation.plantuml or invocation.shiviz:
         with saying_which(path):
             print(
@@ -135,10 +135,10 @@ def show(invocation: Options, shown: Shown) -> None:
         out = invocation.output.console()
         _open(path, trace, out)
         print_trace(trace, out, scenes=not invocation.no_scenes, full=invocation.full)
-        if shown.evaluator is not None:
-            own = registry.own_option(shown.evaluator.instance.design)
+        if trace_file.evaluator is not None:
+            own = registry.own_option(trace_file.evaluator.instance.design)
             out.print()
-            for line in remedy_lines(what_to_do(path, trace, shown.evaluator), str(path), own):
+            for line in remedy_lines(what_to_do(path, trace, trace_file.evaluator), str(path), own):
                 out.print(line, soft_wrap=True)
 
 

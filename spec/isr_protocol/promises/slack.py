@@ -82,11 +82,12 @@ def _room_condition(bound: str, least: int) -> Node:
     return apply("at_most", apply("plus", spent.node, literal(least, COUNT)), most.node)
 
 
-def slack_of(instance: Instance, promise: str, met: Collection[str]) -> Slack:
+def slack_of(instance: Instance, promise: str, witnessed_probes: Collection[str]) -> Slack:
     """The slack of a promise, by the names of the probes that have a witness."""
     return {
         bound: max(
-            (n for n in range(1, int(instance.constants[bound]) + 1) if name_of(promise, bound, n) in met), default=0
+            (n for n in range(1, int(instance.constants[bound]) + 1) if name_of(promise, bound, n) in witnessed_probes),
+            default=0,
         )
         for bound in BOUND_COUNTERS
     }

@@ -92,10 +92,12 @@ def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Find
     )
 
 
-def slack(instance: Instance, found: Exploration, wanted: Sequence[str]) -> tuple[Exploration, Mapping[str, Slack]]:
+def slack(
+    instance: Instance, result: Exploration, property_names: Sequence[str]
+) -> tuple[Exploration, Mapping[str, Slack]]:
     """The exploration without the findings on `slack.probes`, and the slack of each promise of liveness that holds."""
-    names = {p.name for of in probes(instance, wanted).values() for p in of}
-    met = {f.name for f in found.findings if f.name in names and f.path is not None}
-    held = [f.name for f in found.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
-    left = attrs.evolve(found, findings=tuple(f for f in found.findings if f.name not in names))
+    names = {p.name for of in probes(instance, property_names).values() for p in of}
+    met = {f.name for f in result.findings if f.name in names and f.path is not None}
+    held = [f.name for f in result.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
+    left = attrs.evolve(result, findings=tuple(f for f in result.findings if f.name not in names))
     return left, {name: slack_of(instance, name, met) for name in held}

@@ -127,7 +127,7 @@ def agrees_of_three() -> None:
 
 
 def test_of_three_replicas_it_says_what_the_reference_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "NAMED", FEW)
+    monkeypatch.setattr(shapes, "WRITTEN_ELEMENTS", FEW)
     agrees_of_three()
 
 
@@ -250,7 +250,7 @@ def test_a_planted_false_axiom_about_sizes_is_noticed(monkeypatch: pytest.Monkey
     def all_alike(_: Sizes, a: Size, b: Size) -> list[Term]:
         return [term(at_most(a.number, b.number))]
 
-    monkeypatch.setattr(Sizes, "_compared", all_alike)
+    monkeypatch.setattr(Sizes, "_comparison", all_alike)
     with pytest.raises(AssertionError):
         true_of_small_sets()
 

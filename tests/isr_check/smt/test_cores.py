@@ -160,7 +160,7 @@ def test_who_names_an_element_is_told_of_a_core_that_had_to_be_widened_too(monke
     def named(*given: object) -> list[tuple[str, Term]] | None:
         return [("nothing is so", z3.BoolVal(False))] if given[-1] is True else None
 
-    monkeypatch.setattr(Strategy, "named", named)
+    monkeypatch.setattr(Strategy, "core_assertions", named)
     assert {p.named_by for p in strategy.decide(o, q, SECONDS).proofs} == {("a-conjunct",)}
 
 
@@ -182,7 +182,7 @@ def test_no_core_proves_what_is_false() -> None:
     strategy, false, conjunct = a_false_one()
     query = false.queries[0]
     core = everything(strategy, false, query, "typed", conjunct, GUARDS)
-    assert strategy.named(false, query, core) is not None
+    assert strategy.core_assertions(false, query, core) is not None
     strategy.cores.learn([(strategy.question(false, query), part, core) for part in range(9)])
     assert Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status != "unsat"
 
@@ -193,7 +193,7 @@ def proves_in_a_circle() -> bool:
     query = false.queries[0]
     circular = Core(((f"{conjunct}'", (0,)),))
     named = Core((), some=((f"{conjunct}'",), 0))
-    assert strategy.named(false, query, named) is None
+    assert strategy.core_assertions(false, query, named) is None
     strategy.cores.learn([(strategy.question(false, query), part, circular) for part in range(9)])
     return Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status == "unsat"
 

@@ -38,7 +38,7 @@ from isr_lang.types import (
     Type,
 )
 
-NAMED = 5
+WRITTEN_ELEMENTS = 5
 """How many elements are written out of a sort that has any number of them."""
 OF_MANY = "[]"
 """A part of a function's name: once for each argument that is an element of a sort with any number of elements."""
@@ -364,7 +364,7 @@ class Shapes:
 
         The first NAMED elements of a sort are written out: most questions are about these, and all others are alike.
         """
-        named_count = NAMED if isinstance(of, SortType) else 0
+        named_count = WRITTEN_ELEMENTS if isinstance(of, SortType) else 0
         quantified, parts = (logic.forall if universal else logic.exists), list[Truth]()
         for k in range(named_count):
             parts += _guarded(self.inside(of, k), body(k), universal)

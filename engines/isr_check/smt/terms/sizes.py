@@ -89,7 +89,7 @@ class Sizes:
                 i, j = logic.identity(a.number), logic.identity(b.number)
                 if a is b or i in compared_sizes or j in compared_sizes:
                     if (i, j) not in self._axioms:
-                        self._axioms[i, j] = self._about(a) if a is b else self._compared(a, b)
+                        self._axioms[i, j] = self._about(a) if a is b else self._comparison(a, b)
                     yield from self._axioms[i, j] if a is not b or i in compared_sizes else self._axioms[i, j][:-2]
 
     def _about(self, a: Size) -> list[Term]:
@@ -103,7 +103,7 @@ class Sizes:
             [at_most(0, a.number), at_least_one, or_(at_most(a.number, 0), some), or_(at_most(a.number, 1), several)]
         )
 
-    def _compared(self, a: Size, b: Size) -> list[Term]:
+    def _comparison(self, a: Size, b: Size) -> list[Term]:
         if a.of != b.of:
             return []
         w = logic.int_symbol(self.shapes.fresh("only_in"))
