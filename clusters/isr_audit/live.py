@@ -90,13 +90,13 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
             admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
             metadata = admin.list_topics(timeout=PATIENCE_S)
             configs = dict(_topic_configs(admin, sorted(metadata.topics)))
-        asked = [
+        broker_settings = [
             _describe_configs(admin, [_resource("broker", str(b))]) for b in sorted(metadata.brokers)
         ]  # each tells its own only
     except (KafkaException, TimeoutError) as problem:
         raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
     brokers: dict[str, dict[str, str]] = {}
-    for answers in asked:
+    for answers in broker_settings:
         with suppress(KafkaException, TimeoutError):
             brokers |= dict(_settings_of(answers, TOLD_BY_BROKERS))
     racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}

@@ -44,7 +44,7 @@ from isr_broker.core.messages import (
     ToController,
     TopicPartition,
 )
-from isr_broker.core.producers import admitted
+from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import crc32c, new_batch, stamped
 from isr_broker.core.replica_state import Step, leading
 from isr_broker.designs import KIP_966
@@ -184,10 +184,10 @@ def test_a_consumer_parked_above_a_cut_is_out_of_range() -> None:
 
 def test_a_control_batch_of_a_client_is_refused() -> None:
     batch = bytearray(new_batch(b"x"))
-    assert admitted(LogView().producers, bytes(batch), 1_000).error is Error.NONE
+    assert admission_of(LogView().producers, bytes(batch), 1_000).error is Error.NONE
     struct.pack_into(">h", batch, 21, 1 << 5)
     struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
-    assert admitted(LogView().producers, bytes(batch), 1_000).error is Error.INVALID_RECORD
+    assert admission_of(LogView().producers, bytes(batch), 1_000).error is Error.INVALID_RECORD
 
 
 # Time

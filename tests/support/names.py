@@ -57,7 +57,6 @@ FIELD = frozenset(
 """States that have this name in Kafka, in model checking, or wherever programs are written: no noun is clearer."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @attrs.frozen

@@ -78,7 +78,7 @@ class ControllerStep:
     effects: tuple[Effect, ...] = ()
 
 
-def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
+def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
     brokers, partitions, change_offsets = controller.brokers, controller.partitions, controller.change_offsets
     offset, whole_until = controller.offset, controller.whole_until
     for record in records:
@@ -145,7 +145,7 @@ def decides(
             new_records.append(change.partition)
         if change.partition.leader is None:
             due.add(tp)
-    controller = applied(attrs.evolve(controller, due=frozenset(due)), tuple(new_records))
+    controller = apply_records(attrs.evolve(controller, due=frozenset(due)), tuple(new_records))
     if new_records:
         notes.append(AppendMetadata(offset=controller.offset, records=tuple(new_records)))
     held = (*controller.pending_answers, *((controller.offset, answer) for answer in answers))

@@ -139,7 +139,7 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
             return _calls(node, now)
         case LogOpened():
-            return _opened(node, node_input, now)
+            return _add_replica(node, node_input, now)
         case Appended() | Truncated() | EpochAssigned() | Retained():
             return _tell_replica(node, node_input.partition, node_input, now)
         case DiskFailed():
@@ -153,7 +153,7 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
         case Tick():
             return _ticks(node, node_input.partition, now)
         case Received():
-            return _received(node, node_input, now)
+            return _deliver_message(node, node_input, now)
 
 
 def deadline(node: Node) -> Millis | None:
@@ -226,7 +226,7 @@ def _unknown(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
             return ()
 
 
-def _opened(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
+def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
     """The log of a replica is open; what the node knows of the partition by now it learns at once."""
     replica = Replica(
         partition=opened_log.partition,
@@ -287,7 +287,7 @@ def _news(node: Node, metadata: PartitionMetadata) -> LearnMetadata:
 # Messages.
 
 
-def _received(node: Node, delivery: Received, now: Millis) -> NodeStep:
+def _deliver_message(node: Node, delivery: Received, now: Millis) -> NodeStep:
     match delivery.message:
         case FetchRequest() as fetch:
             return _fetched(node, fetch, now)
@@ -298,7 +298,7 @@ def _received(node: Node, delivery: Received, now: Millis) -> NodeStep:
         case BrokerRegistered() as answer:
             return _registered(node, answer, now)
         case HeartbeatAnswer() as answer:
-            return _heard(node, answer)
+            return _take_heartbeat_answer(node, answer)
         case Metadata() as news:
             return _learns(node, news, now)
         case _:
@@ -330,7 +330,7 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     return _then(_calls(node, now), _polls, now)
 
 
-def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
+def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     """The controller has answered a heartbeat.
 
     If it knows a later registration of this broker, another process has taken its place, and this one ends.

@@ -22,7 +22,7 @@ class Admission:
     duplicate: tuple[Offset, int] | None = None
 
 
-def admitted(producers: Producers, records: bytes, max_bytes: int) -> Admission:
+def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admission:
     """Whether a leader may append what it was sent: exactly one batch, as since Produce version 3.
 
     UnifiedLog.analyzeAndValidateRecords, analyzeAndValidateProducerState.

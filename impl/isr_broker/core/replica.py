@@ -71,7 +71,7 @@ def handle(replica: Replica, replica_input: ReplicaInput, now: Millis) -> Step:
             leads = isinstance(replica.role, Leading)
             return leader.leader_hears(replica, replica_input, now) if leads else Step(replica)
         case Produce() | Consume() | DeleteRecords() | FetchRequest() | OffsetForLeaderEpochRequest():
-            return _asked(replica, replica_input, now)
+            return _answer_question(replica, replica_input, now)
 
 
 def deadline(replica: Replica) -> Millis | None:
@@ -100,7 +100,7 @@ def _ticks(replica: Replica, now: Millis) -> Step:
             return Step(replica)
 
 
-def _asked(replica: Replica, question: Question, now: Millis) -> Step:
+def _answer_question(replica: Replica, question: Question, now: Millis) -> Step:
     if isinstance(replica.role, Leading):
         match question:
             case Produce():
